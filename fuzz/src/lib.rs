@@ -1,4 +1,4 @@
-//! What binds a target to libFuzzer: inputs, structure-aware mutation, a bound on memory.
+//! Connects targets to libFuzzer: inputs, structure-aware mutation, a memory limit.
 
 use et_fuzz_targets::{Random, Target};
 
@@ -57,7 +57,7 @@ pub fn mutate(
     size
 }
 
-/// The `main` of a fuzzer.
+/// Defines the `main` of a fuzzer.
 #[macro_export]
 macro_rules! fuzz {
     ($target:expr) => {

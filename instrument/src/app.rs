@@ -1,7 +1,7 @@
 //! `et-instrument INPUT… -o OUT`: jars, folders and class files.
 //!
-//! Each jar is an artifact with its own names table, also in a folder of jars: it can then be moved and used by
-//! itself. The loose classes of a folder are one artifact, a single class file is one.
+//! Each jar is an artifact with its own names table, also in a folder of jars, so that it can be moved and used on its
+//! own. The loose classes of a folder are one artifact; a single class file is one.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -28,24 +28,23 @@ use crate::staging::{MARKS, Staging, StagingError, refuse_entangled};
 /// Why inputs were not instrumented.
 #[derive(Debug, Error)]
 pub enum AppError {
-    /// Nothing was given.
+    /// No inputs were given.
     #[error("no input: give a jar, a class file or a folder")]
     NoInput,
     /// One would take the place of the other.
     #[error("two inputs are named {name}: instrument them one by one")]
     SameName {
-        /// The name.
+        /// File name that the outputs would share.
         name: String,
     },
-    /// An input that is no class, jar or folder of them.
+    /// An input that is not a class file, jar or folder of these.
     #[error("{path}: {why}")]
     Unusable {
-        /// The input.
+        /// Path of the input.
         path: PathBuf,
-        /// What is wrong.
         why: String,
     },
-    /// An input of ours.
+    /// The input has already been instrumented.
     #[error(transparent)]
     AlreadyInstrumented(#[from] AlreadyInstrumented),
     /// A jar that is not rewritten.
@@ -57,13 +56,13 @@ pub enum AppError {
     /// The output cannot be put in its place.
     #[error(transparent)]
     Staging(#[from] StagingError),
-    /// Something that is read.
+    /// An input could not be read.
     #[error(transparent)]
     Input(#[from] InputError),
     /// Something that is read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
@@ -82,8 +81,8 @@ impl AppError {
     }
 }
 
-/// Instruments the inputs. One input makes `output`, or lands in it if that is an existing folder; several make
-/// a folder of that name.
+/// Instruments the inputs. A single input becomes `output`, or goes into it if that is an existing folder; several
+/// inputs go into a new folder of that name.
 pub fn run(
     inputs: &[PathBuf],
     output: &Path,
@@ -103,7 +102,7 @@ pub fn run(
     }
     let mut job = Job { settings, blocks: Blocks::new(id_base), report: Report::default(), class_paths: Vec::new() };
     let staging = Staging::new(&output, force)?;
-    // It lies beside the output, and has to go as well if the process ends at once.
+    // It is beside the output, and has to be removed as well if the process ends early.
     let table = Unfinished::new(beside(staging.path()));
     let done = job.all(inputs, staging.path()).map_err(|error| error.explained(&staging)).and_then(|()| {
         job.report.checked(staging.check(settings, inputs)?.map(|verdict| verdict.summary()));
@@ -135,7 +134,7 @@ fn beside(class: &Path) -> PathBuf {
 /// The name as given: a link's own, not that of what it leads to, since class paths speak of the link.
 fn file_name(path: &Path) -> Result<OsString, AppError> {
     let given = std::path::absolute(path).map_err(FileError::at("find", path))?;
-    // `..` has none.
+    // `..` has no file name.
     let named = if given.file_name().is_some() { given } else { absolute(path)? };
     named
         .file_name()
@@ -189,7 +188,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// A class by itself: nothing is left to copy if it cannot be rewritten, so that is an error.
+    /// Instruments a single class file. If it cannot be instrumented, that is an error, since there is nothing else to
+    /// copy.
     fn class(&mut self, input: &Path, bytes: &[u8], output: &Path) -> Result<(), AppError> {
         let name = display_name(input);
         if bytes.is_empty() {
@@ -338,7 +338,7 @@ impl Job<'_> {
     }
 }
 
-/// The bytes of a class file, or why it is none. Read, not mapped: a project has more class files than a process may have
+/// Reads a class file, or returns why it is not one. Not mapped: a project has more class files than a process may have
 /// maps. And only if it starts as one: files with holes can be larger than memory.
 fn class_bytes(path: &Path, budget: &mut Budget) -> io::Result<Result<Vec<u8>, String>> {
     let mut file = File::open(path)?;

@@ -1,11 +1,12 @@
-//! Options of the JVM about archives of class data and AOT caches that belong to the user.
+//! The user's JVM options about class data archives and AOT caches.
 //!
-//! What is in them are the program's classes and the JDK's without hooks, laid out for another JDK than the instrumented copy. A
-//! traced run can use none of them; and one that it made, no plain run could use. So it is to know of none.
+//! These contain the classes of the program and the JDK without hooks, laid out for another JDK than the instrumented
+//! copy. A traced run cannot use them, and an untraced run could not use one that a traced run has created. So these
+//! options are removed.
 
 use std::ops::Range;
 
-/// What a traced run makes of an option.
+/// How to treat an option in a traced run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It has nothing to do with archives, or forbids them.
@@ -26,7 +27,7 @@ const FILES: [&str; 6] = [
     "AOTConfiguration",
 ];
 
-/// What is switched on to have an archive made, or to insist on one.
+/// Options that create an archive, or make the JVM fail without one.
 const SWITCHES: [&str; 4] =
     ["AutoCreateSharedArchive", "RecordDynamicDumpInfo", "DynamicDumpSharedSpaces", "RequireSharedSpaces"];
 
@@ -46,7 +47,7 @@ pub fn verdict(option: &str) -> Verdict {
             _ => Verdict::Keep,
         };
     }
-    // The JVM takes := as well.
+    // The JVM also accepts `:=`.
     let Some((name, value)) = flag.split_once('=') else { return Verdict::Keep };
     match (name.strip_suffix(':').unwrap_or(name), value) {
         ("AOTMode", "off") => Verdict::Keep,
@@ -57,12 +58,12 @@ pub fn verdict(option: &str) -> Verdict {
     }
 }
 
-/// One word of a text, and where it stands.
+/// A word of a text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Without the quotes.
+    /// The word without its quotes.
     pub text: String,
-    /// With them.
+    /// Its position in the text, including quotes.
     pub place: Range<usize>,
 }
 
@@ -107,7 +108,8 @@ fn split(text: &str, is_by_lines: bool) -> Vec<Word> {
     words
 }
 
-/// A text without the words that are left out; what is put in the place of a word stands behind its place.
+/// Removes words from a text, or replaces them: each change has the position of a word, and the replacement if there is
+/// one.
 pub fn edited(text: &str, changes: &[(Range<usize>, Option<String>)]) -> String {
     let (mut out, mut from) = (String::new(), 0);
     for (place, instead) in changes {
@@ -118,7 +120,7 @@ pub fn edited(text: &str, changes: &[(Range<usize>, Option<String>)]) -> String 
     out + &text[from..]
 }
 
-/// A text of words without those that have to do with archives, and which those are; nothing if there are none.
+/// Removes words about archives from a text, and returns which these were; `None` if there are none.
 pub fn without(text: &str) -> Option<(String, Vec<String>)> {
     let away: Vec<Word> = words(text).into_iter().filter(|word| verdict(&word.text) != Verdict::Keep).collect();
     let changes: Vec<_> = away.iter().map(|word| (word.place.clone(), None)).collect();

@@ -1,7 +1,7 @@
-//! One artifact: its classes in, rewritten classes and a names table out.
+//! Instrumentation of one artifact: rewrites its classes and makes a names table.
 //!
-//! Two passes. The first reads and measures all classes in parallel; then ids are handed out in the order of
-//! the classes, so that they do not depend on which thread was faster; the second pass writes.
+//! In two passes: the first parses and measures all classes in parallel; then ids are assigned in the order of the
+//! classes, so that they do not depend on scheduling; the second pass writes the classes.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,6 @@ pub enum ArtifactError {
     Class {
         /// Container and entry.
         place: String,
-        /// The reason.
         source: ClassError,
     },
     /// Something was skipped under `--strict`.
@@ -39,21 +38,21 @@ pub enum ArtifactError {
         /// Why it would have been skipped.
         why: String,
     },
-    /// The id space has no room.
+    /// There is no room left in the id space.
     #[error("{artifact} needs {needed} ids from {base}, and ids end at {limit}: {advice}")]
     Ids {
-        /// The artifact.
+        /// Name of the artifact.
         artifact: String,
-        /// How many.
+        /// Number of ids needed.
         needed: u64,
-        /// First id.
+        /// First id of the block.
         base: u32,
-        /// Bound.
+        /// Exclusive upper limit for ids.
         limit: u32,
-        /// What to do.
+        /// Advice for the user.
         advice: &'static str,
     },
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
@@ -62,35 +61,32 @@ pub enum ArtifactError {
 #[derive(Debug, Error)]
 #[error("{place}: already instrumented: instrument the original instead")]
 pub struct AlreadyInstrumented {
-    /// Container.
     pub place: String,
 }
 
-/// What holds for a whole command.
+/// Settings of a command.
 #[derive(Debug)]
 pub struct Settings {
-    /// Events to hook.
     pub events: EventSet,
-    /// As [`Options::leaves`].
+    /// As in [`Options::leaves`].
     pub leaves: bool,
-    /// Classes to hook.
+    /// Which classes get hooks.
     pub filter: Filter,
-    /// Nothing may be skipped.
+    /// Whether an entry that cannot be instrumented is an error.
     pub strict: bool,
     /// The output is verified before it is put in place.
     pub check: bool,
-    /// What may be unpacked at once.
+    /// Memory budget for unpacked content.
     pub memory: Budget,
-    /// Where to show progress.
     pub progress: Progress,
 }
 
-/// A class file to rewrite.
+/// A class file to instrument.
 #[derive(Debug)]
 pub struct ClassInput<'a> {
     /// Entry or file name, for messages.
     pub label: String,
-    /// Its bytes, or why they could not be had.
+    /// Its content, or the reason why it could not be read.
     pub bytes: Result<Cow<'a, [u8]>, String>,
 }
 
@@ -140,7 +136,7 @@ impl Blocks {
     }
 }
 
-/// What became of a class.
+/// What happened to a class.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ClassOutcome<T> {
     /// Copied unchanged, and reported.
@@ -151,14 +147,12 @@ pub enum ClassOutcome<T> {
     New(T),
 }
 
-/// A rewritten artifact.
+/// An instrumented artifact.
 #[derive(Debug)]
 pub struct Instrumented<T> {
     /// One per class, in their order.
     pub outcomes: Vec<ClassOutcome<T>>,
-    /// What its ids mean.
     pub names: NamesTable,
-    /// What was done.
     pub report: ArtifactReport,
 }
 
@@ -176,8 +170,8 @@ struct Written<T> {
     skipped: Option<String>,
 }
 
-/// Rewrites the classes of an artifact. `pack` brings the new bytes of a class into the container's form; it runs
-/// in parallel.
+/// Instruments the classes of an artifact. `pack` converts a new class to the form of the container; it is called in
+/// parallel.
 pub fn instrument<T: Send>(
     classes: &[ClassInput<'_>],
     name: &str,
@@ -302,7 +296,7 @@ fn plan<'a>(
         Ok(bytes) => bytes,
         Err(why) => return Ok(Planned::Skipped(why.clone())),
     };
-    // Of a file that is not packed nothing was claimed, but what is made of it takes memory.
+    // Nothing was claimed for an uncompressed file, but its instrumented form takes memory.
     if let Err(why) = memory.fresh().claim(bytes.len() as u64) {
         return Ok(Planned::Skipped(why));
     }
@@ -392,8 +386,8 @@ fn write<T>(
     }
 }
 
-/// What the table says of a class that was measured but could not be written: its members as far as they can be
-/// had without hooks, and fillers for the ids it does not use.
+/// The names of a class that was measured but could not be written: its members as they are without hooks, with
+/// placeholders for unused ids.
 fn placeholder(plan: &Plan<'_>, bytes: &[u8], counts: IdCounts, options: &Options) -> ClassNames {
     let first = FirstIds { class: 1, method: 1, field: 1, site: 1, field_ref: 1 };
     let unhooked = Plan::new(bytes, false, options).and_then(|plan| plan.rewrite(first, options));

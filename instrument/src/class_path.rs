@@ -1,4 +1,4 @@
-//! `Class-Path` of a jar's manifest: the jars it names run with it, but are no part of it.
+//! The `Class-Path` of a jar's manifest: jars that run with it but are not part of it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,12 @@ use crate::container::{class_file, jar};
 use crate::input::Input;
 use crate::staging::Staging;
 
-/// What a jar's manifest names.
+/// The `Class-Path` of a jar's manifest.
 #[derive(Debug)]
 pub(crate) struct ClassPath {
-    /// The jar, for people.
+    /// Name of the jar, for display.
     pub jar: String,
-    /// Where the jar lies.
+    /// Path of the jar.
     pub from: PathBuf,
     /// Where it is written, for the time being.
     pub to: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct ClassPath {
 }
 
 impl ClassPath {
-    /// A line on those that are not rewritten, or not found; `None` if there are none.
+    /// A line about those that are not instrumented, or not found; `None` if there are none.
     pub(crate) fn note(&self, staging: &Staging) -> Option<String> {
         let (mut lost, mut plain) = (Vec::new(), Vec::new());
         for name in &self.names {
@@ -34,7 +34,7 @@ impl ClassPath {
                 continue; // nor was it there before
             }
             let staged = self.to.parent()?.join(&path);
-            // Beside a jar by itself lies what is there already.
+            // Beside a single jar there may be files already.
             let beside = staging.target().parent()?.join(&path);
             match [staged, beside].into_iter().find(|path| path.exists()) {
                 None => lost.push(name.as_str()),

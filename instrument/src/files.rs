@@ -13,11 +13,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("cannot {what} {path}: {source}")]
 pub struct FileError {
-    /// `read`, `write`, `create` …
+    /// The operation: `read`, `write`, `create` …
     pub what: &'static str,
     /// The file or folder.
     pub path: PathBuf,
-    /// The reason.
     pub source: io::Error,
 }
 
@@ -38,7 +37,7 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     fs::write(path, bytes).map_err(FileError::at("write", path))
 }
 
-/// For a name that nobody can make before we do.
+/// A random number for a file name that others cannot guess and create first.
 pub(crate) fn unguessable() -> u64 {
     // Its keys are the system's random numbers.
     RandomState::new().build_hasher().finish()
@@ -49,10 +48,10 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, |part| fs::write(part, bytes))
 }
 
-/// The same for a file of that mode, which nobody may read before it has it.
+/// Like the function above, for a file with these permissions, which others must not read before it has them.
 pub(crate) fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     replace(path, |part| {
-        // What another process has left would keep its own mode.
+        // A file left by another process would keep its permissions.
         let _ = fs::remove_file(part);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part)?;
         file.write_all(bytes)?;
@@ -60,7 +59,7 @@ pub(crate) fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()
     })
 }
 
-/// Who may read and run the copy of a file or folder: those who may do so with the original. Nobody but us may write it.
+/// Permissions for the copy of a file or folder: as in the original, but writable by the owner only.
 pub(crate) fn mode_of_copy(original: &Metadata) -> u32 {
     let ours = if original.is_dir() { 0o700 } else { 0o600 };
     let mode = original.mode() & 0o755 | ours;
@@ -74,7 +73,7 @@ pub(crate) fn mode_of_copy(original: &Metadata) -> u32 {
 pub(crate) struct Umask(Mode);
 
 impl Umask {
-    /// From now on.
+    /// Tightens the umask from now on.
     pub(crate) fn tightened() -> Self {
         let before = rustix::process::umask(Mode::from_raw_mode(0o022));
         rustix::process::umask(before | Mode::from_raw_mode(0o022));
@@ -99,7 +98,7 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) 
     })
 }
 
-/// Removes whatever lies at a path; a link, not what it leads to.
+/// Removes whatever is at a path; for a link, the link itself.
 pub(crate) fn remove_any(path: &Path) -> Result<(), FileError> {
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),

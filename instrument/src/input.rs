@@ -1,4 +1,4 @@
-//! Input files as byte slices.
+//! Input files as byte slices in memory.
 #![allow(unsafe_code)] // Mapping a file is an OS boundary; see `Input::open`.
 
 use std::fs::{self, File};
@@ -10,13 +10,13 @@ use thiserror::Error;
 
 use crate::files::FileError;
 
-/// Why a file cannot be read.
+/// Why a file could not be read.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// A pipe or a device.
+    /// It is a pipe or a device.
     #[error("{path}: neither a file nor a folder")]
     NoFile {
-        /// As given.
+        /// Path as given by the user.
         path: PathBuf,
     },
     /// The operating system refused it.
@@ -29,9 +29,9 @@ pub enum InputError {
 pub struct Input(Option<Mmap>);
 
 impl Input {
-    /// Maps a file.
+    /// Maps a file into memory.
     pub fn open(path: &Path) -> Result<Self, InputError> {
-        // Before it is opened: a pipe would keep us waiting for somebody to write to it.
+        // Checked before opening, since opening a FIFO blocks until there is a writer.
         if !fs::metadata(path).map_err(FileError::at("read", path))?.is_file() {
             return Err(InputError::NoFile { path: path.to_owned() });
         }

@@ -1,8 +1,8 @@
-//! Signals that ask to stop.
+//! Signals that request termination.
 //!
-//! While we work, long loops ask [`check`] now and then and leave by the error path, which removes half-written
-//! output. Where that takes too long for the user, a later signal ends the process at once. While a program runs for
-//! us, signals are its own: they are handed on, and its end is ours.
+//! Our own long loops call [`check`] now and then, and on a signal take the error path, which removes partial output.
+//! If that takes too long for the user, a later signal ends the process at once. While a program runs as a child,
+//! signals are forwarded to it, and we end when it ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use signal_hook::iterator::{Handle, SignalsInfo};
 use thiserror::Error;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The program that runs for us, 0 if there is none.
+/// Process id of the child program; 0 if there is none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 static HANDLE: OnceLock<Handle> = OnceLock::new();
 static OUTPUTS: Mutex<Outputs> = Mutex::new(Outputs { unfinished: BTreeSet::new(), written: Vec::new() });
@@ -55,14 +55,14 @@ pub fn install() {
                         std::process::exit(130);
                     }
                 }
-                // What a terminal sends goes to the whole group: the program has it already.
+                // A signal from a terminal goes to the whole process group, so the program already has it.
                 Some(child) if origin.process.is_some() => hand_on(child, origin.signal),
                 Some(_) => {}
             }
         }
     });
     if waiting.is_err() {
-        // Nobody looks at what is caught: the first one ends the process.
+        // No loop is checking for signals: the first one ends the process.
         without_thread.store(true, Ordering::SeqCst);
     }
 }
@@ -80,12 +80,12 @@ impl Requests {
     }
 }
 
-/// What the process has made so far.
+/// The outputs of the process so far.
 #[derive(Debug, Default)]
 struct Outputs {
     /// Files and folders that are to go if the process ends before they are complete.
     unfinished: BTreeSet<PathBuf>,
-    /// What is in its place.
+    /// Outputs that have been put in place.
     written: Vec<PathBuf>,
 }
 
@@ -125,7 +125,7 @@ fn outputs() -> MutexGuard<'static, Outputs> {
     OUTPUTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a second signal would see, with what it would remove.
+/// Calls `look` with the files that a second signal would remove.
 #[cfg(test)]
 pub fn as_a_signal<T>(look: impl FnOnce(&BTreeSet<PathBuf>) -> T) -> T {
     look(&outputs().unfinished)
@@ -156,7 +156,7 @@ impl Unfinished {
         Self(path)
     }
 
-    /// The file or folder.
+    /// Path of the file or folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -184,7 +184,7 @@ fn hand_on(child: Pid, signal: i32) {
     }
 }
 
-/// The user asked to stop.
+/// The user requested termination.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("interrupted, nothing was written")]
 pub struct Interrupted;
@@ -207,7 +207,7 @@ pub fn hand_on_to(child: u32) -> HandedOn {
             let _ = handle.add_signal(signal);
         }
     }
-    // One that came just before.
+    // Handles a signal that arrived just before.
     if let (Err(_), Some(child)) = (check(), Pid::from_raw(child)) {
         hand_on(child, SIGTERM);
     }
@@ -231,7 +231,7 @@ mod tests {
         assert!(!requests.is_repeated(first));
         assert!(!requests.is_repeated(first));
         assert!(!requests.is_repeated(first + SAME_REQUEST / 2));
-        // Counted from the first: whoever keeps pressing the keys is heard.
+        // Measured from the first request, so that keeping the keys pressed has an effect.
         assert!(requests.is_repeated(first + SAME_REQUEST));
     }
 
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(outputs.give_up(), "et-instrument: interrupted twice, nothing was written");
         assert!(!out.exists());
 
-        // Nobody can remove this.
+        // This file cannot be removed.
         let unfinished = BTreeSet::from([PathBuf::from("/proc/self/status")]);
         let line = Outputs { unfinished, written: Vec::new() }.give_up();
         assert_eq!(line, "et-instrument: interrupted twice, half-written output may be left in /proc/self/status");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sees_outputs_between_their_places() {
+    fn outputs_are_never_seen_between_their_places() {
         let is_locked = || OUTPUTS.try_lock().is_err();
         let places = || (vec![PathBuf::from("/in/its/place")], Some(PathBuf::from("/the/old/one")));
         let old =

@@ -1,13 +1,14 @@
-//! How much of what is packed may be unpacked at once.
+//! Limits how much compressed content is unpacked at once.
 //!
-//! An archive of two megabytes can claim gigabytes, and what is rewritten is held until it is written. So what is to be
-//! unpacked is claimed first, in the order of the entries: what fits does not depend on which thread was faster.
+//! An archive of two megabytes can claim to contain gigabytes, and instrumented classes stay in memory until they are
+//! written. So memory is claimed before unpacking, in the order of the entries: what fits does not depend on
+//! scheduling.
 
 use std::fs;
 
 use et_names::units;
 
-/// Unpacked bytes of one artifact that are held at once, by all threads together. The largest jars known have half as
+/// Maximum number of unpacked bytes of one artifact that all threads together hold. The largest known jars have half as
 /// much in classes.
 const MOST: u64 = 1 << 30;
 /// Where memory is short it is this part of it: what is made of a class takes some times its size.
@@ -17,7 +18,7 @@ const LEAST: u64 = 64 << 20;
 /// More than any manifest: those of signed jars have some megabytes.
 pub const MANIFEST: u64 = 16 << 20;
 
-/// What may be unpacked yet.
+/// Memory that may still be used for unpacked content.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     total: u64,
@@ -25,12 +26,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many bytes.
+    /// A budget of this many bytes.
     pub fn of(bytes: u64) -> Self {
         Self { total: bytes, left: bytes }
     }
 
-    /// What suits this machine.
+    /// A budget that depends on the machine's memory.
     pub fn of_machine() -> Self {
         Self::of(memory().map_or(MOST, |memory| (memory / SHARE).clamp(LEAST, MOST)))
     }
@@ -40,17 +41,17 @@ impl Budget {
         Self::of(self.total)
     }
 
-    /// All there was.
+    /// The initial budget in bytes.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether so much is left.
+    /// Whether this many bytes are left.
     pub fn holds(&self, bytes: u64) -> bool {
         bytes <= self.left
     }
 
-    /// Claims so much, or says why not.
+    /// Claims memory. Fails with a message if not enough is left.
     pub fn claim(&mut self, bytes: u64) -> Result<(), String> {
         if !self.holds(bytes) {
             let [bytes, total, left] = [bytes, self.total, self.left].map(units::bytes);
@@ -68,7 +69,7 @@ impl Budget {
     }
 }
 
-/// What this process may use, as far as the system says.
+/// Memory available to this process in bytes; `None` if unknown.
 fn memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| in_meminfo(&text));
     // Of containers: the files are where they see the root of their group.

@@ -17,7 +17,7 @@ pub struct Progress {
     heartbeat: Option<Arc<Mutex<Beat>>>,
 }
 
-/// Lines for whoever waits without a terminal, from the first stage to the end of the work.
+/// Periodic lines for users without a terminal, from the first stage to the end.
 #[derive(Debug)]
 enum Beat {
     Waiting,
@@ -25,10 +25,10 @@ enum Beat {
     Over,
 }
 
-/// What each line for a program begins with: all else on stderr is a message.
+/// Prefix of lines for programs: all other lines on stderr are messages.
 const MARK: &str = "progress: ";
 
-/// What other messages begin with.
+/// Prefix of other messages.
 const PROGRAM: Program = Program("et-instrument");
 
 /// Time between two lines for a program.
@@ -83,7 +83,7 @@ impl Progress {
         if quiet || std::io::stderr().is_terminal() { Self::new(quiet) } else { Self::lines() }
     }
 
-    /// What is being worked on. Before the first stage nothing is drawn.
+    /// Starts a stage. Before the first one, nothing is drawn.
     pub fn stage(&self, what: impl Into<String>) {
         let is_first = self.bar.message().is_empty();
         self.bar.set_message(what.into());
@@ -112,7 +112,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line above the bar. If nobody reads it any more, so be it.
+    /// Prints a line above the bar. Errors are ignored.
     pub fn say(&self, line: &str) {
         // In one piece: other processes may write to the same place.
         let _ = self.bar.suspend(|| std::io::stderr().write_all(format!("{}\n", OneLine(line)).as_bytes()));
@@ -123,7 +123,7 @@ impl Progress {
         self.bar.inc_length(classes as u64);
     }
 
-    /// One class is done.
+    /// Counts a finished class.
     pub fn done(&self) {
         self.bar.inc(1);
         self.tell();
@@ -138,8 +138,7 @@ impl Progress {
     }
 }
 
-/// Shows that something is going on, as long as there is a bar. indicatif's own way needs a thread; if there is none the bar moves
-/// with the work only.
+/// Animates the bar. indicatif needs a thread for that; without one, the bar only moves when work is done.
 fn turn(bar: WeakProgressBar) {
     let _ = et_system::threads::spawn(move || {
         while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
@@ -150,7 +149,7 @@ fn turn(bar: WeakProgressBar) {
     });
 }
 
-/// What is being worked on, and how far that is.
+/// Description of the current stage and its progress.
 fn at(bar: &ProgressBar) -> String {
     let (done, all) = (bar.position(), bar.length().unwrap_or_default());
     let classes = if done < all { format!(", {done} of {all} classes") } else { String::new() };
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn it_is_said_what_is_worked_on_until_it_is_done() {
-        // Tests have no terminal.
+        // There is no terminal in tests.
         let progress = Progress::new(false);
         let Some(heartbeat) = progress.heartbeat.clone() else { return };
         let is = |beat: fn(&Beat) -> bool| beat(&heartbeat.lock().unwrap());

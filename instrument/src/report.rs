@@ -1,4 +1,4 @@
-//! What a command did: the closing summary, as text and as JSON.
+//! The closing summary of a command, as text and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,37 +8,36 @@ use et_names::units::{self, number};
 use et_rewriter::rewrite::HookCounts;
 use serde::{Deserialize, Serialize};
 
-/// Everything a command did.
+/// Everything that a command did.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The output, absolute.
+    /// Absolute path of the output.
     pub output: String,
     /// One per rewritten jar, folder, class or JDK.
     pub artifacts: Vec<ArtifactReport>,
-    /// Bytes of the files read.
+    /// Total size of the input files in bytes.
     pub bytes_in: u64,
     /// Bytes of the files written (hard links do not count).
     pub bytes_out: u64,
-    /// Wall clock.
+    /// Elapsed time in seconds.
     pub seconds: f64,
     /// How to use the output, and what else there is to know.
     pub notes: Vec<String>,
-    /// What a run will not show although one may expect it to. Said with `--quiet`, too.
+    /// Warnings about what a run will not show although users may expect it. Printed even with `--quiet`.
     pub warnings: Vec<String>,
 }
 
-/// What was done to one artifact.
+/// Statistics of an artifact.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactReport {
-    /// File name.
     pub name: String,
-    /// Content hash, hexadecimal.
+    /// Content hash in hexadecimal.
     pub hash: String,
     /// First id of its block.
     pub id_base: u32,
-    /// Ids in its block.
+    /// Number of ids in its block.
     pub id_count: u32,
     /// Classes rewritten, those without hooks included.
     pub classes: u64,
@@ -46,7 +45,7 @@ pub struct ArtifactReport {
     pub excluded: u64,
     /// Methods with code in the rewritten classes.
     pub methods: u64,
-    /// HookCounts inserted.
+    /// Number of hooks inserted.
     pub hooks: HookCounts,
     /// The newest feature release that classes were compiled for, if it is newer than all tested ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +58,7 @@ pub struct ArtifactReport {
     pub shortfalls: Vec<ShortfallReport>,
     /// Signature files that were removed: they signed the original.
     pub signatures_removed: Vec<String>,
-    /// Bytes of class files read.
+    /// Total size of the original class files in bytes.
     pub class_bytes_in: u64,
     /// Bytes of class files written.
     pub class_bytes_out: u64,
@@ -70,7 +69,6 @@ pub struct ArtifactReport {
 pub struct Skip {
     /// Entry or file; empty for the artifact as a whole.
     pub entry: String,
-    /// Why.
     pub reason: String,
 }
 
@@ -88,9 +86,7 @@ impl std::fmt::Display for Skip {
 pub struct ShortfallReport {
     /// `java/lang/String.concat(Ljava/lang/String;)Ljava/lang/String;`
     pub method: String,
-    /// Which hooks.
     pub hooks: String,
-    /// Why.
     pub why: String,
 }
 
@@ -100,11 +96,11 @@ impl std::fmt::Display for ShortfallReport {
     }
 }
 
-/// How many skipped entries and the like the text form lists; JSON lists all.
+/// Maximum number of skipped entries and similar items in the text; JSON lists all.
 const LISTED: usize = 10;
 
 impl Report {
-    /// Notes the wall clock.
+    /// Sets the elapsed time.
     pub fn took(&mut self, time: Duration) {
         self.seconds = time.as_secs_f64();
     }
@@ -114,7 +110,7 @@ impl Report {
         self.notes.extend(summary.map(|summary| format!("checked: {summary}")));
     }
 
-    /// The summary for people.
+    /// The summary as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let sum = |field: fn(&ArtifactReport) -> u64| self.artifacts.iter().map(field).sum::<u64>();
@@ -157,7 +153,7 @@ impl Report {
         out
     }
 
-    /// What is said with `--quiet`: in one line each, what a run will not show.
+    /// The messages with `--quiet`, one line each: what a run will not show.
     pub fn quiet_text(&self) -> Vec<String> {
         let lists = self.without_hooks();
         lists.iter().filter_map(List::line).chain(self.cautions()).collect()
@@ -191,23 +187,22 @@ impl Report {
         List { title, lines: lines.collect() }
     }
 
-    /// One JSON object.
+    /// The summary as a JSON object.
     pub fn json(&self) -> String {
         // Plain structs of numbers and strings always serialise.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// What lists of skipped entries are called.
+/// Heading of lists of skipped entries.
 pub(crate) const UNCHANGED: &str = "copied unchanged";
 /// And of methods that went without some hooks.
 pub(crate) const FEWER_HOOKS: &str = "methods with fewer hooks";
 
-/// Lines of one kind.
+/// A list of messages of one kind.
 pub(crate) struct List {
-    /// What they are.
+    /// Heading.
     pub title: &'static str,
-    /// One for each.
     pub lines: Vec<String>,
 }
 
@@ -226,7 +221,7 @@ impl List {
         }
     }
 
-    /// The first stands for all.
+    /// A single line with the first message and the number of others; `None` if the list is empty.
     pub fn line(&self) -> Option<String> {
         let (first, rest) = self.lines.split_first()?;
         let more = if rest.is_empty() { String::new() } else { format!(", and {} more", number(rest.len() as u64)) };

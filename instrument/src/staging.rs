@@ -1,4 +1,4 @@
-//! Output under a temporary name beside the target, renamed when it is whole.
+//! Output under a temporary name beside the target, renamed when it is complete.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,61 +13,45 @@ use crate::files::{FileError, absolute, unguessable};
 use crate::interrupt::{Interrupted, Unfinished};
 use crate::verify::{self, Finding, Verdict, VerifyError};
 
-/// Every folder that this tool makes holds this folder, so that `--force` can tell what it may replace.
+/// Every output folder contains one of these folders, by which `--force` recognizes what it may replace.
 pub const MARKS: [&str; 2] = ["META-INF/elephant-tracks", "lib/elephant-tracks"];
 
 /// Why an output was not put in its place.
 #[derive(Debug, Error)]
 pub enum StagingError {
-    /// The output is there.
+    /// The output already exists.
     #[error("{path} exists: choose another -o, or pass --force to replace it")]
-    Exists {
-        /// The output.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// `--force` would delete a folder that this tool did not make.
     #[error("{path} exists and was not made by et-instrument, so --force does not replace it: remove it first")]
-    NotOurs {
-        /// The output.
-        path: PathBuf,
-    },
+    NotOurs { path: PathBuf },
     /// It was not when this run began.
     #[error("{path} is there now: another run has made it meanwhile, and this one's output was dropped")]
-    Overtaken {
-        /// The output.
-        path: PathBuf,
-    },
+    Overtaken { path: PathBuf },
     /// Output and input are entangled.
     #[error("output {output} {how} input {input}: choose another -o")]
     Entangled {
-        /// The output.
         output: PathBuf,
         /// `is the same as`, `lies inside`, `contains`.
         how: &'static str,
-        /// The input.
         input: PathBuf,
     },
-    /// `--check` found something.
+    /// `--check` found problems.
     #[error("{} in what was to become {output}: nothing was written; please report this, with the input",
         counted(findings.len() as u64, "finding"))]
-    Check {
-        /// The output.
-        output: PathBuf,
-        /// What was found.
-        findings: Vec<Finding>,
-    },
+    Check { output: PathBuf, findings: Vec<Finding> },
     /// The check itself failed.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// A file of the output.
+    /// A file of the output could not be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
-/// Refuses an output that is its input, or lies in it, or the other way round.
+/// Fails if the output is the input, is inside of it, or contains it.
 pub fn refuse_entangled(input: &Path, output: &Path) -> Result<(), StagingError> {
     let (from, to) = (absolute(input)?, absolute(output)?);
     let how = if from == to {
@@ -91,19 +75,20 @@ pub struct Staging {
     force: bool,
 }
 
-/// What lay at the target when work began.
+/// What was at the target when work began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum There {
     Nothing,
     /// Or a link: a rename replaces it.
     File,
     EmptyFolder,
-    /// One of ours, to be replaced.
+    /// An output of this tool, to be replaced.
     Folder,
 }
 
 impl Staging {
-    /// Takes the place beside `target`, which must not exist unless `force`. Missing parents are made at the end.
+    /// Prepares the output beside `target`, which must not exist unless `force`. Missing parent folders are created at
+    /// the end.
     pub fn new(target: &Path, force: bool) -> Result<Self, StagingError> {
         let target = absolute(target)?;
         let existing = fs::symlink_metadata(&target).ok();
@@ -139,17 +124,17 @@ impl Staging {
         }
         let prefix = format!(".{name}.et-part-");
         remove_orphans(beside, &prefix);
-        // In a folder of many users nobody is to know beforehand what it will be called, and put something else there.
+        // In a shared folder, other users must not be able to guess the name and create it first.
         let part = beside.join(format!("{prefix}{}-{:016x}", std::process::id(), unguessable()));
         Ok(Self { part: Unfinished::new(part), target, there, force })
     }
 
-    /// Where to build.
+    /// Path of the folder or file under construction.
     pub fn path(&self) -> &Path {
         self.part.path()
     }
 
-    /// Where it will be, absolute.
+    /// Absolute path of the final output.
     pub fn target(&self) -> &Path {
         &self.target
     }
@@ -164,8 +149,8 @@ impl Staging {
         FileError { path, ..error }
     }
 
-    /// Verifies what was built, if that is wanted. What is wrong with the inputs already was copied as it is, and is
-    /// no finding.
+    /// Verifies the output if requested. Problems that were already in the inputs were copied unchanged, and are not
+    /// findings.
     pub fn check(&self, settings: &Settings, inputs: &[PathBuf]) -> Result<Option<Verdict>, StagingError> {
         if !settings.check {
             return Ok(None);
@@ -194,7 +179,7 @@ impl Staging {
         Err(StagingError::Check { output: self.target.clone(), findings: verdict.findings })
     }
 
-    /// Moves it into place.
+    /// Moves the output into place.
     pub fn commit(self) -> Result<(), StagingError> {
         self.commit_with(None)
     }
@@ -208,7 +193,7 @@ impl Staging {
         }
         let old = crate::interrupt::put_in_place(|| -> Result<_, StagingError> {
             let old = match self.there {
-                // What another run has put there meanwhile is not ours to replace.
+                // Something created by another process in the meantime must not be replaced.
                 There::Nothing if !self.force => rename_to_nothing(self.path(), target).map(|()| None),
                 There::Nothing | There::File | There::EmptyFolder => rename(self.path(), target).map(|()| None),
                 There::Folder => self.swap(),
@@ -224,15 +209,15 @@ impl Staging {
         }
     }
 
-    /// A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there. Where it is then, to
-    /// be removed.
+    /// A non-empty folder cannot be replaced by renaming: the old one is moved aside first. Returns its new path, to be
+    /// removed.
     fn swap(&self) -> Result<Option<PathBuf>, StagingError> {
         let target = &self.target;
         let mut old = self.path().as_os_str().to_owned();
         old.push("-old");
         let old = PathBuf::from(old);
         match fs::rename(target, &old) {
-            // Somebody has removed it, or is just replacing it.
+            // Another process has removed it, or is just replacing it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return rename(self.path(), target).map(|()| None),
             done => done.map_err(FileError::at("replace", target))?,
         }
@@ -247,7 +232,7 @@ impl Staging {
     }
 }
 
-/// Replaces a file or an empty folder; a folder that somebody else has filled is an error of its own.
+/// Replaces a file or an empty folder; a folder that is not empty is a separate error.
 fn rename(from: &Path, to: &Path) -> Result<(), StagingError> {
     fs::rename(from, to).map_err(|error| match error.kind() {
         io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => {
@@ -275,14 +260,14 @@ impl Drop for Staging {
     }
 }
 
-/// Removes what runs for the same target have left that were killed, and our own process id's, whoever had it.
+/// Removes what killed runs for the same target have left, and anything with our own process id.
 fn remove_orphans(folder: &Path, prefix: &str) {
     for item in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = item.file_name();
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
         let Some((number, random)) = rest.split_once('-') else { continue };
-        // `-old` is what a `--force` was replacing: whoever killed that run may want it back. A table that belongs to the output has an
-        // ending.
+        // `-old` is what `--force` was replacing: the user may want it back after killing that run. A names table that
+        // belongs to the output has an extension.
         let random = random.split('.').next().unwrap_or_default();
         let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
         let Some(process) = number.parse::<u32>().ok().filter(|_| is_random) else { continue };
@@ -295,7 +280,7 @@ fn remove_orphans(folder: &Path, prefix: &str) {
 }
 
 fn remove(path: &Path) {
-    // Best effort: it is gone already after a commit, and there is nobody to tell in a drop.
+    // Best effort: after a commit it is already gone, and errors cannot be reported in a drop.
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
@@ -319,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_put_something_where_it_is_built() {
+    fn others_cannot_create_files_where_it_is_built() {
         let folder = tempfile::tempdir().unwrap();
         let (victim, target) = (folder.path().join("victim"), folder.path().join("out"));
         fs::write(&victim, "precious").unwrap();
-        // What can be known beforehand: the name of the output, and the process.
+        // A guessable name: that of the output, and the process id.
         let known = folder.path().join(format!(".out.et-part-{}", std::process::id()));
         std::os::unix::fs::symlink(&victim, &known).unwrap();
         let staging = Staging::new(&target, false).unwrap();
@@ -353,10 +338,10 @@ mod tests {
     }
 
     #[test]
-    fn of_two_runs_one_is_told_that_the_other_was_quicker() {
+    fn of_two_runs_one_reports_that_the_other_was_faster() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("out");
-        // Another process has a name of its own for what it builds.
+        // Another process uses another name for its output under construction.
         let other = |staging: &mut Staging| {
             staging.part = Unfinished::new(folder.path().join("other"));
         };

@@ -48,7 +48,7 @@ fn a_full_disk_leaves_nothing() {
     fs::create_dir(folder.path().join("dir")).unwrap();
     fs::copy(folder.path().join("in.jar"), folder.path().join("dir/in.jar")).unwrap();
     let before = common::listing(folder.path());
-    // A limit on the size of files stands in for the disk: 100 blocks of 512 or 1024 bytes.
+    // A file size limit simulates a full disk: 100 blocks of 512 or 1024 bytes.
     for arguments in ["in.jar -o out.jar", "dir -o out", "in.jar dir/in.jar -o out"] {
         let script = format!("trap '' XFSZ; ulimit -f 100; exec \"$0\" {arguments}");
         let limited = std::process::Command::new("sh")
@@ -88,7 +88,7 @@ fn a_killed_run_leaves_no_half_output_and_the_next_one_cleans_up() {
         eprintln!("the run was done before it was killed");
         report(folder.path(), &["verify", "out.jar"]);
     }
-    // What a killed run leaves has another name, and goes with the next.
+    // What a killed run leaves has another name, and the next run removes it.
     report(folder.path(), &["in.jar", "-o", "out.jar", "--force", "--check"]);
     assert_eq!(parts(), 0);
 }

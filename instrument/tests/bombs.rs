@@ -29,8 +29,8 @@ fn alone() -> MutexGuard<'static, ()> {
 const MB: usize = 1 << 20;
 const BOMB: usize = 96 * MB;
 
-/// The bytes of a jar with a good class and one entry of zeros: with nothing before them, with a class's magic number, and
-/// with that of an archive.
+/// Jars with a valid class and one entry of zeros: with nothing before them, with the magic number of a class, and with
+/// that of an archive.
 fn bombs() -> &'static [Vec<u8>; 3] {
     static BOMBS: OnceLock<[Vec<u8>; 3]> = OnceLock::new();
     BOMBS.get_or_init(|| {
@@ -79,7 +79,7 @@ fn what_does_not_start_as_a_class_is_not_unpacked() {
     let folder = tempfile::tempdir().unwrap();
     let input = written(folder.path(), "zeros.jar", &bombs()[0]);
     for check in [false, true] {
-        // There is room for it: it is not even tried.
+        // There is enough memory, but it is not even tried.
         let (report, peak) = instrument(&input, 4 * BOMB, check);
         assert!(peak < 16 * MB, "{peak}");
         let said = ["Zeros.class: byte 0: not a class file: it does not start with CAFEBABE"];
@@ -159,7 +159,7 @@ fn files_with_holes_are_not_read() {
     assert_eq!(fs::metadata(folder.path().join("classes.out/Hole.class")).unwrap().len(), BOMB as u64);
 }
 
-/// As a JDK of ours looks, with a shell for its java.
+/// Looks like an instrumented JDK, with a shell script as its java.
 fn scripted_jdk(home: &Path, script: &str) {
     for (path, content) in [
         ("lib/modules", "no image".to_owned()),

@@ -10,8 +10,7 @@ use serde_json::Value;
 
 const NAMES: &str = "META-INF/elephant-tracks/names.etn";
 
-/// Instruments a jar of these bytes with `--check`, and verifies the output once more. Returns the report and the
-/// output.
+/// Instruments a jar with `--check`, and verifies the output once more. Returns the report and the output.
 fn instrumented(folder: &Path, name: &str, bytes: &[u8]) -> (Value, Vec<u8>) {
     fs::create_dir_all(folder.join("in")).unwrap();
     fs::write(folder.join("in").join(name), bytes).unwrap();
@@ -248,7 +247,7 @@ fn zip64_headers_of_small_entries_are_read() {
     assert_eq!(entry(&output, "b.txt").unwrap(), b"b");
 }
 
-/// An archive of stored entries in which every number that may stand in a zip64 field does.
+/// An archive of stored entries that uses zip64 fields for every number that allows it.
 fn all_in_64_bits(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let (mut out, mut central) = (Vec::new(), Vec::new());
     for (name, content) in entries {

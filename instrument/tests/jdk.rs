@@ -1,4 +1,4 @@
-//! Images and JDKs. Needs a JDK; says so and passes where there is none.
+//! Images and JDKs. Needs a JDK; passes with a message if there is none.
 
 mod common;
 
@@ -142,7 +142,7 @@ fn compressed_images_are_read() {
             let mut compared = 0;
             for resource in image.resources().unwrap() {
                 let content = image.content(&resource).unwrap();
-                // jlink makes the module graph and some more for the modules at hand.
+                // jlink generates the module graph and a few others for the selected modules.
                 if resource.name.starts_with("/java.base/java/") {
                     let other = plain.find(&resource.name).unwrap().unwrap();
                     assert_eq!(content.len(), plain.content(&other).unwrap().len(), "{}", resource.name);

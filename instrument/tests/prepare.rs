@@ -1,4 +1,4 @@
-//! `et-instrument prepare`: what build tools are told, and that only what changed is written again.
+//! `et-instrument prepare`: what build tools get, and that only what has changed is written again.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{class, failure, jar, report, run, runtime_dir};
 use serde_json::{Value, json};
 
-/// As a JDK of ours looks, so that none has to be made.
+/// Looks like an instrumented JDK, so that none has to be made.
 fn prepared_jdk(root: &Path) {
     for (path, content) in [
         ("jdk/bin/java", ""),
@@ -50,7 +50,7 @@ fn copies_are_made_once_and_kept_up_to_date_class_by_class() {
     assert_eq!(first["javaHome"], json!(root.join("jdk")));
     let options = ["-XX:hashCode=0", "-agentpath:/a b/libet_runtime.so", "-Det.dynamicExclude=com.acme.**"];
     assert_eq!(first["options"], json!(options));
-    // What is not there stays where it is, as does what is no class.
+    // Missing files keep their paths, as do files that are not classes.
     assert_eq!(first["classPath"][1], json!({"original": "none.jar", "copy": "none.jar"}));
     assert_eq!(first["classPath"][0]["original"], json!(root.join("classes")));
     let copy = Path::new(first["classPath"][0]["copy"].as_str().unwrap());
@@ -189,7 +189,7 @@ fn mistakes_are_one_clear_line() {
     assert!(message.contains("cannot read the class path none: No such file"), "{message}");
 }
 
-/// Somebody who is nobody here, without a home.
+/// A user id without an account or a home.
 const STRANGER: u32 = 4711;
 
 /// The same command as another user, or as we are if only root could do so; whether it is another user.
@@ -258,7 +258,7 @@ fn a_cache_that_cannot_be_written_is_used_as_it_is() {
     assert_eq!((&found["classPath"], &found["javaHome"]), (&made["classPath"], &made["javaHome"]));
     assert_eq!(found["rewritten"], json!([]));
 
-    // What is not there is not made, and what has changed is not taken for what it was.
+    // Missing copies are not created, and changed originals are not replaced by old copies.
     let options = ["--java-home", "jdk8", "--runtime-dir", "runtime", "--cache-dir", "cache"];
     fs::write(root.join("other.jar"), jar(&[("Other.class", class("Other"), true)])).unwrap();
     fs::write(root.join("classes/Arrays.class"), class("Brrays")).unwrap();
@@ -280,7 +280,7 @@ fn a_cache_that_cannot_be_written_is_used_as_it_is() {
 }
 
 #[test]
-fn a_cache_of_somebody_else_or_for_all_is_refused() {
+fn a_cache_of_another_user_or_for_all_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let root = &fs::canonicalize(folder.path()).unwrap();
     set_mode(root, 0o755);
@@ -294,7 +294,7 @@ fn a_cache_of_somebody_else_or_for_all_is_refused() {
     set_mode(&root.join("cache"), 0o755);
     if std::os::unix::fs::chown(root.join("cache"), Some(STRANGER), None).is_err() {
         common::not_tested(
-            "a_cache_of_somebody_else_or_for_all_is_refused: of somebody else",
+            "a_cache_of_another_user_or_for_all_is_refused: of somebody else",
             "only root gives it away",
         );
         return;
@@ -303,7 +303,7 @@ fn a_cache_of_somebody_else_or_for_all_is_refused() {
     assert!(said.contains("/cache belongs to another user (uid 4711)"), "{said}");
     let said = failure(root, &["cache", "--cache-dir", "cache", "clear"]);
     assert!(said.contains("belongs to another user"), "{said}");
-    // Also of a folder that it would lie in.
+    // The same for a folder that would contain it.
     let said = failure(root, &[&arguments[..6], &["cache/mine"]].concat());
     assert!(said.contains("/cache belongs to another user"), "{said}");
 }

@@ -60,7 +60,7 @@ fn an_empty_cache_is_listed_and_cleared() {
     assert!(said(&["cache", "--cache-dir", "none", "clear"]).trim_end().ends_with("/none"));
 }
 
-/// As a JDK of ours looks, with a shell for its java that runs this script.
+/// Looks like an instrumented JDK, with a shell as its java that runs this script.
 fn scripted_jdk(home: &Path, script: &str) {
     for (path, content) in [
         ("lib/modules", "no image".to_owned()),
@@ -90,15 +90,15 @@ fn a_kill_takes_the_program_along() {
     run.kill().unwrap();
     run.wait().unwrap();
     let start = Instant::now();
-    // Where nobody reaps it, it stays as a zombie.
+    // If nothing reaps it, it remains as a zombie.
     while fs::read_to_string(&state).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(start.elapsed() < Duration::from_secs(20), "{}", fs::read_to_string(&state).unwrap());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A run on a JDK whose java prints what it is given: options, variables, and the files that options name. What it printed, and
-/// what was said.
+/// A run on a JDK whose java prints its options, variables, and the files that options refer to. Returns its output and
+/// our messages.
 fn given_to_java(root: &Path, variables: &[(&str, &str)], command: &[&str]) -> (String, Output) {
     let script = "printf '<%s>' \\\"$@\\\"; echo; env | grep OPTIONS=; \
          for word in \\\"$@\\\" $JDK_JAVA_OPTIONS; do case $word in *=/*|@/*) cat \\\"/${word#*/}\\\";; esac; done";

@@ -14,14 +14,14 @@ use crate::lab::Lab;
 /// How programs are compiled: with all that debuggers want, and no word about what is deprecated.
 const OPTIONS: [&str; 4] = ["-g", "-nowarn", "-encoding", "UTF-8"];
 
-/// A JDK whose compiler knows that release: the usual one if it does.
+/// A JDK whose compiler supports that release: the default one if it does.
 pub fn compiler(lab: &Lab, release: u32) -> Option<Jdk> {
     let others = jdks::find(&lab.layout).into_iter().filter(|jdk| jdk.javac().is_some());
     std::iter::once(lab.compiler.clone()).chain(others).find(|jdk| jdk.feature >= release)
 }
 
-/// The classes of a source file; not to be changed, others use them as well. Processes that ask at the same time share
-/// one compilation.
+/// The classes of a source file. Shared with other tests, so they must not be changed. Concurrent processes share one
+/// compilation.
 pub fn classes(lab: &Lab, source: &Path, release: u32) -> Result<PathBuf> {
     let compiler = compiler(lab, release).with_context(|| format!("no JDK with a javac for Java {release} found"))?;
     let javac = compiler.javac().context("the compiler has no javac")?;
@@ -32,7 +32,7 @@ pub fn classes(lab: &Lab, source: &Path, release: u32) -> Result<PathBuf> {
     let cache = lab.layout.target.join("e2e/compiled");
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
     let classes = cache.join(format!("{name}-{hash:016x}"));
-    // Programs in different folders may have one name: what is outdated is told by the whole path.
+    // Programs in different folders may have the same name: the whole path decides what is outdated.
     let lock_path = cache.join(format!("{name}-{:016x}.lock", self::hash(&(source, release))));
     let lock = File::options().create(true).append(true).open(&lock_path);
     let lock = lock.with_context(|| format!("cannot write {}", lock_path.display()))?;

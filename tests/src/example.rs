@@ -35,7 +35,7 @@ pub fn only_word_was_rewritten(report: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The traces in a folder.
+/// The trace files in a folder.
 pub fn traces(folder: &Path) -> Result<Vec<PathBuf>> {
     let items = fs::read_dir(folder).with_context(|| format!("no traces in {}", folder.display()))?;
     Ok(items.flatten().map(|item| item.path()).collect())
@@ -55,17 +55,15 @@ pub fn made(lab: &Lab, trace: &Path, classes: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// How a build ended.
+/// Result of a build.
 #[derive(Debug)]
 pub struct Ran {
-    /// Whether it was a success.
     pub succeeded: bool,
-    /// All that was printed.
     pub text: String,
 }
 
 impl Ran {
-    /// Runs a build to its end.
+    /// Runs a build and waits for its end.
     pub fn of(build: &mut Command) -> Result<Self> {
         let output = build.output().with_context(|| format!("cannot start {:?}", build.get_program()))?;
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -79,13 +77,13 @@ impl Ran {
         Ok(ran)
     }
 
-    /// What must have been printed.
+    /// Fails unless the output contains this.
     pub fn says(&self, what: &str) -> Result<()> {
         ensure!(self.text.contains(what), "not said: {what}\n{}", self.text);
         Ok(())
     }
 
-    /// What must not.
+    /// Fails if the output contains this.
     pub fn says_nothing_of(&self, what: &str) -> Result<()> {
         ensure!(!self.text.contains(what), "said: {what}\n{}", self.text);
         Ok(())

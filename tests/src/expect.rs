@@ -1,4 +1,4 @@
-//! Programs say in comments which records their methods leave:
+//! Programs state in comments which records their methods leave:
 //!
 //! ```java
 //! static void one() {
@@ -11,10 +11,10 @@
 //!  */
 //! ```
 //!
-//! `#1`, `#2` … are objects in the order in which they are first mentioned; one that was not born in the window
-//! shows its type then. `@one` is the line that ends with that comment. Words after the method's name: `first`
-//! compares the first call instead of the last (by then all classes are loaded), `own` leaves out what the
-//! JDK's code did, `size` shows sizes. A program without any expectation says why: `// no expectations: REASON`.
+//! `#1`, `#2` … are objects in the order in which they are first mentioned; one that was not allocated in the window is
+//! followed by its type there. `@one` is the line that ends with that comment. Options after the method's name: `first`
+//! compares the first call instead of the last (when all classes are loaded), `own` omits what code of the JDK did,
+//! `size` includes sizes. A program without expectations states the reason: `// no expectations: REASON`.
 
 use std::collections::HashMap;
 
@@ -27,36 +27,35 @@ pub struct Expectation {
     pub method: String,
     /// The first call counts, not the last.
     pub first: bool,
-    /// How records are shown.
+    /// How records are displayed.
     pub view: View,
-    /// One record a line.
+    /// One record per line.
     pub lines: Vec<String>,
 }
 
-/// What is shown of a window.
+/// What is displayed of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Only what concerns the program's own classes.
     pub own: bool,
-    /// With the sizes of objects.
+    /// Whether sizes of objects are displayed.
     pub size: bool,
     /// Objects are shown by their types, without numbers and sites.
     pub types: bool,
 }
 
-/// What a program's source says about it.
+/// What a program's source states about it.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// The expectations, in order.
     pub expectations: Vec<Expectation>,
-    /// Line number to label.
+    /// Labels by line number.
     pub labels: HashMap<u32, String>,
     /// Options for et-instrument: `// instrument: --events alloc`.
     pub options: Vec<String>,
-    /// A file in C beside the program that holds its native methods, which it loads as library `native`:
-    /// `// library: Program.c`.
+    /// C source beside the program with its native methods, which the program loads as library `native`: `// library:
+    /// Program.c`.
     pub library: Option<String>,
-    /// The Java version whose API and language it needs: `// needs: 21`. Without, 11 will do.
+    /// The Java version that it needs: `// needs: 21`. Otherwise, 11 is enough.
     pub needs: Option<u32>,
     /// Options for java: `// java: -Xmx64m`.
     pub java: Vec<String>,
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_expectations_says_why() {
+    fn programs_without_expectations_state_the_reason() {
         let check = |text: &str| Source::parse(text).unwrap().has_expectations_or_says_why().map_err(|e| e.to_string());
         assert!(check("class A {}").unwrap_err().contains("// no expectations: REASON"));
         assert!(check("// no expectations:").unwrap_err().contains("why"));

@@ -1,16 +1,18 @@
-//! Programs say in comments where their objects die:
+//! Programs state in comments where their objects die:
 //!
 //! ```java
 //! slot = new Leaf(); // dies Leaf: U Program.slot Leaf -> null
 //! ```
 //!
-//! The object is the only one of the program's class `Leaf` that is made during the run; `Program.slot` is the first object that this field was
-//! made to refer to, and `@label` the one from the line that ends with the comment `@label`. It dies right behind the last record
-//! of the form that follows, with its objects shown by their types; or the last during a call, if ` in Program.work` follows;
-//! `in Program.work`, anywhere during the call of that method; or `never`.
+//! The object is the only instance of the program's class `Leaf` that is allocated during the run; `Program.slot` is
+//! the first object stored to this field, and `@label` the one from the line that ends with the comment `@label`. It
+//! dies directly after the last record of the form that follows, with objects displayed by their types; or after the
+//! last one during a call, if ` in Program.work` follows; `in Program.work`, anywhere during the call of that method;
+//! or `never`.
 //!
-//! A word before the colon says when that holds: `21+` on that JDK and later ones, `<21` on earlier ones; `refs` with witnesses of
-//! any kind, `all` with all. Of those that hold the one with most words counts, and of these the last.
+//! Words before the colon are conditions: `21+` for this JDK and later ones, `<21` for earlier ones; `refs` with any
+//! witnesses, `all` with all witnesses. Of those that apply, the one with the most conditions counts, and of several
+//! the last.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,7 +22,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::record::{ObjectId, Record, What};
 use crate::window::Trace;
 
-/// Which object.
+/// Identifies an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Selector {
     /// The one that was made in the line with this label.
@@ -35,11 +37,11 @@ enum Place {
     Never,
     /// During the call of this method.
     In(String),
-    /// Behind the last record that looks like this, in the whole trace or in the call of a method.
+    /// After the last record that matches this, in the whole trace or in the call of a method.
     Behind(String, Option<String>),
 }
 
-/// What a program says about one object.
+/// What a program states about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
     line: usize,
@@ -55,9 +57,8 @@ enum Condition {
     Witness(Witness),
 }
 
-/// What `--witness` was given.
+/// Value of `--witness`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum Witness {
     None,
     Refs,
@@ -65,7 +66,6 @@ pub enum Witness {
 }
 
 impl Witness {
-    /// The option's value.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -160,7 +160,7 @@ pub fn differences(trace: &Trace, fates: &[&Fate]) -> Vec<String> {
 
 struct Deaths<'a> {
     trace: &'a Trace,
-    /// Where each object's D is.
+    /// Position of each object's D record.
     places: HashMap<ObjectId, usize>,
 }
 
@@ -229,7 +229,7 @@ impl<'a> Deaths<'a> {
         Ok(())
     }
 
-    /// What the only call of a method did.
+    /// The records of a method's only call.
     fn call(&self, method: &str) -> Result<Vec<&'a Record>> {
         let name = method.rsplit_once('.').map_or(method, |(_, name)| name);
         let mut calls = self.trace.calls(name);
@@ -237,8 +237,8 @@ impl<'a> Deaths<'a> {
         Ok(call.records)
     }
 
-    /// The record that a death stands behind; other deaths of the same moment, and references that are cleared with their
-    /// referents, lie between.
+    /// The record that a death follows; in between there may be other deaths at the same moment, and clearings of weak
+    /// references.
     fn cause(&self, death: usize) -> Result<usize> {
         let records = &self.trace.records.all;
         let is_of_death = |at: usize| match &records[at].what {
@@ -266,7 +266,7 @@ impl<'a> Deaths<'a> {
         self.trace.show_by_type(&self.trace.records.all[at])
     }
 
-    /// The records of the thread near one, for whoever has to find out.
+    /// Records of the thread around a position, for error messages.
     fn around(&self, at: usize) -> String {
         let records = &self.trace.records.all;
         let own = |other: &usize| records[*other].thread == records[at].thread;
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn deaths_elsewhere_are_told() {
+    fn deaths_elsewhere_are_reported() {
         for (fate, why) in [
             ("// dies Leaf: E Leaf.use Leaf", "behind\n    U P.s Leaf -> null"),
             ("// dies Leaf: never", "should not die"),

@@ -1,4 +1,4 @@
-//! What the JDK's own Flight Recorder says of monitors: the judge of what we say.
+//! Monitor events of the JDK's own Flight Recorder, as a reference for ours.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,17 +10,17 @@ use xtask::jdks::Jdk;
 /// A time that a thread spent at a monitor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
-    /// `wait`, not contention.
+    /// Whether it is a `wait` and not contention.
     pub is_wait: bool,
-    /// With dots.
+    /// Class name with dots.
     pub class: String,
-    /// Its name.
+    /// Name of the thread.
     pub thread: String,
-    /// Who had the monitor.
+    /// Name of the owner's thread.
     pub owner: Option<String>,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub millis: f64,
-    /// A wait that nobody ended.
+    /// Whether the wait ended by timeout.
     pub is_timed_out: bool,
 }
 
@@ -34,7 +34,7 @@ pub fn reader(jdk: &Jdk) -> Option<std::path::PathBuf> {
     Some(jdk.home.join("bin/jfr")).filter(|path| path.exists())
 }
 
-/// The events of a recording.
+/// The monitor events in a recording.
 pub fn stops(jdk: &Jdk, file: &Path) -> Result<Vec<Stop>> {
     let reader = reader(jdk).context("no jfr")?;
     let mut command = Command::new(reader);
@@ -62,7 +62,7 @@ fn stop(event: &Value) -> Result<Stop> {
     })
 }
 
-/// `PT0.400123S`, `PT1M2.5S`
+/// Parses a duration: `PT0.400123S`, `PT1M2.5S`.
 fn millis(text: &str) -> Option<f64> {
     let mut rest = text.strip_prefix("PT")?;
     let mut seconds = 0.0;
@@ -75,7 +75,7 @@ fn millis(text: &str) -> Option<f64> {
     rest.is_empty().then_some(seconds * 1000.0)
 }
 
-/// The events of either are near to each other, one by one, of the threads whose names these are.
+/// Checks that the events of both are pairwise similar, for the threads with these names.
 pub fn compare(ours: &[Stop], theirs: &[Stop], threads: &[&str], slack_millis: f64) -> Result<()> {
     for thread in threads {
         let of = |all: &[Stop]| all.iter().filter(|stop| stop.thread == *thread).cloned().collect::<Vec<_>>();

@@ -1,12 +1,12 @@
-//! Whether the records of two threads that hand objects to each other (`tests/java/facts/Handovers.java`) stand in the order in which
-//! things happened.
+//! Checks that the records of two threads that hand objects to each other (`tests/java/facts/Handovers.java`) are in
+//! the order in which things happened.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::BufRead;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What happened to a parcel last.
+/// The last event of a parcel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Made,
@@ -26,7 +26,7 @@ struct Parcel {
     answer: Option<String>,
 }
 
-/// Reads records one by one.
+/// Checks records one by one.
 #[derive(Debug, Default)]
 pub struct Handovers {
     parcels: HashMap<String, Parcel>,
@@ -34,7 +34,7 @@ pub struct Handovers {
     answers: HashMap<String, (String, u8)>,
     /// Parcels of each way that are under way, in the order in which they were sent.
     under_way: BTreeMap<String, VecDeque<String>>,
-    /// How many came to their end.
+    /// Number of completed handovers.
     pub done: BTreeMap<String, u64>,
 }
 
@@ -117,7 +117,7 @@ impl Handovers {
         ensure!(answer.1 == 1, "the answer's constructor was not entered");
         answer.0 = origin.to_owned();
         if parcel.way.starts_with("Queued") {
-            // Nobody reads it.
+            // It is never read.
             self.answers.remove(target);
             self.finish(origin);
         }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use jvm_hprof::heap_dump::{FieldDescriptor, FieldValue, SubRecord};
 use jvm_hprof::{Hprof, parse_hprof};
 
-/// What a heap dump has.
+/// Contents of a heap dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Instances and arrays, by class as Java source writes it.

@@ -39,7 +39,7 @@ pub fn host() -> Result<String> {
     Ok(format!("-agentpath:{}", std::env::current_exe()?.with_file_name("libet_jvmpi.so").display()))
 }
 
-/// How the host is told of methods.
+/// How the host gets method events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     /// By JVMTI, on a JDK as it is.
@@ -49,10 +49,10 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// Both.
+    /// Both tiers.
     pub const ALL: [Self; 2] = [Self::Jvmti, Self::Hooks];
 
-    /// What the names of tests have in them.
+    /// Suffix in the names of tests.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Jvmti => "",
@@ -98,7 +98,7 @@ pub fn java(lab: &Lab, jdk: &Jdk, tier: Tier, options: &[String], program: &str,
     Ok(output)
 }
 
-/// What the conformance agent has written.
+/// The output of the conformance agent.
 #[derive(Debug)]
 pub struct Report(pub String);
 
@@ -110,7 +110,7 @@ impl Report {
         Ok(report)
     }
 
-    /// What stands behind the first line that starts so.
+    /// The rest of the first line with this prefix.
     pub fn line(&self, start: &str) -> Result<&str> {
         let found = self.0.lines().find_map(|line| line.strip_prefix(start)?.strip_prefix(' '));
         found.with_context(|| format!("no {start} in {}", self.0))
@@ -144,7 +144,7 @@ pub fn conform(
     Report::read(&file)
 }
 
-/// What the host says where the VM does not tell of all allocations: Java 11 with G1 and thread-local buffers.
+/// Message of the host if the VM does not report all allocations: Java 11 with G1 and thread-local buffers.
 pub const NOT_ALL: &str = "jvmpi: Java 11 with G1 does not tell of all allocations: ";
 
 /// The lines of what was said that this JDK gives no reason for.

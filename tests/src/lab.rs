@@ -14,20 +14,20 @@ use xtask::layout::{Layout, Tools};
 use xtask::skips::Skips;
 use xtask::test::JDKS;
 
-/// What every test needs.
+/// What all tests need.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    /// Where things are.
+    /// Paths of files.
     pub layout: Layout,
     /// The tools under test.
     pub tools: Tools,
-    /// Compiles the test programs.
+    /// The JDK that compiles test programs.
     pub compiler: Jdk,
 }
 
 impl Lab {
-    /// Finds everything, or says what to do first. From then on the process works outside of the sources: programs that it starts, and
-    /// whoever attaches to them, leave files in the folder that they are started in.
+    /// Finds everything, or says what to do first. Then changes the current directory to one outside of the sources,
+    /// since child processes and attaching tools leave files in it.
     pub fn open() -> Result<Self> {
         let layout = Layout::find()?;
         let tools = layout.tools();
@@ -81,10 +81,10 @@ impl Lab {
     }
 }
 
-/// Programs that `cargo xtask test` does not build, and the variable by which those who do ask for their tests.
+/// Programs that `cargo xtask test` does not build, and the variable that enables their tests.
 const APART: [(&str, &str); 1] = [("et-collect", "ET_COLLECT")];
 
-/// What is tested with witnesses is tested on these: each kind of them needs copies of its own.
+/// JDKs on which witnesses are tested, since each kind of witness needs copies of its own.
 pub const WITNESSED: [u32; 2] = [17, 25];
 
 /// A test that needs the tools and one JDK.

@@ -1,24 +1,24 @@
-//! End-to-end tests: a Java program is compiled, rewritten, run on a rewritten JDK, and its trace compared with
-//! facts that are known by construction.
+//! End-to-end tests: a Java program is compiled, instrumented, and run on an instrumented JDK, and its trace is
+//! compared with facts that are known by construction.
 //!
-//! * [`example`] has a project of `examples/` built by its build tool.
-//! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
-//! * [`jvmpi`] runs agents of JVMPI.
-//! * [`mockito`] is the library of mocks, where it is installed.
-//! * [`links`] looks where the links of the docs lead.
+//! * [`example`] builds a project in `examples/` with its build tool.
+//! * [`lab`] finds the tools and the JDKs and creates the test cases, one for each JDK.
+//! * [`jvmpi`] runs JVMPI agents.
+//! * [`mockito`] finds the mock library, where it is installed.
+//! * [`links`] checks the links in the docs.
 //! * [`compiled`] compiles each program once.
-//! * [`program`] takes a program of `tests/java` through all steps.
-//! * [`plain_and_traced`] runs a program under many options and compares what is seen.
-//! * [`pattern`] has lines with gaps.
-//! * [`record`] and [`names`] read what `et-trace text` prints.
-//! * [`fate`] reads where a program says its objects die, and compares.
-//! * [`hprof`] counts what is in a heap dump.
-//! * [`flight`] asks the JDK's Flight Recorder.
+//! * [`program`] runs a program of `tests/java` through all steps.
+//! * [`plain_and_traced`] runs a program with many options and compares its behaviour.
+//! * [`pattern`] matches lines with wildcards.
+//! * [`record`] and [`names`] parse the output of `et-trace text`.
+//! * [`fate`] compares deaths with what programs state.
+//! * [`hprof`] counts the contents of a heap dump.
+//! * [`flight`] reads recordings of the JDK's Flight Recorder.
 //! * [`handovers`] checks the order in which threads hand objects to each other.
-//! * [`old_replayers`] replays texts as their readers of old did.
-//! * [`trcxml`] reads logs of TPTP's format.
-//! * [`window`] cuts out what one call of a method did, and shows it with short names.
-//! * [`expect`] reads the records that a program says it leaves.
+//! * [`old_replayers`] replays texts like their original readers.
+//! * [`trcxml`] reads logs in TPTP's format.
+//! * [`window`] extracts the records of one call of a method, and displays them with short names.
+//! * [`expect`] reads the records that a program states.
 #![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 pub mod compiled;

@@ -48,7 +48,7 @@ fn read(page: &Path) -> Result<String> {
     fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))
 }
 
-/// What stands in the brackets of `[text](link)`.
+/// The targets of links: `[text](link)`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }

@@ -18,13 +18,13 @@ pub const MOCK_MAKER: &str = "mockito-extensions/org.mockito.plugins.MockMaker";
 /// The maker that changes classes where they are, so that final ones can be mocked.
 pub const INLINE: &str = "mock-maker-inline\n";
 
-/// Mockito and what it needs.
+/// Mockito and its dependencies.
 pub fn jars() -> [PathBuf; 4] {
     ["mockito-core", "byte-buddy", "byte-buddy-agent", "objenesis"]
         .map(|name| Path::new(SHARE_JAVA).join(format!("{name}.jar")))
 }
 
-/// Why there are no mocks.
+/// Why mocks cannot be tested; `None` if they can.
 pub fn obstacle() -> Option<String> {
     let missing = jars().iter().any(|jar| !jar.is_file());
     missing.then(|| format!("please install {PACKAGE} (Debian's name)"))

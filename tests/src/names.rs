@@ -1,43 +1,37 @@
-//! The names file (`et-trace text --names`), read by a reader of its own: tests must not share the bugs of what
-//! they test.
+//! An independent reader of the names file (`et-trace text --names`): tests must not share bugs with what they test.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A method of the names file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method {
     /// With dots: `java.lang.String`.
     pub class: Rc<str>,
-    /// `<init>` for a constructor.
+    /// Name; `<init>` for a constructor.
     pub name: String,
-    /// JVM descriptor.
+    /// Method descriptor.
     pub descriptor: String,
-    /// Without receiver.
     pub is_static: bool,
 }
 
-/// A field of the names file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// With dots.
+    /// Class name with dots.
     pub class: Rc<str>,
-    /// Its name.
     pub name: String,
-    /// Without origin.
     pub is_static: bool,
 }
 
 /// An allocation site of the names file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// The method it lies in.
+    /// The method that contains it.
     pub method: u64,
     /// Descriptor of what is allocated.
     pub descriptor: String,
-    /// 0 for a scalar.
+    /// Number of array dimensions; 0 for an object.
     pub dimensions: u32,
     /// Source line, 0 if not known.
     pub line: u32,
@@ -45,7 +39,6 @@ pub struct Site {
 
 /// All names, by id.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Names {
     pub methods: HashMap<u64, Method>,
     pub fields: HashMap<u64, Field>,

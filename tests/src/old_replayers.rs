@@ -6,14 +6,14 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What a replay came to.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     pub births: u64,
     pub deaths: u64,
     /// The most bytes that were alive at a time.
     pub peak: u64,
-    /// Bytes that are left.
+    /// Bytes of live objects at the end.
     pub left: u64,
 }
 
@@ -113,7 +113,7 @@ impl TraceReplayer {
                     self.leave(method, thread)?;
                 }
             }
-            // Of its successor.
+            // In texts of the successor.
             Some("W") => {
                 let (object, _type, _thread) = (fields.integer()?, fields.integer()?, fields.long()?);
                 ensure!(object != 0, "a witness of nothing");

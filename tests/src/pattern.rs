@@ -1,6 +1,6 @@
 //! Lines that may differ from one run to the next.
 
-/// Stands for anything within a line.
+/// Wildcard for any text within a line.
 pub const ANYTHING: char = '…';
 
 /// Whether a text is as a pattern has it.

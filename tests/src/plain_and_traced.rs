@@ -1,10 +1,10 @@
-//! Programs that must do traced what they do plain, with whatever options the JVM is given.
+//! Programs that must behave the same with and without tracing, with any JVM options.
 //!
-//! Comments at the top of a program say more:
+//! Comments at the top of a program specify:
 //!
 //! ```java
-//! // needs: 25                        not on older JDKs, and compiled for that one
-//! // options: -Xmx48m                 once with these options, and once for each such line
+//! // needs: 25                        not on older JDKs, and compiled for this one
+//! // options: -Xmx48m                 a run with these options; may be repeated
 //! ```
 
 use std::fs;
@@ -23,7 +23,7 @@ use crate::program::{self, Seen};
 /// The oldest JDK of all tests.
 const OLDEST: u32 = 11;
 
-/// What the head of a program says.
+/// The comments at the top of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Feature release that it is compiled for.
@@ -55,17 +55,17 @@ impl Head {
 pub struct Prepared<'a> {
     lab: &'a Lab,
     jdk: &'a Jdk,
-    /// Main class.
+    /// Name of the main class.
     pub name: String,
-    /// What the head of its source says.
+    /// The comments at the top of its source.
     pub head: Head,
-    /// Everything that it leaves.
+    /// Folder for its output.
     pub folder: PathBuf,
     classes: PathBuf,
     runs: usize,
 }
 
-/// The file of a program.
+/// Path of a program's source.
 pub fn source(lab: &Lab, name: &str) -> PathBuf {
     program::programs(lab).join("semantics").join(format!("{name}.java"))
 }
@@ -84,7 +84,7 @@ impl<'a> Prepared<'a> {
         Ok(prepared)
     }
 
-    /// Rewrites something else into a place of its own.
+    /// Instruments something else to a separate place.
     pub fn rewrite(&self, from: &Path, to: &Path) -> Result<()> {
         command::quiet(Command::new(self.lab.tools.et_instrument()).arg(from).arg("-o").arg(to)).map(drop)
     }
@@ -94,19 +94,19 @@ impl<'a> Prepared<'a> {
         &self.classes
     }
 
-    /// The rewritten classes.
+    /// The instrumented classes.
     pub fn rewritten(&self) -> PathBuf {
         self.folder.join("classes-et")
     }
 
-    /// The plain command line, to be finished by [`main`](Self::main).
+    /// The command line without tracing; the caller adds the main class.
     pub fn plain_java(&self) -> Command {
         let mut java = Command::new(self.jdk.java());
         java.current_dir(&self.folder);
         java
     }
 
-    /// The traced one, and its trace.
+    /// The command line with tracing, and the path of its trace.
     pub fn traced_java(&mut self) -> Result<(Command, PathBuf)> {
         self.runs += 1;
         let trace = self.folder.join(format!("trace-{}.ettrace", self.runs));
@@ -128,8 +128,8 @@ impl<'a> Prepared<'a> {
         Ok(after)
     }
 
-    /// What a rewritten program printed, with the place of the plain classes where it names its own: warnings of the
-    /// JVM do.
+    /// Output of the instrumented program, with paths of its classes replaced by those of the original ones: warnings
+    /// of the JVM contain them.
     pub fn as_if_plain(&self, seen: &Seen) -> Seen {
         let (plain, rewritten) = (self.plain().display().to_string(), self.rewritten().display().to_string());
         let renamed = |text: &str| text.replace(&rewritten, &plain);

@@ -24,9 +24,9 @@ use crate::window::Trace;
 pub struct Run {
     /// Everything it left is below.
     pub folder: PathBuf,
-    /// The trace file.
+    /// Path of the trace file.
     pub trace: PathBuf,
-    /// What it printed.
+    /// Standard output.
     pub stdout: String,
     source: Source,
     main_class: String,
@@ -51,7 +51,7 @@ pub fn in_folder(layout: &Layout, folder: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What a program's source says about it.
+/// Reads what a program's source states about it.
 fn source(lab: &Lab, program: &str) -> Result<Source> {
     let file = programs(lab).join(format!("{program}.java"));
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -87,11 +87,11 @@ pub struct Setup<'a> {
     pub both: &'a [&'a str],
     /// Options for java, of the traced run only.
     pub traced: &'a [&'a str],
-    /// Options behind those of `et.args`.
+    /// Options after those in `et.args`.
     pub after: &'a [&'a str],
     /// Variables of the traced run.
     pub environment: &'a [(&'a str, &'a str)],
-    /// What the runtime is to say of the traced run, line by line; nothing as a rule.
+    /// Expected messages of the runtime, one per line; usually none.
     pub says: &'a str,
 }
 
@@ -203,7 +203,7 @@ impl Run {
         })
     }
 
-    /// `et-trace summary --json`
+    /// Output of `et-trace summary --json`.
     pub fn summary(&self, lab: &Lab) -> Result<serde_json::Value> {
         instrumented::summary(&lab.tools, &self.trace, 10)
     }
@@ -217,7 +217,7 @@ impl Run {
     }
 }
 
-/// What the runtime says in a summary that was wrong. Not of events while the VM went down: how many there are is chance.
+/// Problems in a summary. Excludes events during VM shutdown, whose number is random.
 pub fn problems(summary: &serde_json::Value) -> Vec<&serde_json::Value> {
     let all = summary["problems"].as_array().into_iter().flatten();
     all.filter(|problem| !problem["what"].as_str().is_some_and(|what| what.contains("while the VM went down")))
@@ -250,12 +250,10 @@ pub fn check_with(lab: &Lab, jdk: &Jdk, test: &str, name: &str, setup: Setup<'_>
     run.clean()
 }
 
-/// What a user sees of a run.
+/// The visible behaviour of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Standard output.
     pub stdout: String,
-    /// Standard error.
     pub stderr: String,
     /// Exit code; none if a signal ended it.
     pub code: Option<i32>,

@@ -15,7 +15,7 @@ impl ObjectId {
     pub const NULL: ObjectId = ObjectId(0);
 }
 
-/// A thread's id in the trace.
+/// Thread id in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u64);
 
@@ -24,43 +24,41 @@ pub struct ThreadId(pub u64);
 pub struct Record {
     /// The last field of each record.
     pub thread: ThreadId,
-    /// The rest of it.
+    /// The kind of the record, with its data.
     pub what: What,
 }
 
-/// What happened.
+/// The kinds of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum What {
-    /// `A I N P V`
+    /// `A I N P V`: an allocation.
     Born { kind: char, object: ObjectId, size: u64, descriptor: Rc<str>, site: u64, length: u64 },
-    /// `U`
+    /// `U`: an update.
     Update { old: ObjectId, origin: ObjectId, new: ObjectId, field: u64 },
-    /// `M`
+    /// `M`: a method entry.
     Entry { method: u64, receiver: ObjectId },
-    /// `E`
+    /// `E`: a method exit.
     Exit { method: u64, receiver: ObjectId },
-    /// `X T H`
+    /// `X T H`: exceptional exit, throw, catch.
     Exception { kind: char, method: u64, receiver: ObjectId, exception: ObjectId },
-    /// `D`
+    /// `D`: a death.
     Death { object: ObjectId },
-    /// `R`
+    /// `R`: a use.
     Use { object: ObjectId },
 }
 
 /// A whole trace in memory.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// In order.
+    /// All records in order.
     pub all: Vec<Record>,
     /// The comment lines, without `#`.
     pub comments: Vec<String>,
-    /// What kind of thing each object is.
+    /// Type descriptor of each object.
     pub descriptors: HashMap<ObjectId, Rc<str>>,
 }
 
 impl What {
-    /// The record's letter.
     pub fn letter(&self) -> char {
         match self {
             Self::Born { kind, .. } | Self::Exception { kind, .. } => *kind,

@@ -12,9 +12,9 @@ use crate::lab::Lab;
 /// An element: its name, and its attributes as they are written.
 #[derive(Debug)]
 pub struct Element<'a> {
-    /// Its name.
+    /// Element name.
     pub name: &'a str,
-    /// In their order.
+    /// Attributes in order.
     pub attributes: Vec<(&'a str, &'a str)>,
 }
 
@@ -49,7 +49,7 @@ pub fn elements(text: &str) -> Result<Vec<Element<'_>>> {
         .collect()
 }
 
-/// Each use behind its definition, and no number defined twice.
+/// Each use comes after its definition, and no number is defined twice.
 pub fn check_definitions(elements: &[Element]) -> Result<()> {
     let defines = |element: &Element| match element.name {
         "classDef" => Some(("class", "classId")),
@@ -84,7 +84,7 @@ pub fn check_definitions(elements: &[Element]) -> Result<()> {
     Ok(())
 }
 
-/// By a validator of others.
+/// Validates a file with a third-party validator.
 pub fn validate(lab: &Lab, file: &Path) -> Result<()> {
     let schema = lab.layout.repo.join("docs/trcxml.xsd");
     let lint = Command::new("xmllint").args(["--noout", "--schema"]).args([&schema, file]).output();
@@ -109,7 +109,7 @@ fn unescaped(text: &str) -> String {
         .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// What threads spent at monitors.
+/// Times that threads spent at monitors.
 pub fn stops(elements: &[Element]) -> Result<Vec<Stop>> {
     let names = |element: &str, id: &str, name: &str| -> HashMap<String, String> {
         let all = elements.iter().filter(|it| it.name == element);

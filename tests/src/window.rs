@@ -1,4 +1,4 @@
-//! What one call of a method did, and how it is shown.
+//! Extracts and displays the records of one call of a method.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -10,9 +10,8 @@ use crate::record::{ObjectId, Record, Records, ThreadId, What};
 /// The trace of a program with what is needed to read it.
 #[derive(Debug)]
 pub struct Trace {
-    /// The program's main class.
     pub main_class: String,
-    /// The comments of its source.
+    /// Statements in its source.
     pub source: Source,
     /// The names file.
     pub names: Names,
@@ -25,7 +24,7 @@ pub struct Trace {
 pub struct Window<'a> {
     /// The thread that made the call.
     pub thread: ThreadId,
-    /// What it did.
+    /// The records of the call.
     pub records: Vec<&'a Record>,
 }
 
@@ -97,7 +96,7 @@ impl Trace {
         name
     }
 
-    /// `Leaf.<init>`
+    /// Short name of a method: `Leaf.<init>`.
     pub fn method_name(&self, id: u64) -> String {
         match self.names.methods.get(&id) {
             Some(method) => format!("{}.{}", self.short_class(&method.class), method.name),

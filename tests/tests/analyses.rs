@@ -1,4 +1,4 @@
-//! What `et-trace` works out of what became of objects: a program whose answers are known, and what other tools read of it.
+//! Analyses of `et-trace`: a program with known results, and their output in other tools.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -190,7 +190,7 @@ fn diff(lab: &Lab, jdk: &Jdk) -> Result<()> {
     before.clean()
 }
 
-/// What the compilers compile: a comment that lacks half of what it should say.
+/// Input of the compilers: an incomplete doc comment.
 const DOCUMENTED: &str = "/** Words. */ public class Documented { /** Doubles.\n@param x what */ public int twice(int x) { return 2 * x; } }";
 
 /// A real program with one flag more, and the same without it: only the flag's classes differ.

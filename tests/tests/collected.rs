@@ -1,4 +1,4 @@
-//! The deaths in a trace against those that the collector told of (docs/deaths.md).
+//! Deaths in a trace compared with those reported by the collector (docs/deaths.md).
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The trace beside the VM's own count of the objects it made (docs/completeness.md).
+//! The trace compared with the VM's own count of allocated objects (docs/completeness.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     lab::run(trials.collect()).exit_code()
 }
 
-/// What `tests/java/facts/Made.java` makes for certain.
+/// Allocations that `tests/java/facts/Made.java` certainly makes.
 fn made() -> BTreeMap<&'static str, u64> {
     const TIMES: u64 = 20_000;
     BTreeMap::from([
@@ -36,7 +36,7 @@ fn made() -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// The yardstick itself.
+/// The counter itself must be accurate.
 fn the_counter_misses_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "counter")?;
     let classes = folder.join("classes");
@@ -46,7 +46,7 @@ fn the_counter_misses_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let counts = folder.join("counts.tsv");
     let counter = completeness::counter(&lab.layout, &lab.compiler)?;
     let mut java = Command::new(jdk.java());
-    // Compiled code may do without objects that nobody can tell from others: it is not the VM that makes those.
+    // Compiled code may eliminate allocations without a visible effect, which are then made by neither.
     java.arg("-Xint").arg(completeness::counter_option(&counter, &counts, false));
     command::quiet(java.arg("-cp").arg(&classes).arg("Made"))?;
     let counted = Counted::parse(&fs::read_to_string(&counts)?)?;

@@ -17,7 +17,7 @@ use xtask::jdks::Jdk;
 
 /// Milliseconds that two clocks may differ by, on a machine with other work.
 const SLACK: f64 = 10.0;
-/// What `Contended` is about; its `main` waits for others now and then, if it has to.
+/// The threads of `Contended`; its `main` may also have to wait for others.
 const THREADS: [&str; 3] = ["waiter <&\">", "timed", "notified"];
 
 fn main() -> ExitCode {
@@ -44,7 +44,7 @@ fn traced(lab: &Lab, jdk: &Jdk, test: &str, options: &[String]) -> Result<(PathB
     Ok((trace, folder, lines))
 }
 
-/// The number behind a name in the program's lines.
+/// The number after a name in the program's output.
 fn number(lines: &[String], name: &str) -> Result<f64> {
     let start = format!("{name}=");
     let mut words = lines.iter().flat_map(|line| line.split(' '));
@@ -93,7 +93,7 @@ fn contention(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ] {
         ensure!((stop.millis - millis).abs() <= SLACK, "{stop:?} instead of {millis} ms");
     }
-    // Where, and who held up whom.
+    // Places, owners and waiters.
     let contention = &summary["contention"];
     let sites = contention["sites"].as_array().context("no sites")?;
     ensure!(sites.iter().any(|line| text(&line["site"]).starts_with("Contended.enter:")), "{sites:?}");

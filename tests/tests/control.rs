@@ -1,4 +1,5 @@
-//! Tracing that begins later than the program, and ends earlier: what was there before, what is told, what is not any more.
+//! Tracing that begins after the program and ends before it: initial objects, what is reported, and what is not any
+//! more.
 
 use std::fs;
 use std::process::ExitCode;
@@ -42,10 +43,10 @@ fn born(trace: &Trace, class: &str) -> Vec<(char, usize)> {
     counts
 }
 
-/// The phase is told whole, with what it found there, and nothing else of the main thread.
+/// The phase is completely in the trace, with its initial objects, and nothing else of the main thread.
 fn check_phase(lab: &Lab, run: &Run) -> Result<Trace> {
     let trace = run.read(lab)?;
-    // The ten that are kept; the ten others are garbage that nobody may meet any more.
+    // The ten that are kept; the ten others are garbage that must not appear.
     let before = born(&trace, "Before");
     ensure!(matches!(before[..], [('I', 10..=20)]), "{before:?}");
     ensure!(born(&trace, "During") == [('N', 11)], "{:?}", born(&trace, "During"));
@@ -53,7 +54,7 @@ fn check_phase(lab: &Lab, run: &Run) -> Result<Trace> {
     let calls = trace.calls("during");
     ensure!(calls.len() == 4, "{} calls of during", calls.len());
     ensure!(trace.calls("before").is_empty() && trace.calls("after").is_empty());
-    // What was kept refers to arrays that were there as well: the first store into each replaces one.
+    // The kept objects refer to initial arrays: the first store to each element replaces one.
     let stores = trace.records.all.iter().filter(|record| match &record.what {
         What::Update { field, old, .. } => {
             let field = trace.names.fields.get(field);
@@ -93,7 +94,7 @@ fn from_file_to_file(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// Loops that compilers had seen without hooks tell of their next rounds.
+/// Loops that were compiled before hooks were enabled report their later iterations.
 fn in_loops_that_were_compiled(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let setup = Setup { traced: &["-Det.start=method:Compiled.begin"], ..Setup::default() };
     let run = Run::with(lab, jdk, "control-compiled", "facts/Compiled", setup)?;
@@ -108,7 +109,7 @@ fn in_loops_that_were_compiled(lab: &Lab, jdk: &Jdk) -> Result<()> {
         }
     }
     let told = [("stores", stores), ("objects", made), ("calls", trace.calls("callee").len())];
-    // Each loop goes a thousand rounds behind the start, of which some may be in what it does not tell yet.
+    // Each loop makes a thousand iterations after the start, some of which may still run without reporting.
     ensure!(told.iter().all(|(_, count)| *count > 500), "{told:?}");
     run.clean()
 }
@@ -118,8 +119,7 @@ fn what_never_comes(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let says = "elephant-tracks: tracing did not begin: start=method:Phases.nothing did not happen \
                 (class Phases has no method nothing)\n";
     let run = Run::with(lab, jdk, "control-never", PROGRAM, Setup { traced: &options, says, ..Setup::default() })?;
-    // All threads meet their first hook at once. Were a class of the hooks to be linked then, they could wait for each other
-    // for ever.
+    // All threads reach their first hook at once. If a class of the hooks had to be linked then, they could deadlock.
     let log = fs::read_to_string(run.folder.join("init.log"))?;
     let classes = programs(lab).join("../../runtime-java/src");
     for folder in ["common", "modules"] {

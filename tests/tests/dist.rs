@@ -1,7 +1,7 @@
-//! The archive and the Debian package: what a user has after installing either, and that the README's commands work
+//! The archive and the Debian package: what a user gets after installing either, and that the README's commands work
 //! there.
 //!
-//! One test: the copy of the JDK that the archive's tools make is the one that the package's tools look for.
+//! A single test: the copy of the JDK made by the archive's tools is also the one that the package's tools use.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,7 +18,7 @@ use xtask::plugins::{gradle, maven};
 
 const FEATURE: u32 = 17;
 
-/// What the README has a user type. The trace has the process id in its name.
+/// The commands in the README. The name of the trace contains the process id.
 const README: [&str; 2] = ["et-instrument run -- java -jar app.jar", "et-trace summary et-12345.ettrace"];
 
 const PROGRAM: &str = "
@@ -55,7 +55,7 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     completions_work(&installed.join("share/bash-completion/completions"), &zsh)?;
     man_pages_are_clean(&installed.join("share/man/man1"))?;
     links::lead_somewhere(&links::pages(&installed)?)?;
-    // By links, as somebody would have them in PATH.
+    // Through symbolic links, as users may have them in PATH.
     let in_path = folder.join("bin of the user");
     fs::create_dir(&in_path)?;
     for tool in ["et-instrument", "et-trace"] {
@@ -69,7 +69,7 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     } else {
         lab.not_tested("packages: the Debian package", "no dpkg-deb");
     }
-    // A copy of a JDK, which is of no use to anybody else.
+    // A copy of a JDK, which is of no further use.
     fs::remove_dir_all(&user.cache)?;
     Ok(())
 }
@@ -117,13 +117,13 @@ fn unpacked(archive: &Path, to: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// What must be there besides what has a check of its own.
+/// Files that must exist and have no check of their own.
 fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
     for program in ["bin/et-instrument", "bin/et-trace", "bin/et-replay", "bin/et-monitor", "bin/et-jvmpi"] {
         let path = installed.join(program);
         let metadata = fs::metadata(&path).with_context(|| format!("no {}", path.display()))?;
         ensure!(metadata.permissions().mode() & 0o777 == 0o755, "{} is not for all to run", path.display());
-        // With what tells lines to debuggers it would be several times that.
+        // With debug line tables it would be several times that.
         ensure!(metadata.len() < 16 << 20, "{} is not stripped", path.display());
     }
     let lib = installed.join("lib/elephant-tracks");
@@ -193,7 +193,7 @@ fn man_page_is_clean(page: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Somebody with a program, a JDK and what was installed.
+/// A user with a program, a JDK and the installation.
 struct User {
     folder: PathBuf,
     java: PathBuf,

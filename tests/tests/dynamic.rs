@@ -80,7 +80,7 @@ fn all_ways_to_define_a_class(lab: &Lab, jdk: &Jdk) -> Result<()> {
         })
         .collect();
     ensure!(sites.len() == 9, "{} sites of nine classes", sites.len());
-    // Each class has a field of its own, though most have the same name.
+    // Each class has its own field, though most have the same name.
     let mut fields: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
     for record in &trace.records.all {
         if let What::Update { field, .. } = record.what
@@ -179,7 +179,7 @@ fn excluded(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// A JDK that tells allocations only has classes made at run time tell no more.
+/// With a JDK that only reports allocations, classes created at run time report nothing else.
 fn allocations_only(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let setup = Setup { jdk: &["--events", "alloc"], ..Setup::default() };
     let run = Run::with(lab, jdk, "plain_alloc_only", "AtRunTime", setup)?;
@@ -231,8 +231,8 @@ fn unloaded_classes_are_forgotten(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let told = problems.iter().find(|problem| problem["what"] == format!("kept at the end: {what}"));
         told.and_then(|problem| problem["count"].as_u64()).with_context(|| format!("nothing is told of {what}"))
     };
-    // Some 750 to 1,000 classes, and 10 to 30 of the others, are there without the loaders, each of which has three or more classes
-    // and one layout.
+    // Some 750 to 1,000 classes, and 10 to 30 of the others, exist even without the loaders, each of which has three or
+    // more classes and one layout.
     for (what, most) in [("classes", 3 * COUNT), ("fields", COUNT / 2), ("layouts", COUNT / 2)] {
         let kept = kept(what)?;
         ensure!((1..most as u64).contains(&kept), "{kept} {what} are kept of {COUNT} loaders");
@@ -240,13 +240,13 @@ fn unloaded_classes_are_forgotten(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// A class whose mirror gets the id of another, which was unloaded, has a record of its own. With tags mirrors have ids like all
-/// objects; otherwise the VM draws theirs.
+/// A class whose mirror reuses the id of an unloaded one has its own record. With tags, mirrors have ids like all other
+/// objects; otherwise the VM assigns theirs.
 fn ids_of_unloaded_classes_are_used_again(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = loaders(lab, jdk, "loaders_used_again", &["-Det.ids=tags"], ("ET_TEST_ID_LAP", "60000"))?;
     let trace = run.read(lab)?;
     let born = |wanted: &str| {
-        // By `new`: of other objects with an id that was another's nobody can say whether they are new.
+        // Created by `new`: for other objects with a reused id it is unknown whether they are new.
         let is_wanted =
             |what: &What| matches!(what, What::Born { descriptor, site, .. } if **descriptor == *wanted && *site != 0);
         trace.records.all.iter().filter(|record| is_wanted(&record.what)).count()

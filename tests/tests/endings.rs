@@ -1,5 +1,5 @@
-//! Runs that do not end well: killed, without room for their trace, without a reader. The program must not notice, one line
-//! says what happened, and the trace tells what ended it.
+//! Runs that end abnormally: killed, without space for the trace, without a reader. The program must not be affected,
+//! one line says what happened, and the trace contains the reason.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let once: [(&str, lab::Case); 12] = [
         ("trace_emptied", trace_emptied),
         ("nobody_reads", nobody_reads),
-        ("nobody_reads_and_the_end_is_asked_for", terminated_while_nobody_reads),
+        ("nobody_reads_and_the_end_is_asked_for", terminated_without_a_reader),
         ("text_of_a_killed_program", text_of_a_killed_program),
         ("file_size_limit", file_size_limit),
         ("folder_removed", folder_removed),
@@ -51,14 +51,14 @@ fn main() -> ExitCode {
     lab::run(everywhere.into_iter().chain(once).collect()).exit_code()
 }
 
-/// What the program prints and returns, whatever becomes of its trace.
+/// Output of the program, whatever happens to its trace.
 const PRINTED: &str = "ready\ndone true\n";
 const CODE: i32 = 7;
 /// Turns that leave far more than any of the limits here.
 const MANY: &str = "1500000";
 const FEW: &str = "2000";
 
-/// A program in a folder of its own.
+/// A program in a separate folder.
 struct Bench<'a> {
     lab: &'a Lab,
     folder: PathBuf,
@@ -87,7 +87,7 @@ impl<'a> Bench<'a> {
         Ok(Self { lab, folder, trace, java, variables: Vec::new() })
     }
 
-    /// Another `traceFile`.
+    /// Sets another `traceFile`.
     fn trace_to(&mut self, target: &str) -> Result<()> {
         let is_it = |option: &String| option.starts_with("-Det.traceFile=");
         let at = self.java.iter().position(is_it).context("no option")?;
@@ -138,7 +138,7 @@ impl<'a> Bench<'a> {
         command.args(arguments).arg(trace).output().context("cannot start et-trace")
     }
 
-    /// What is left keeps its invariants, and every command says of it what it should.
+    /// What is left satisfies its invariants, and every command reports its state correctly.
     fn readable(&self, trace: &Path, words: &[&str]) -> Result<Value> {
         for command in [&["validate", "--deaths", "none"][..], &["info"], &["summary", "--deaths", "none", "--json"]] {
             let output = self.et_trace(command, trace)?;
@@ -181,7 +181,7 @@ struct Waiting {
 
 impl Waiting {
     fn go_on(mut self) -> Result<Output> {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.stdin.take().context("no pipe")?.write_all(b"\n");
         self.ended()
     }
@@ -224,7 +224,7 @@ fn unharmed(output: &Output, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The summary tells when and why tracing stopped, and what was lost.
+/// Checks that the summary says when and why tracing stopped, and what was lost.
 fn stopped(summary: &Value, why: &str) -> Result<()> {
     let stopped = &summary["stopped"];
     ensure!(summary["complete"] == false && summary["seconds"].as_f64() > Some(0.0), "{summary}");
@@ -234,7 +234,7 @@ fn stopped(summary: &Value, why: &str) -> Result<()> {
     counted(summary)
 }
 
-/// The counts that are kept beside the events.
+/// Counts that are stored separately from events.
 fn counted(summary: &Value) -> Result<()> {
     let dynamic = &summary["dynamic"];
     ensure!(dynamic["rewritten"].as_u64() > Some(0), "{dynamic}");
@@ -388,8 +388,8 @@ fn crash_without_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
     bench.clean()
 }
 
-/// What is closed when the program starts stays closed to it: neither trace nor buffers take those numbers, and nothing that is printed gets into
-/// them.
+/// Standard files that are closed when the program starts stay closed: neither trace nor buffers get their numbers, and
+/// no output gets into them.
 fn standard_files_closed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for (closed, prints) in [("<&-", true), (">&-", false), ("<&- >&- 2>&-", false)] {
         let bench = Bench::set_up(lab, jdk, "standard_files_closed")?;
@@ -442,7 +442,7 @@ fn no_small_disk() -> Option<String> {
 fn full_disk(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let bench = Bench::set_up(lab, jdk, "full_disk")?;
     let options = small_disk().context("no permission to mount")?;
-    // What is left is copied out of the mount, which nobody else sees.
+    // Copies the remains out of the mount, which is private.
     let script = format!(
         "exec unshare {} sh -c 'mount -t tmpfs -o size=24m none disk || exit 99; \"$@\"; code=$?; cp disk/* .; exit $code' sh \"$@\"",
         options.join(" ")
@@ -509,7 +509,7 @@ fn trace_emptied(lab: &Lab, jdk: &Jdk) -> Result<()> {
     bench.clean()
 }
 
-/// What threads do until the VM stops them is in the trace, or it says how much is not.
+/// Events up to VM shutdown are in the trace, or it says how many are missing.
 fn busy_at_the_end(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let bench = Bench::of(lab, jdk, "busy_at_the_end", "Endless")?;
     let counts = bench.folder.join("counts");
@@ -551,14 +551,14 @@ fn busy_at_the_end(lab: &Lab, jdk: &Jdk) -> Result<()> {
     bench.clean()
 }
 
-/// The program stands still for as long as was said, and then no longer.
+/// The program blocks for the configured time, and then no longer.
 fn nobody_reads(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut bench = Bench::set_up(lab, jdk, "nobody_reads")?;
     bench.trace_to(">(exec sleep 60 > /dev/null 2>&1)")?;
     bench.java.insert(1, "-Det.patience=500ms".into());
     let output = bench.under("exec \"$@\"", &[MANY])?;
     unharmed(&output, &["tracing stops here, the program runs on", "nothing of it was taken for 500ms"])?;
-    // What has got all and does not end is not waited for either.
+    // A reader that has received everything and does not exit is not waited for either.
     bench.trace_to(">(exec > /dev/null 2>&1; cat; exec sleep 30)")?;
     let output = bench.under("exec \"$@\"", &[FEW])?;
     unharmed(&output, &["has not ended 500ms after the program", "goes on by itself"])?;
@@ -566,8 +566,8 @@ fn nobody_reads(lab: &Lab, jdk: &Jdk) -> Result<()> {
 }
 
 /// Long before the patience is at its end.
-fn terminated_while_nobody_reads(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let mut bench = Bench::of(lab, jdk, "terminated_while_nobody_reads", "Endless")?;
+fn terminated_without_a_reader(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut bench = Bench::of(lab, jdk, "terminated_without_a_reader", "Endless")?;
     bench.trace_to(">(exec sleep 60 > /dev/null 2>&1)")?;
     bench.java.insert(1, "-Det.patience=10m".into());
     let run = bench.started(&[&bench.folder.join("counts").display().to_string()])?;
@@ -601,7 +601,7 @@ fn text_of_a_killed_program(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
     let records = fs::read_to_string(&got)?;
     let made = records.lines().filter(|line| line.starts_with("N ")).count();
-    // What `Busy` does before it waits; the buffers had it, and nobody else.
+    // Allocated by `Busy` before it waits; these events were only in the buffers.
     ensure!(made > 2000, "{made} objects in the text");
     let left: Vec<_> = fs::read_dir(&temporary)?.flatten().map(|entry| entry.file_name()).collect();
     let left: Vec<_> = left.into_iter().filter(|name| !name.to_string_lossy().starts_with("hsperfdata")).collect();
@@ -609,7 +609,7 @@ fn text_of_a_killed_program(lab: &Lab, jdk: &Jdk) -> Result<()> {
     bench.clean()
 }
 
-/// The buffer file lies in the temporary folder then, and is found there.
+/// The buffer file is then in the temporary directory, and is found there.
 fn killed_before_a_pipe(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut bench = Bench::set_up(lab, jdk, "killed_before_a_pipe")?;
     let (got, done) = (bench.folder.join("got.ettrace"), bench.folder.join("done"));

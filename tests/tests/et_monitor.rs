@@ -20,7 +20,7 @@ use xtask::layout::MONITOR_LIBRARY;
 use xtask::{browser, command};
 
 const FEATURE: u32 = 17;
-/// What browsers may take a thread's name for.
+/// A thread name that browsers might interpret as markup.
 const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>";
 
 fn main() -> ExitCode {
@@ -78,7 +78,7 @@ impl<'a> Place<'a> {
         self.start_on(&self.jdk.home.join("bin/java"), main, options)
     }
 
-    /// The same, traced.
+    /// The same with tracing.
     fn start_traced(&self, main: &str, options: &[&str]) -> Result<Running> {
         let traced = self.lab.instrumented(self.jdk)?;
         let mut all = traced.options(&self.folder.join("trace.ettrace"));
@@ -174,7 +174,7 @@ fn commands(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(state(HOSTILE).is_some_and(|it| ["waiting", "sleeping"].contains(&&*it.0)), "{threads}");
     let stack = place.say(&["threads", &pid, "--thread", &main])?;
     ensure!(stack.contains("at Shop.main(Shop.java:"), "{stack}");
-    // What the map adds up to is what the VM says of its heap.
+    // The total of the map equals the heap size according to the VM.
     let map = place.json(&["heap", &pid, "--map", "--collect", "--json"])?;
     let (used, free, all) = (map["used"].as_u64(), map["free"].as_u64(), map["bytes"].as_u64());
     ensure!(used.zip(free).map(|(used, free)| used + free) == all && used > Some(500_000), "{map}");
@@ -200,7 +200,7 @@ fn commands(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(!no_log.status.success() && said.contains("its agent writes none (option xml=FILE)"), "{said}");
     let again = place.et_monitor(&["dump", &pid, "shop.hprof"]).output()?;
     ensure!(String::from_utf8_lossy(&again.stderr).contains("exists"), "a file is overwritten");
-    // Into a log, on demand.
+    // Dumps to a log, on demand.
     let log = place.folder.join("mill.trcxml");
     let mill = place.start("Mill", &with_agent(&place, &format!("quiet=on,xml={}", log.display())))?;
     let mill_pid = mill.0.id().to_string();
@@ -274,7 +274,7 @@ fn debugger(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let states = || -> Result<String> { Ok(place.json(&["threads", &pid, "--json"])?.to_string()) };
     jdb.say("stop in Shop.count(int)", "reakpoint")?;
     jdb.say("", "main[1]")?;
-    // Each time up to the prompt: what comes before jdb has said all is taken for a command of later, and the thread runs away under it.
+    // Waits for the prompt each time: output that arrives late would be attributed to the next command.
     let stack = jdb.say("where", "main[1]")?;
     ensure!(stack.contains("[1] Shop.count") && stack.contains("[2] Shop.main"), "{}", jdb.said);
     ensure!(states()?.contains("clerk-1"), "no threads while the program stands");
@@ -302,7 +302,7 @@ fn debugger(lab: &Lab, jdk: &Jdk) -> Result<()> {
     fs::remove_dir_all(&place.folder).map_err(Into::into)
 }
 
-/// By class, site and callers, while somebody looks.
+/// By class, site and callers, while there is a watcher.
 fn traced(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let place = Place::new(lab, jdk, "et_monitor_traced")?;
     let log = place.folder.join("run.trcxml");
@@ -370,7 +370,7 @@ fn traced(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
 fn page(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let place = Place::new(lab, jdk, "et_monitor_page")?;
-    // What it allocates is known of a traced program only.
+    // Allocations are known for traced programs only.
     let mut shop = place.start_traced("Shop", &["-Det.ddm=quiet=on"])?;
     let mut mill = Some(place.start("Mill", &with_agent(&place, "quiet=on"))?);
     let (_serving, url, _) = place.serve()?;

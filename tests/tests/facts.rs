@@ -17,14 +17,14 @@ fn main() -> ExitCode {
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
         ("threads_take_turns_at_a_slot", threads_take_turns_at_a_slot),
-        ("whoever_exits_is_listed_once", whoever_exits_is_listed_once),
+        ("a_thread_that_exits_is_listed_once", a_thread_that_exits_is_listed_once),
         ("collections_are_counted", collections_are_counted),
         ("chunks_tell_when_they_happened", chunks_tell_when_they_happened),
         ("another_agent_has_events_of_its_own", another_agent_has_events_of_its_own),
         ("entries_and_exits_match", entries_and_exits_match),
         ("sizes_are_the_vms", sizes_are_the_vms),
         ("compiled_code_misses_nothing", compiled_code_misses_nothing),
-        ("overflows_are_told_of_with_their_type", overflows_are_told_of_with_their_type),
+        ("overflows_are_reported_with_their_type", overflows_are_reported_with_their_type),
         ("references_are_cleared", references_are_cleared),
         ("huge_tables_miss_nothing", huge_tables_miss_nothing),
     ];
@@ -38,7 +38,7 @@ fn traced(lab: &Lab, jdk: &Jdk, test: &str, name: &str) -> Result<(Run, Trace)> 
     Ok((run, trace))
 }
 
-/// What the program's own sites made: label and type to count.
+/// Allocations at the program's own sites: label and type to count.
 fn made(trace: &Trace) -> BTreeMap<String, usize> {
     let mut made = BTreeMap::new();
     for record in &trace.records.all {
@@ -176,8 +176,8 @@ fn chunks_tell_when_they_happened(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// The tracer and an agent that uses the same crate, with two environments, in one process: each is told of what it has asked for. A panic
-/// in one of them is its own.
+/// The tracer and an agent that uses the same crate, with two environments, in one process: each gets the events that
+/// it has enabled. A panic in one does not affect the others.
 fn another_agent_has_events_of_its_own(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let test = "another_agent";
     let report = lab.folder(jdk, test)?.join("bystander.txt");
@@ -208,7 +208,7 @@ fn entries_and_exits_match(lab: &Lab, jdk: &Jdk) -> Result<()> {
             What::Entry { method, receiver } => stack.push((method, receiver)),
             What::Exit { method, receiver } | What::Exception { kind: 'X', method, receiver, .. } => {
                 let top = stack.pop();
-                // What was running when tracing began has its entries at the start of the trace.
+                // Methods that were running when tracing began have their entries at the start of the trace.
                 let same = top == Some((method, receiver));
                 ensure!(same, "record {index}: exit of {} {receiver:?}, top is {top:?}", trace.method_name(method));
             }
@@ -256,8 +256,9 @@ fn updates(trace: &Trace, name: &str) -> Vec<Update> {
     of_slot.collect()
 }
 
-/// Who calls `System.exit` keeps its frames to the end, whoever ends after it, and stays the same thread.
-fn whoever_exits_is_listed_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
+/// A thread that calls `System.exit` keeps its frames to the end, whichever threads end after it, and remains the same
+/// thread.
+fn a_thread_that_exits_is_listed_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "whoever_exits", "facts/Exits")?;
     let summary = run.summary(lab)?;
     let left = summary["anomalies"]["framesAtThreadEnd"].as_u64();
@@ -397,10 +398,10 @@ fn huge_tables_miss_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// The VM makes the error where there is no room for a hook. The first hook that has room must find that it is new. Where a stack ends depends on
-/// the page that it ends in and on what the JIT compilers have done by then: once in a while a hook draws the error's id and has no room to tell of
-/// it, and then the trace must say that events are missing there.
-fn overflows_are_told_of_with_their_type(lab: &Lab, jdk: &Jdk) -> Result<()> {
+/// The VM creates the error when a hook does not fit on the stack. The first hook that fits must recognize it as new.
+/// Where a stack ends depends on its last page and on the progress of the JIT compilers: occasionally a hook assigns
+/// the error's id and has no stack left to report it, and then the trace must say that events are missing.
+fn overflows_are_reported_with_their_type(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let (run, trace) = traced(lab, jdk, "overflown", "Overflown")?;
     let (mut errors, mut unknown) = (0, 0);
     for record in &trace.records.all {
@@ -416,7 +417,7 @@ fn overflows_are_told_of_with_their_type(lab: &Lab, jdk: &Jdk) -> Result<()> {
         .into_iter()
         .filter(|problem| problem["what"].as_str().is_some_and(|what| what.contains("the stack ended there")));
     let said: u64 = said.filter_map(|problem| problem["count"].as_u64()).sum();
-    // The VM keeps one or two of its own from the start.
+    // The VM initially keeps one or two of its own.
     let missing = 20_u64.saturating_sub(errors);
     ensure!(errors < 24 && missing <= said.min(3), "{errors} errors, {said} events are said to be missing");
     ensure!(unknown <= missing, "{unknown} objects that no hook told of");

@@ -1,7 +1,7 @@
-//! The Gradle plugin on the example project: built, run and tested with traces; a second time, when all is up to date;
+//! The Gradle plugin on the example project: built, run and tested with traces; again when everything is up to date;
 //! and after a change of one class.
 //!
-//! A start of Gradle takes seconds, so one test does it all in three.
+//! Starting Gradle takes seconds, so a single test does everything in three starts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// What the plugin has left.
+    /// Path of an output of the plugin.
     fn at(&self, path: &str) -> PathBuf {
         self.folder.join("build/elephant-tracks").join(path)
     }
@@ -107,7 +107,7 @@ impl Build<'_> {
         // Each start is over before much of Gradle is worth compiling well.
         gradle.env("GRADLE_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC");
         gradle.env("JAVA_HOME", &self.lab.compiler.home);
-        // What Gradle makes of build scripts is the same each time.
+        // Gradle's compiled build scripts are the same each time.
         gradle.env("GRADLE_USER_HOME", self.lab.layout.target.join("e2e/gradle-home"));
         gradle.current_dir(&self.folder).args(["--offline", "--no-daemon", "--console=plain"]);
         for (name, value) in [

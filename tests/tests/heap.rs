@@ -1,5 +1,5 @@
-//! The heap at moments of a run: what `et-trace heap` shows is what its heap dump has, as others read it, and at the end what the VM's
-//! own dump has.
+//! The heap at moments of a run: `et-trace heap` agrees with its heap dump as other tools read it, and at the end with
+//! the VM's own dump.
 #![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 use std::collections::BTreeMap;
@@ -26,10 +26,11 @@ fn main() -> ExitCode {
     lab::run(trials).exit_code()
 }
 
-/// Names a trace whose dumps are compared as well: of a large program, which takes longer than tests may.
+/// Variable with the path of a trace whose dumps are compared as well: of a large program, which takes too long for
+/// regular tests.
 const TRACE: &str = "ET_HEAP_TRACE";
 
-/// What `et-trace heap` shows, and the heap dump that it writes.
+/// Output of `et-trace heap`, and of the heap dump that it writes.
 struct Shown {
     json: Value,
     dump: PathBuf,
@@ -78,7 +79,7 @@ fn dumps_at_three_moments(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn dumps_of_that_trace(lab: &Lab, trace: &Path) -> Result<()> {
     let folder = tempfile::tempdir_in(&lab.layout.target)?;
     for moment in ["25%", "60%", "end"] {
-        // VisualVM's library keeps what it knows of a dump beside it, by name.
+        // VisualVM's library keeps a cache beside a dump, by name.
         let dump = folder.path().join(format!("{}.hprof", moment.trim_end_matches('%')));
         let shown = Shown::at(lab, trace, moment, dump)?;
         eprintln!(
@@ -138,7 +139,7 @@ fn differences(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> Ve
         .collect()
 }
 
-/// The VM's own dump is made behind the third call of `mark`, after a full collection.
+/// The VM's own dump is made after the third call of `mark`, after a full collection.
 fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "as_in_the_dump_of_the_vm", "facts/Heaps")?;
     let shown = Shown::at(lab, &run.trace, "method:Heaps.mark#4", run.folder.join("et.hprof"))?;
@@ -162,7 +163,7 @@ fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// What VisualVM's library finds, from Debian's package.
+/// The result of VisualVM's library from Debian's package.
 fn visual_vm(lab: &Lab, dump: &Path) -> Result<Option<Counts>> {
     let folder = lab.layout.target.join("e2e/visualvm");
     let jar = folder.join("usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar");

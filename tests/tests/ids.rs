@@ -10,18 +10,18 @@ use et_tests::program::{Run, Setup};
 use et_tests::record::{ObjectId, What};
 use xtask::jdks::Jdk;
 
-/// What is set for a run.
+/// Options of a run.
 #[derive(Clone)]
 struct Variant {
     name: &'static str,
     /// Java versions that know the options.
     versions: RangeInclusive<u32>,
-    /// Of both runs.
+    /// Options of both runs.
     both: &'static [&'static str],
     traced: &'static [&'static str],
     /// The scheme that the trace must name.
     scheme: &'static str,
-    /// Nodes of each thread.
+    /// Number of nodes per thread.
     rounds: usize,
 }
 
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         ));
     }
     trials.extend(lab::on_each_jdk("used_again", used_again));
-    trials.extend(lab::on_each_jdk("random_hashes_are_told_of", random_hashes_are_told_of));
+    trials.extend(lab::on_each_jdk("random_hashes_are_reported", random_hashes_are_reported));
     lab::run(trials).exit_code()
 }
 
@@ -110,8 +110,8 @@ fn kept_apart(lab: &Lab, jdk: &Jdk, variant: &Variant) -> Result<()> {
     run.clean()
 }
 
-/// Ids begin again after 80,000, several times in the run, and none of a living object's is given out, whichever way they are
-/// looked for.
+/// Ids restart after 80,000, several times in the run, and ids of live objects are never reused, however these are
+/// searched for.
 fn used_again(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for (way, by) in [("mark", "by mark words"), ("tags", "by tags")] {
         let environment = [("ET_TEST_ID_LAP", "80000"), ("ET_TEST_WALKS", way)];
@@ -129,7 +129,7 @@ fn used_again(lab: &Lab, jdk: &Jdk) -> Result<()> {
 }
 
 /// Without the option that `et.args` has, the runtime says what it does instead.
-fn random_hashes_are_told_of(lab: &Lab, jdk: &Jdk) -> Result<()> {
+fn random_hashes_are_reported(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let setup = Setup { both: &["-Drounds=2000"], after: &["-XX:hashCode=5"], ..Setup::default() };
     let error = Run::with(lab, jdk, "ids_random", "facts/Ids", setup).err().context("the run is like the plain one")?;
     let told = "elephant-tracks: identity hashes may repeat, so every object is tagged, which is slow";
@@ -137,7 +137,7 @@ fn random_hashes_are_told_of(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// Checks the nodes' records; tells how often an id was used again at most.
+/// Checks the records of nodes; returns how often an id was reused at most.
 fn nodes(lab: &Lab, run: &Run, rounds: usize) -> Result<u64> {
     let trace = run.read(lab)?;
     let is_before = |field: u64| {

@@ -1,4 +1,4 @@
-//! What exists when tracing begins is found by the mark words of objects, and the same as by their tags.
+//! Initial objects are found by their mark words, with the same result as by tags.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -91,8 +91,8 @@ fn same(lab: &Lab, jdk: &Jdk, name: &str, options: &[&str], traced: &[&str], wai
     Ok(())
 }
 
-/// More than a block holds is in several, and there is as much of it: objects that no hook has met before the start, more than
-/// the first ids are for.
+/// What exceeds a block goes to several: objects that no hook has seen before the start, and more than the first range
+/// of ids.
 fn in_many_blocks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let both = [&BOTH[..], &["-Dwaited=1", "-Dmany=50000"]].concat();
     let written = |bytes: &str| {
@@ -167,7 +167,7 @@ fn picture(lab: &Lab, run: &Run) -> Result<Picture> {
         Ok(objects.get(&id).map_or("none", |descriptor| descriptor).to_owned())
     };
     for comment in &trace.records.comments {
-        // Where in an array something lies may depend on hashes; so does whether an entry of a map lies behind another.
+        // The position in an array may depend on hashes, and so may the order of entries in a map's bucket.
         if let ["ref", origin, _, target] = comment.split(' ').collect::<Vec<_>>()[..] {
             let (mut origin, target) = (type_of(origin)?, type_of(target)?);
             if ["HashMap$Node;", "HashMap$Entry;"].iter().any(|entry| target.ends_with(entry)) {

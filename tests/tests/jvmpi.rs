@@ -1,5 +1,5 @@
-//! The JVMPI host: agents in C, on JDKs as they are. One checks the rules of the interface and counts what it is told; the programs are of
-//! known counts. The example is a heap profiler.
+//! The JVMPI host: agents in C on unmodified JDKs. One agent checks the rules of the interface and counts events; the
+//! programs have known counts. The example is a heap profiler.
 
 use std::fs;
 use std::mem::{offset_of, size_of};
@@ -161,14 +161,14 @@ fn waits(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let report = conform(lab, jdk, Tier::Jvmti, "waits", "alloc,monitors,trace", &["-Xmx48m"], "Waits")?;
     // The VM's own threads wait as well.
     ensure!(report.number("event 57")? >= 20 && report.number("event 58")? >= 20, "{}", report.0);
-    // The owner may have left before it can be asked who it is: then nobody is told that it has.
+    // The owner may release the monitor before it can be determined: then its release is not reported.
     for (kind, least) in [(54, 5), (55, 5), (56, 1)] {
         ensure!(report.number(&format!("event {kind}"))? >= least, "event {kind}: {}", report.0);
     }
     Ok(())
 }
 
-/// Two threads wait for one monitor: who gets it first leaves it as well.
+/// Two threads wait for one monitor: the first to enter it also reports its release.
 fn handed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let report = conform(lab, jdk, Tier::Jvmti, "handed", "monitors", &[], "Handed")?;
     let left = |name: &str| report.number(&format!("left by {name}"));
@@ -176,8 +176,8 @@ fn handed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// As hprof does it: in `JVM_SHUT_DOWN` it switches all events off, and asks for dumps then. What stands in them it must know by then, classes
-/// that were never linked among it.
+/// Like hprof: in `JVM_SHUT_DOWN` it disables all events and requests dumps. By then it must know what they refer to,
+/// including classes that were never linked.
 fn silent(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let report = conform(lab, jdk, Tier::Jvmti, "silent", "alloc,silent", &["-Xmx48m"], "Unlinked")?;
     ensure!((report.number("requested 37")?, report.number("requested 59")?) == (3, 1), "{}", report.0);
@@ -197,7 +197,7 @@ fn classes_by_jni(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// Waits on nothing.
+/// Waits without an object.
 fn sleeps(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let report = conform(lab, jdk, Tier::Jvmti, "sleeps", "alloc,monitors,trace", &["-Xcheck:jni"], "Sleeps")?;
     let told: Vec<u64> = report.line("sleeps")?.split(' ').filter_map(|word| word.parse().ok()).collect();
@@ -228,7 +228,7 @@ fn virtual_threads(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// Mounting and unmounting goes on while the agent has its locks, and what it is not told is said.
+/// Mounting and unmounting continues while the agent holds its locks, and what is not reported to it is counted.
 fn virtual_threads_by_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let file = lab.folder(jdk, "jvmpi_virtual_by_hooks")?.join("conform.txt");
     let library = agent(lab, "tests/jvmpi/conform.c")?;
@@ -277,7 +277,7 @@ fn profiler_exit(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// A run with the agent that misbehaves: what it was told, what the program printed, and what the host said.
+/// A run with the misbehaving agent: its report, the program's output, and the host's messages.
 fn rough(lab: &Lab, jdk: &Jdk, tier: Tier, test: &str, options: &str) -> Result<(Report, String, String)> {
     let file = lab.folder(jdk, &format!("jvmpi_{test}{}", tier.suffix()))?.join("rough.txt");
     let library = agent(lab, "tests/jvmpi/rough.c")?;
@@ -366,7 +366,7 @@ fn class_files(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// With a lock of the agent's, for ever: the program goes on, and so do deaths.
+/// Stays in an event forever, holding a lock of the agent: the program continues, and so do deaths.
 fn stays(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let (report, stdout, stderr) = rough(lab, jdk, Tier::Jvmti, "stays", "alloc,hold")?;
     ensure!(stdout == PRINTED, "{stdout}{stderr}");
@@ -396,7 +396,7 @@ macro_rules! places {
     )*};
 }
 
-/// What C says of sizes and offsets.
+/// Sizes and offsets according to the C compiler.
 fn layouts(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut all: Vec<(String, usize)> = vec![
         ("sizeof(JVMPI_Event)".to_owned(), size_of::<abi::Event>()),

@@ -12,7 +12,7 @@ use et_tests::program::Run;
 use xtask::command;
 use xtask::jdks::Jdk;
 
-/// What a trace has, with stacks.
+/// Events in a trace, with stacks.
 const ALL: &str = "alloc,trace,methods,entry2";
 const COLLECTORS: [&str; 5] = ["mark-sweep", "mark-compact", "copying", "generational", "reference-counting"];
 
@@ -45,7 +45,7 @@ fn replayed(lab: &Lab, run: &Run, options: &str, more: &[&str]) -> Result<Report
     Report::read(&file).with_context(|| format!("{options} {more:?}"))
 }
 
-/// What it says of the program's own classes.
+/// Lines of the report about the program's own classes.
 fn of_program<'a>(report: &'a Report, program: &str) -> Vec<&'a str> {
     let starts = [format!("allocated {program}"), format!("method {program}")];
     // Names of lambdas' classes have addresses in them.
@@ -64,7 +64,7 @@ fn counts(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(live.number("classes without objects")? == 0, "{}", live.0);
     let (replay, live) = (of_program(&report, "Counted"), of_program(&live, "Counted"));
     ensure!(replay.len() > 8 && replay == live, "replayed {replay:#?}, live {live:#?}");
-    // Classes are objects: each that was told of is one, and has no mirror besides.
+    // Classes are objects: each one reported has exactly one object, and no separate mirror.
     let (told, made) = (report.number("event 42")?, report.number("allocated java.lang.Class")?);
     ensure!(told > 300 && made >= told - 1, "{told} classes are {made} objects");
     ensure!(report.number("classes without objects")? == 0 && report.number("event 4")? > made, "{}", report.0);
@@ -116,7 +116,7 @@ fn collectors(lab: &Lab, jdk: &Jdk) -> Result<()> {
             _ => moves == 0 && frees > 0 && number("event 60") == 0,
         };
         ensure!(as_expected, "{collector}: {moves} moves, {frees} frees, {deleted} arenas deleted");
-        // Cycles are garbage that nobody finds by counting.
+        // Cycles are garbage that reference counting does not find.
         let left = report.number("objects")?;
         let is_all = if collector == "reference-counting" { left >= at_end } else { left == at_end };
         ensure!(is_all, "{collector}: {left} objects at the end, not {at_end}");

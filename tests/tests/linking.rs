@@ -66,7 +66,7 @@ fn every_class_of_the_jars(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let jars = jars(lab);
     let rewritten = folder.join("rewritten");
     command::quiet(Command::new(lab.tools.et_instrument()).args(&jars).arg("-o").arg(&rewritten))?;
-    // Where they are installed, manifests name jars that lie beside them; neither side is to have those.
+    // Where they are installed, manifests refer to jars beside them; neither side may use those.
     let plain = folder.join("plain");
     fs::create_dir(&plain)?;
     for jar in &jars {

@@ -34,7 +34,7 @@ fn of_the_jdk(lab: &Lab, run: &Run) -> Result<(usize, usize)> {
 fn of_the_program(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "loaded", "Objects")?;
     let (here, all) = of_the_jdk(lab, &run)?;
-    // What a VM loads before any program.
+    // Classes that a VM loads before any program.
     ensure!((300..2000).contains(&here) && here * 3 < all, "{here} of {all} classes");
     let trace = run.read(lab)?;
     let leaf = trace.names.methods.values().find(|method| &*method.class == "Objects$Leaf");

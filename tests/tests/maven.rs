@@ -1,7 +1,7 @@
-//! The Maven plugin on the example project: run and tested with traces, and packed; a second time, when all is up to date;
-//! and after a change of one class.
+//! The Maven plugin on the example project: run and tested with traces, and packaged; again when everything is up to
+//! date; and after a change of one class.
 //!
-//! A start of Maven takes seconds, so one test does it all in three.
+//! Starting Maven takes seconds, so a single test does everything in three starts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use xtask::plugins::maven;
 
 const FEATURE: u32 = 17;
 
-/// The jar by itself: the phase `package` would run the tests twice.
+/// The jar goal on its own: the phase `package` would run the tests twice.
 const GOALS: [&str; 4] = ["et:run", "et:test", "jar:jar", "et:jar"];
 
 fn main() -> ExitCode {
@@ -80,7 +80,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// What the plugin has left.
+    /// Path of an output of the plugin.
     fn at(&self, path: &str) -> PathBuf {
         self.folder.join("target/elephant-tracks").join(path)
     }

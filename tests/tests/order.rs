@@ -1,4 +1,5 @@
-//! The order of records between threads: what one thread hands to another stands in the trace in the order in which it happened.
+//! The order of records between threads: handing over objects from one thread to another appears in the trace in the
+//! order in which it happened.
 #![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 use std::io::BufReader;
@@ -14,7 +15,7 @@ fn main() -> ExitCode {
     lab::run(lab::on_each_jdk("handovers", handovers)).exit_code()
 }
 
-/// Objects handed over in each way, if nobody asks for more.
+/// Default number of objects handed over in each way.
 const ROUNDS: u64 = 2_000;
 
 /// `ET_HANDOVERS=100000` makes it more than a million in all.

@@ -13,7 +13,7 @@ use xtask::jdks::Jdk;
 /// A program has a record, and javac is needed.
 const FEATURE: u32 = 17;
 
-/// What pages suppose to be there.
+/// Files that the pages assume to exist.
 const APP: &str = "
 mkdir -p dist/lib classes
 echo 'public class Main { public static void main(String[] a) { System.out.println(new Main() != null); } }' > Main.java
@@ -49,7 +49,7 @@ fn no_javac(jdk: &Jdk) -> Option<String> {
     jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()))
 }
 
-/// What makes applications has something to make them of.
+/// The command that packages applications needs an application.
 fn no_jpackage(path: &str, jdk: &Jdk) -> Option<String> {
     let is_there = jdk.jlink().is_some() && jdk.home.join("bin/jpackage").is_file();
     (path == "docs/images.md" && !is_there).then(|| format!("no jpackage or no modules in {}", jdk.home.display()))
@@ -98,7 +98,7 @@ fn page(lab: &Lab, jdk: &Jdk, path: &str, before: &str, left: &[&str]) -> Result
         shell.env_remove(name);
     }
     shell.env("JAVA_HOME", &jdk.home).env("REPO", &lab.layout.repo);
-    // A cache of its own: the first run is what the page shows.
+    // A separate cache: the first run is the one that the page shows.
     shell.env("XDG_CACHE_HOME", folder.join("cache"));
     let output = shell.stdin(Stdio::null()).output().context("cannot start sh")?;
     let said = String::from_utf8_lossy(&output.stdout);

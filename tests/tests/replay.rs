@@ -86,7 +86,7 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let ops = compact(&["app.ops"])?;
     ensure!(compact(&["trace.ettrace"])? == ops, "the trace gives other results than its operations");
     let text = compact(&["app.txt", "--with-names", "app.names", "--no-touches"])?;
-    // Sizes stand in the text: they need no names.
+    // Sizes are in the text, so no names are needed.
     let nameless = compact(&["app.txt", "--no-touches"])?;
     let oracle = compact(&["app.csv"])?;
     for key in ["events", "fullCollections", "moved", "freed", "atEnd"] {
@@ -218,7 +218,7 @@ fn collect(lab: &Lab, run: &Run, totals: &Value) -> Result<()> {
     Ok(())
 }
 
-/// How many objects of each class are left behind the last event, for who knows nothing but the events.
+/// Number of objects of each class after the last event, computed from the events alone.
 fn left_by_events(csv: &Path) -> Result<BTreeMap<String, u64>> {
     let text = std::fs::read_to_string(csv)?;
     let mut objects: HashMap<String, (String, String)> = HashMap::new();

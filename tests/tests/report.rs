@@ -29,7 +29,7 @@ fn no_javac(jdk: &Jdk) -> Option<String> {
     jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()))
 }
 
-/// A thread whose name a page could take for markup runs the example.
+/// The example runs in a thread whose name looks like markup.
 const HOSTILE: &str = r#"
 public class Hostile {
     public static void main(String[] arguments) {
@@ -46,7 +46,7 @@ class Twice {
 }
 "#;
 
-/// The leaking cache, traced.
+/// A trace of the leaking cache.
 fn traced(lab: &Lab, jdk: &Jdk, folder: &Path, main: &str, events: &[&str]) -> Result<PathBuf> {
     let classes = folder.join("classes");
     fs::create_dir_all(&classes)?;
@@ -99,7 +99,7 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let growing = print(lab, &trace, &["--show", "suspects/growing", "--match", "shop.Line"])?;
     ensure!(growing.lines().any(|line| line.contains("shop.Page.<init>:15")), "{growing}");
     ensure!(!growing.contains("shop.ProductCache.page:25"), "rows that do not match are shown: {growing}");
-    // What was alive at a moment; it grew evenly.
+    // Live objects at a moment; their number grew linearly.
     let lines_at = |moment: &str| -> Result<u64> {
         let alive = print(lab, &trace, &["--show", "alive/classes", "--at", moment, "--match", "shop.Line"])?;
         // The class comes last, and its objects before it.
@@ -121,7 +121,7 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(growing["stillGrows"] == true && growing["end"]["objects"] == 63_600, "{growing}");
     let holders = print(lab, &trace, &["--show", "alive/holders", "--match", "byWord"])?;
     ensure!(holders.lines().any(|line| line.ends_with("java.util.HashMap")), "{holders}");
-    // Prices that there are none of are exceptions.
+    // Unknown prices cause exceptions.
     let exceptions = print(lab, &trace, &["--show", "suspects/exceptions"])?;
     let thrown = exceptions.lines().find(|line| line.contains("shop.PriceHandler.price"));
     ensure!(thrown.is_some_and(|line| line.contains("shop.PriceHandler.answer")), "{exceptions}");

@@ -1,5 +1,5 @@
-//! What a program does stays what it was: each program of `tests/java/semantics` prints the same plain and traced,
-//! under all the ways to run a JVM; debuggers, agents and recorders work beside us.
+//! Programs keep their behaviour: each program of `tests/java/semantics` prints the same with and without tracing, in
+//! all ways of running a JVM; debuggers, agents and recorders work as well.
 
 #[path = "semantics/beside.rs"]
 mod beside;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     lab::run(trials).exit_code()
 }
 
-/// Each program is a test.
+/// One test for each program.
 fn programs() -> Vec<Trial> {
     let folder = Layout::find().map(|layout| layout.repo.join("tests/java/semantics"));
     let mut names: Vec<String> = folder
@@ -105,8 +105,8 @@ fn modes() -> Vec<Trial> {
 /// Collectors that not every build of a JDK has. With all other modes each of them must start.
 const OF_SOME_BUILDS: [&str; 2] = ["z", "shenandoah"];
 
-/// What this build says to the options of a mode, if it does not start with them. It is asked once: each test is a process
-/// of its own, and lists all.
+/// Error message of this build for the options of a mode, if it does not start with them. Cached, since each test is a
+/// separate process that lists all tests.
 fn refused(lab: &Lab, jdk: &Jdk, mode: &str, options: &str) -> Option<String> {
     let known = lab.layout.target.join("e2e/modes").join(format!("{}-{}-{mode}", jdk.feature, jdk.version));
     if let Ok(known) = fs::read_to_string(&known) {

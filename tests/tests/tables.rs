@@ -23,7 +23,7 @@ const JDKS: [u32; 2] = [17, 25];
 /// Programs of all kinds of records; those that need a newer Java are left out on an older one.
 const PROGRAMS: [&str; 6] =
     ["analyses/Lives", "Exceptions", "Updates", "facts/Collections", "threads/Threads", "deaths/OnVirtualThreads"];
-/// Folders whose programs run without arguments: what `ET_TABLES=all` takes besides.
+/// Folders of programs that run without arguments, which `ET_TABLES=all` adds.
 const FOLDERS: [&str; 5] = ["", "analyses", "deaths", "semantics", "threads"];
 
 fn programs(lab: &Lab) -> Result<Vec<String>> {
@@ -113,7 +113,7 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     answers(&tables)?;
     newer_columns(&tables)?;
     killed(&tables, &runs[0].trace)?;
-    // It would stand in the midst of the answers to long queries.
+    // It would appear between the answers to long queries.
     let bar = tables.ask(&["select current_setting('enable_progress_bar') as is_shown"])?;
     ensure!(bar[0]["is_shown"] == false, "{bar:?}");
     let limit = tables.ask(&["--memory", "1GB", "select current_setting('memory_limit') as it"])?;
@@ -152,7 +152,7 @@ fn by_command(tables: &Tables<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Rows in an order of their own: queries order them by what they are about, and ties are told in any order.
+/// Rows in a canonical order: queries only order them by some columns, and the order of ties is undefined.
 fn sorted(rows: &[Value]) -> Vec<String> {
     // Sums have 128 bits, which the command writes as text into JSON.
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
@@ -215,7 +215,7 @@ fn et_trace_queries(tables: &Tables<'_>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What is known of `Lives`.
+/// Known answers for `Lives`.
 fn answers(tables: &Tables<'_>) -> Result<()> {
     for (query, column, value, answer) in [
         ("captured", "class_name", "Lives$Local", [("objects", 100), ("captured", 100)]),
@@ -281,7 +281,7 @@ fn by_heart(tables: &Tables<'_>) -> Result<()> {
         let (found, notes) = ask(&without, &arguments)?;
         let is_said = notes.contains("note: deaths are not known in run heart: ");
         ensure!(is_said == OF_DEATHS.contains(&query), "{query}: {notes}");
-        // What needs deaths is empty: lines that are about nothing else, or their columns.
+        // What depends on deaths is empty: lines, or columns of them.
         let lines = expected.trim_end().lines().count();
         match query {
             "captured" | "die_together" | "drag_sites" | "live_bytes" | "survival" | "tenured_garbage"
@@ -338,7 +338,7 @@ fn newer_columns(tables: &Tables<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whoever is killed leaves nothing that is taken for tables, and nothing that the next one does not remove.
+/// A killed conversion leaves nothing that is mistaken for tables, and nothing that the next one does not remove.
 fn killed(tables: &Tables<'_>, trace: &Path) -> Result<()> {
     let folder = tables.folder.with_file_name("killed.tables");
     let mut killed = 0;

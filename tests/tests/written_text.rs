@@ -41,7 +41,7 @@ impl<'a> Bench<'a> {
         Ok(Self { lab, folder, java: traced.java(), options, classes })
     }
 
-    /// Options given later win.
+    /// Later options override earlier ones.
     fn run(&self, options: &[&str]) -> Command {
         let mut command = Command::new(&self.java);
         command.args(&self.options).arg("-Det.format=text").args(options).arg("-cp").arg(&self.classes);
@@ -96,7 +96,7 @@ fn to_a_file(lab: &Lab, jdk: &Jdk) -> Result<()> {
     // The next run writes over it.
     unharmed(&bench.run(&options).output()?)?;
     sound(&bench, &text, &["--with-names", "t.names"])?;
-    // But not over what is no text of a trace.
+    // But not over a file that is not the text of a trace.
     fs::write(&text, "all my passwords")?;
     let output = bench.run(&options).output()?;
     let said = String::from_utf8_lossy(&output.stderr);

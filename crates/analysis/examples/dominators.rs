@@ -1,7 +1,8 @@
-//! What dominators and retained sizes of a large heap take: `cargo run --release -p et-analysis --example dominators -- 10000000`
+//! Measures the time and memory that dominators and retained sizes of a large heap take: `cargo run --release -p
+//! et-analysis --example dominators -- 10000000`
 //!
-//! The heap is made up: half of the objects are in a tree of collections as programs have it, an eighth in one long list that leads back as well, and
-//! a tenth of all have a further reference to any object.
+//! The heap is synthetic: half of the objects are in a tree of collections as in real programs, an eighth in one long
+//! list with back references, and a tenth of all have an additional reference to a random object.
 
 use std::time::Instant;
 
@@ -28,7 +29,7 @@ fn main() {
         if node < list {
             graph.edge(0, (node + 1).min(list - 1));
             graph.edge(1, node.saturating_sub(1));
-            // What the list holds.
+            // Contents of the list.
             graph.edge(2, list + numbers.below(tree));
         } else {
             let place = node - list;

@@ -4,22 +4,21 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Objects and their bytes.
+/// A number of objects and their total size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Amount {
     pub objects: u64,
     pub bytes: u64,
 }
 
 impl Amount {
-    /// One object more.
+    /// Adds an object.
     pub fn add(&mut self, bytes: u64) {
         self.objects += 1;
         self.bytes += bytes;
     }
 
-    /// One object less.
+    /// Removes an object.
     pub(crate) fn remove(&mut self, bytes: u64) {
         self.objects = self.objects.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);

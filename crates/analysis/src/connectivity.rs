@@ -1,7 +1,9 @@
-//! Which objects die because what held them dies: with their key object (Hayes, OOPSLA 1991; Hirzel, Diwan, Hertz, OOPSLA 2003).
+//! Which objects die because their holders die, with their key object (Hayes, OOPSLA 1991; Hirzel, Diwan, Hertz, OOPSLA
+//! 2003).
 //!
-//! What one record makes unreachable dies together. The key objects of it are those that nothing else of it refers to; all others
-//! die with the key object that leads to them. Of a cycle that nothing else leads to, the object that died first counts as key.
+//! Objects made unreachable by the same record die together. The key objects among them are those that none of the
+//! others refers to; all others die with the key object from which they are reachable. In a cycle that is not reachable
+//! from another, the object that died first counts as key.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -21,23 +23,23 @@ use crate::amount::Amount;
 use crate::labels::{Labels, Place};
 use crate::table::{more, table};
 
-/// With what objects die.
+/// Result: with which objects others die.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Connectivity {
-    /// All that died.
+    /// All objects that died.
     pub died: Amount,
     /// Those that died with a key object.
     pub with_key: Amount,
     /// Key objects that others died with.
     pub keys: Amount,
-    /// Those that died alone.
+    /// Objects that died alone.
     pub alone: Amount,
     /// Cycles that nothing else led to.
     pub cycles: u64,
     /// Sites by bytes that die with a key object.
     pub sites: Vec<SiteLine>,
-    /// How many sites there are.
+    /// Number of sites.
     pub site_count: usize,
 }
 
@@ -45,10 +47,9 @@ pub struct Connectivity {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteLine {
-    /// The site.
     #[serde(flatten)]
     pub place: Place,
-    /// Those that died.
+    /// Objects that died.
     pub died: Amount,
     /// Those that died with a key object.
     pub with_key: Amount,
@@ -60,7 +61,7 @@ pub struct SiteLine {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyLine {
-    /// Their site.
+    /// Their allocation site.
     #[serde(flatten)]
     pub place: Place,
     /// How many objects die with them.
@@ -89,7 +90,7 @@ struct Tally {
 #[derive(Default)]
 struct Finder {
     heap: Heap<Data>,
-    /// What dies now.
+    /// Objects that die at the current record.
     dying: Vec<(ObjectId, Node)>,
     groups: u64,
     sites: FxHashMap<Key, Tally>,

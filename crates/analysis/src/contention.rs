@@ -1,4 +1,4 @@
-//! Which monitors threads had to wait for, where, and who had them (`-Det.monitors=on`).
+//! Which monitors threads had to wait for, where, and which threads owned them (`-Det.monitors=on`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,6 @@ use crate::table::table;
 
 /// How often threads did not go on, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Stops {
     pub count: u64,
     pub seconds: f64,
@@ -32,7 +31,6 @@ impl Stops {
 
 /// At monitors that another thread had, and in `wait`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Times {
     pub contended: Stops,
     pub waits: Stops,
@@ -49,40 +47,36 @@ impl Times {
 
 /// Monitors of objects of one class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct ClassLine {
     pub class: String,
     #[serde(flatten)]
     pub times: Times,
 }
 
-/// A place in the code.
+/// Blocked time by place in the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct SiteLine {
-    /// `com.acme.Shop.sell:12`
+    /// Display name: `com.acme.Shop.sell:12`.
     pub site: String,
     pub class: String,
     #[serde(flatten)]
     pub times: Times,
 }
 
-/// A thread.
+/// Blocked time by thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct ThreadLine {
     pub id: u32,
     pub name: String,
     #[serde(flatten)]
     pub times: Times,
-    /// What others waited for monitors that it had.
+    /// How long others waited for monitors that it owned.
     pub held_up: Stops,
 }
 
 /// A thread that had monitors of a class which another wanted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct OwnerLine {
     pub class: String,
     pub owner: String,
@@ -90,12 +84,11 @@ pub struct OwnerLine {
     pub contended: Stops,
 }
 
-/// One of the longest.
+/// One of the longest intervals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct LongLine {
-    /// Since the trace began.
+    /// Seconds since the trace began.
     pub begin: f64,
     pub seconds: f64,
     /// In `wait`, not at a monitor that another thread had.
@@ -105,18 +98,17 @@ pub struct LongLine {
     pub object: u32,
     pub site: String,
     pub thread: String,
-    /// Who had it, if that is known.
+    /// The owner of the monitor, if known.
     pub owner: Option<String>,
-    /// Nobody ended it.
+    /// The wait ended because of its timeout.
     pub is_timed_out: bool,
     /// It did not go on before the trace ended.
     pub is_open: bool,
 }
 
-/// All of it.
+/// All results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Contention {
     pub times: Times,
     pub timed_out: u64,
@@ -132,13 +124,13 @@ pub struct Contention {
     pub longest: Vec<LongLine>,
 }
 
-/// What a trace says; none if nobody asked for it.
+/// Analyses a trace; `None` if monitors were not recorded.
 pub fn contention(trace: &Trace, top: usize) -> Option<Contention> {
     let is_asked_for = trace.file.meta().options.get("monitors").is_some_and(|value| value == "on");
     (is_asked_for || !trace.monitors.is_empty()).then(|| of(trace, top))
 }
 
-/// What a thread is called.
+/// Display name of a thread.
 pub fn thread(trace: &Trace, index: u32) -> String {
     match trace.thread_name(index) {
         Some(name) if !name.is_empty() => name.to_owned(),
@@ -216,7 +208,7 @@ fn largest<T>(lines: impl Iterator<Item = T>, key: impl Fn(&T) -> (f64, f64), to
 
 fn longest(trace: &Trace, all: &[Blocked], end: u64, top: usize) -> Vec<LongLine> {
     let mut order: Vec<&Blocked> = all.iter().collect();
-    // Whoever waits for work does so for long: what others did to a thread comes first.
+    // Idle threads wait for a long time, so contention comes first.
     order.sort_by_key(|it| (matches!(it.cause, Cause::Wait { .. }), Reverse(it.nanos(end)), it.begin));
     let contended = order.iter().take_while(|it| matches!(it.cause, Cause::Contention { .. })).count();
     let waits = order[contended..].iter().take(top);
@@ -241,7 +233,7 @@ fn longest(trace: &Trace, all: &[Blocked], end: u64, top: usize) -> Vec<LongLine
 }
 
 impl Contention {
-    /// Lists of at most so many.
+    /// Truncates all lists to `top` entries.
     pub fn cut(&mut self, top: usize) {
         self.classes.truncate(top);
         self.sites.truncate(top);
@@ -253,7 +245,7 @@ impl Contention {
         self.longest = contended;
     }
 
-    /// One line.
+    /// Summary in one line.
     pub fn line(&self) -> String {
         let Times { contended, waits } = self.times;
         let mut line = format!(
@@ -273,7 +265,7 @@ impl Contention {
         line
     }
 
-    /// With tables.
+    /// Renders the results as tables.
     pub fn render(&self, out: &mut String) {
         let _ = writeln!(out, "\n{}", self.line());
         let row = |times: Times, rest: Vec<String>| {
@@ -362,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_for_whom() {
+    fn waiters_and_owners() {
         let enter = |owner, line| MonitorEvent::Enter { owner, place: place("pay", line) };
         let wait = MonitorEvent::Wait { timeout_millis: 50, place: place("idle", 9) };
         let trace = trace(&[
@@ -387,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_without_are_told_from_those_with_none() {
+    fn traces_without_events_differ_from_those_with_none() {
         assert_eq!(contention(&trace(&[]), 5), None);
     }
 }

@@ -18,13 +18,13 @@ use crate::labels::Labels;
 use crate::place::Spot;
 use crate::table::{more, table};
 
-/// What objects are taken together by.
+/// How objects are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum By {
-    /// Allocation site and class.
+    /// By allocation site and class.
     Site,
-    /// Class.
+    /// By class.
     Class,
     /// Calling context of the allocation, with site and class.
     Context,
@@ -34,9 +34,9 @@ pub enum By {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Correlation {
-    /// What a kind is.
+    /// How objects were grouped.
     pub by: By,
-    /// All that died.
+    /// All objects that died.
     pub died: Amount,
     /// Those of them that did not die alone.
     pub together: Amount,
@@ -48,34 +48,33 @@ pub struct Correlation {
     pub forgotten_pairs: u64,
     /// Pairs of different kinds by the bytes that die together.
     pub pairs: Vec<Pair>,
-    /// How many there are.
+    /// Number of pairs.
     pub pair_count: usize,
 }
 
-/// Two kinds of objects.
+/// Two groups of objects.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pair {
-    /// One of them.
+    /// The first group.
     pub one: Kind,
-    /// The other.
+    /// The second group.
     pub other: Kind,
     /// Bytes of both that died together.
     pub bytes: u64,
 }
 
-/// One kind of a pair.
+/// A group in a pair.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Kind {
-    /// Its class.
     #[serde(rename = "type")]
     pub ty: String,
     /// Its site; none if kinds are classes.
     pub site: Option<String>,
     /// The methods that called the site's, innermost first; none but for contexts.
     pub context: Option<Vec<String>>,
-    /// How many of them died.
+    /// Number of its objects that died.
     pub died: u64,
     /// How many of these died together with one of the other kind at least.
     pub with_other: u64,
@@ -84,7 +83,7 @@ pub struct Kind {
 /// Class, place, context; [`ANYWHERE`] and 0 where they do not count.
 type Key = (TypeId, MadeIn, u32);
 
-/// The place of a kind whose place does not count.
+/// Placeholder for the place if groups do not depend on it.
 const ANYWHERE: MadeIn = MadeIn::Nowhere(Means::Native);
 
 /// Kinds that are compared with each other when they die at once.
@@ -101,7 +100,7 @@ struct Together {
 
 struct Finder {
     by: By,
-    /// What made the current ones unreachable, with its tick.
+    /// The record that makes the current objects unreachable, with its tick.
     at: Option<(u64, Option<u64>, u32)>,
     group: Vec<(Key, Amount)>,
     kinds: FxHashMap<Key, u64>,

@@ -1,7 +1,7 @@
 //! How long objects are kept after their last use (`docs/semantics.md`, "Drag").
 
-/// Ticks between the last use of an object and its death. What is alive at the end has none, since nobody knows what becomes of it; nor has what
-/// was there when tracing began, since nobody knows how it was used before.
+/// Ticks between the last use of an object and its death. `None` for objects alive at the end, whose future is unknown,
+/// and for initial objects, whose earlier uses are unknown.
 pub(crate) fn ticks(is_initial: bool, last_use: u64, death: Option<u64>) -> Option<u64> {
     death.filter(|_| !is_initial).map(|death| death.saturating_sub(last_use))
 }

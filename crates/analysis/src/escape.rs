@@ -21,7 +21,7 @@ use crate::labels::{Labels, Place};
 use crate::place::{Spot, by_place};
 use crate::table::{more, table};
 
-/// Where objects get to.
+/// Result: how far objects escape.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Escape {
@@ -30,7 +30,7 @@ pub struct Escape {
     pub reach: Reach,
     /// Sites by bytes that escape neither.
     pub sites: Vec<SiteLine>,
-    /// How many sites there are.
+    /// Number of sites.
     pub site_count: usize,
 }
 
@@ -46,8 +46,8 @@ pub struct Reach {
     pub escaped_frame: Amount,
     /// Those that another thread mentions.
     pub escaped_thread: Amount,
-    /// Those allocated while no method with hooks was running, or by nobody knows whom; and those that are alive at the end in a method that
-    /// still runs.
+    /// Objects allocated while no method with hooks was running, or by an unknown thread; and those alive at the end in
+    /// a method that is still running.
     pub unknown: Amount,
 }
 
@@ -55,10 +55,9 @@ pub struct Reach {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteLine {
-    /// The site.
     #[serde(flatten)]
     pub place: Place,
-    /// How far they get.
+    /// How far they escape.
     #[serde(flatten)]
     pub reach: Reach,
     /// In which method they die: the innermost of those that were running when they were allocated and still are.
@@ -69,11 +68,10 @@ pub struct SiteLine {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiesIn {
-    /// Its name.
     pub method: String,
     /// How many calls above the one that allocated them; the least of these objects.
     pub levels_up: u32,
-    /// Objects that die there.
+    /// Number of objects that die there.
     pub objects: u64,
 }
 
@@ -147,7 +145,7 @@ pub fn escape(population: &Population, labels: Labels<'_>, top: usize) -> io::Re
                 continue;
             }
             let tally = sites.entry(Spot::of(rows, row)).or_default();
-            // What is alive in a method that still runs may yet outlive it.
+            // An object that is alive in a method that is still running may yet outlive it.
             let frame = rows.escaped_frame[row].filter(|escaped| *escaped || rows.death_thread[row].is_some());
             tally.reach.add(rows.size[row], frame, rows.escaped_thread[row]);
             let Some(died) = rows.death_context[row].filter(|_| rows.death_thread[row] == Some(rows.thread[row]))

@@ -12,11 +12,11 @@ use crate::summary::Origin;
 /// A node of a flame graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// The node that it stands on; its own number for the root.
+    /// The parent node; the root is its own parent.
     pub parent: u32,
     /// Its name, in the graph's list.
     pub name: u32,
-    /// Bytes of it and all above it, by each part that the graph tells apart.
+    /// Bytes of the node and its descendants, by part of the graph.
     pub bytes: Vec<u64>,
     /// Objects, likewise.
     pub objects: Vec<u64>,
@@ -27,25 +27,24 @@ pub struct Frame {
 pub struct FrameName {
     /// The method, the class, or the site.
     pub name: String,
-    /// What it is.
     pub kind: FrameKind,
 }
 
-/// What a frame stands for.
+/// What a frame represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FrameKind {
-    /// All of it.
+    /// The root, which includes everything.
     Root,
-    /// A method of the program's.
+    /// A method of the program.
     Program,
-    /// Of a library's.
+    /// A method of a library.
     Library,
-    /// Of the JDK's.
+    /// A method of the JDK.
     Jdk,
     /// A class of objects.
     Class,
-    /// A site.
+    /// An allocation site.
     Site,
 }
 
@@ -59,29 +58,29 @@ impl From<Origin> for FrameKind {
     }
 }
 
-/// A flame graph: parents stand before their children.
+/// A flame graph: parents precede their children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flame {
     /// Names of frames.
     pub names: Vec<FrameName>,
     /// Frames; the first is the root.
     pub frames: Vec<Frame>,
-    /// Nodes that were folded into the one that they stand on.
+    /// Number of nodes that were merged into their parents.
     pub folded: u64,
 }
 
-/// Shares below which nodes are folded into the one below: one in so many.
+/// Nodes with less than one in this many of the total are merged into their parents.
 pub(crate) const SEEN: u64 = 1000;
 /// Frames of a graph, whatever their shares.
 pub(crate) const MOST: usize = 6000;
 
-/// What is told of a frame, by part.
+/// The values of a frame, one for each part.
 pub(crate) trait Parts: Copy + Default + AddAssign {
     /// All parts, always in the same order.
     fn all(&self) -> impl Iterator<Item = Amount>;
 }
 
-/// A graph that is being made.
+/// A flame graph under construction.
 #[derive(Debug)]
 pub(crate) struct Growing<L, P> {
     labels: Vec<L>,
@@ -96,12 +95,12 @@ impl<L: Copy + Eq + Hash, P: Parts> Growing<L, P> {
         Self { labels: vec![root], parents: vec![0], parts: vec![whole], folded: 0 }
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// A frame more.
+    /// Appends a frame.
     pub fn push(&mut self, parent: u32, label: L, parts: P) -> u32 {
         self.labels.push(label);
         self.parents.push(parent);
@@ -147,11 +146,12 @@ pub(crate) fn sum<P: Parts>(parts: impl Iterator<Item = P>) -> P {
     })
 }
 
-/// From the outermost method to the class. `context` has the caller and the label of each of `contexts` contexts but 0, which is the
-/// empty stack; callers are before those that they call. `leaves`: what was allocated in a context, by class.
+/// Builds a graph from the outermost method to the class. `context` returns the caller and the label of each of the
+/// `contexts` contexts except 0, the empty stack; callers precede callees. `leaves`: what was allocated in each
+/// context, by class.
 ///
-/// A program with deep recursions has millions of contexts and a page room for thousands, so a first look gives each one
-/// number, and only what may be seen gets all of its parts.
+/// A program with deep recursion has millions of contexts but a page has room for thousands, so a first pass computes a
+/// single number for each, and only those that may be visible get all parts.
 pub(crate) fn by_context<L: Copy + Eq + Ord + Hash, P: Parts>(
     root: L,
     contexts: u32,
@@ -160,7 +160,7 @@ pub(crate) fn by_context<L: Copy + Eq + Ord + Hash, P: Parts>(
 ) -> Growing<L, P> {
     let whole = sum(leaves.clone().map(|(_, parts)| parts));
     let candidates = Candidates::of(contexts, |index| context(index).0, leaves.clone(), &whole);
-    // What is above a context counts for it as well.
+    // A context includes its callees.
     let mut inclusive = vec![P::default(); candidates.contexts.len()];
     for ((context, _), parts) in leaves.clone() {
         inclusive[candidates.of[context as usize] as usize] += parts;
@@ -172,11 +172,11 @@ pub(crate) fn by_context<L: Copy + Eq + Ord + Hash, P: Parts>(
     let one_in = threshold(&inclusive, &whole);
     let mut growing = Growing::new(root, whole);
     (0..candidates.folded).for_each(|_| growing.fold());
-    // The node that each candidate is told by.
+    // The node that represents each candidate.
     let mut nodes = vec![0u32; inclusive.len()];
     for (index, parts) in inclusive.iter().enumerate().skip(1) {
         let below = nodes[candidates.below(index, &context) as usize];
-        // What is called by what is folded is not seen either: it has no more.
+        // The callees of a merged context are not visible either, since they are no larger.
         nodes[index] = if is_seen(parts, &whole, one_in) {
             growing.push(below, context(candidates.contexts[index]).1, *parts)
         } else {
@@ -207,7 +207,7 @@ struct Candidates {
     contexts: Vec<u32>,
     /// For each context the candidate that is it or is next below it, by its place in `contexts`.
     of: Vec<u32>,
-    /// Contexts in which something was allocated, here or above, and that are no candidates.
+    /// Contexts in which something was allocated, directly or in callees, and that are not candidates.
     folded: u64,
 }
 
@@ -242,7 +242,7 @@ impl Candidates {
         all
     }
 
-    /// The candidate on which another stands.
+    /// The parent of a candidate.
     fn below<L>(&self, candidate: usize, context: impl Fn(u32) -> (u32, L)) -> u32 {
         self.of[context(self.contexts[candidate]).0 as usize]
     }
@@ -268,7 +268,6 @@ fn threshold<P: Parts>(inclusive: &[P], whole: &P) -> u64 {
     one_in
 }
 
-/// What is not told by a name.
 pub(crate) fn root() -> FrameName {
     FrameName { name: "all".into(), kind: FrameKind::Root }
 }
@@ -279,7 +278,7 @@ mod tests {
 
     use super::*;
 
-    /// What was made, and what is alive.
+    /// What was allocated, and what is alive.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
     struct Two([Amount; 2]);
 

@@ -6,8 +6,8 @@ use et_reader::population::{Columns, Population, Rows};
 use et_system::threads::Pool;
 use rayon::prelude::*;
 
-/// Takes each group of rows into something begun by `new`, on several threads, and merges what they came to. The order in which
-/// groups come is nobody's business.
+/// Folds all groups of rows on several threads: each starts with `new()`, and the results are merged. The order of the
+/// groups is unspecified.
 pub fn fold<T: Send>(
     population: &Population,
     columns: Columns,

@@ -1,4 +1,4 @@
-//! What the numbers in the rows of a population mean, for people.
+//! Display names of the numbers in the rows of a population.
 
 use et_names::MethodId;
 use et_reader::made_in::MadeIn;
@@ -13,7 +13,7 @@ use serde::Serialize;
 pub struct Place {
     /// `java.util.HashMap.put:123`; where no site is known, the method that ran and by what means: `shop.Page.clone, by clone()`
     pub site: String,
-    /// What it allocates.
+    /// The type that it allocates.
     #[serde(rename = "type")]
     pub ty: String,
 }
@@ -27,17 +27,17 @@ pub struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Those of a trace.
+    /// Creates the labels of a trace.
     pub fn of(source: &'a Source, population: &'a Population) -> Self {
         Self { population, naming: source.naming() }
     }
 
-    /// What a trace names otherwise.
+    /// Names that come from the trace itself.
     pub fn naming(&self) -> Naming<'a> {
         self.naming
     }
 
-    /// `java.lang.String[]`
+    /// Display name of a class: `java.lang.String[]`.
     pub fn class(&self, class: TypeId) -> String {
         for_people(self.population.types.descriptor(class))
     }
@@ -52,7 +52,7 @@ impl<'a> Labels<'a> {
         Place { site: self.made_in(place), ty: self.class(class) }
     }
 
-    /// `java.util.HashMap.put`
+    /// Display name of a method: `java.util.HashMap.put`.
     pub fn method(&self, method: MethodId) -> String {
         self.naming.method(method)
     }

@@ -1,4 +1,4 @@
-//! What is worked out from a trace, one module for each question: from its records, or from a row for each object.
+//! Analyses of a trace, one module for each question: computed from its records, or from the rows of its objects.
 
 mod amount;
 pub mod compare;

@@ -9,7 +9,7 @@ use et_reader::record::AllocKind;
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
-/// What a row tells of where its object was made. Contexts count only where no site is known.
+/// The columns of a row that determine where its object was allocated. The context matters only if there is no site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spot {
     site: SiteId,
@@ -18,18 +18,18 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// What [`Spot::of`] reads.
+    /// The columns that [`Spot::of`] reads.
     pub fn columns() -> Columns {
         Columns::SITE | Columns::CLASS | Columns::CONTEXT | Columns::KIND
     }
 
-    /// Of a row.
+    /// Reads a row.
     pub fn of(rows: &Rows, row: usize) -> Self {
         let without_site = (rows.site[row].0 == 0).then(|| (rows.context[row], rows.kind[row]));
         Self { site: rows.site[row], class: rows.class[row], without_site }
     }
 
-    /// The place.
+    /// Determines the place.
     pub fn place(self, places: &mut Places<'_>, population: &Population) -> (MadeIn, TypeId) {
         let place = match self.without_site {
             None => MadeIn::Site(self.site),
@@ -42,7 +42,7 @@ impl Spot {
     }
 }
 
-/// What was told apart by spots, by places.
+/// Merges values by spot into values by place.
 pub(crate) fn by_place<T: Default>(
     spots: FxHashMap<Spot, T>,
     population: &Population,

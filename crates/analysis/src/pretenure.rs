@@ -1,8 +1,8 @@
-//! Which sites' objects survive collections of a nursery: what a generational collector could allocate in the old generation at
-//! once (pretenuring: Cheng, Harper, Lee, PLDI 1998; Blackburn et al., TOPLAS 2007).
+//! Which sites' objects survive nursery collections: what a generational collector could allocate directly in the old
+//! generation (pretenuring: Cheng, Harper, Lee, PLDI 1998; Blackburn et al., TOPLAS 2007).
 //!
-//! A nursery of N bytes is collected whenever N bytes were allocated since the last time. An object survives if it is alive at the
-//! first collection behind its birth.
+//! A nursery of N bytes is collected whenever N bytes have been allocated since the last collection. An object survives
+//! if it is alive at the first collection after its birth.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -22,34 +22,33 @@ use crate::labels::{Labels, Place};
 use crate::place::{Spot, by_place};
 use crate::table::{more, table};
 
-/// What sites let survive.
+/// Result: how much survives.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pretenuring {
     /// Sizes of the nursery in bytes, smallest first.
     pub nurseries: Vec<u64>,
-    /// All that was allocated.
+    /// Everything that was allocated.
     pub allocated: Amount,
-    /// What of it survives, for each nursery.
+    /// How much of it survives, for each nursery size.
     pub survived: Vec<Amount>,
     /// Collections of each nursery.
     pub collections: Vec<u64>,
     /// Sites by bytes that survive the smallest nursery.
     pub sites: Vec<SiteLine>,
-    /// How many sites there are.
+    /// Number of sites.
     pub site_count: usize,
 }
 
-/// What one site lets survive.
+/// The result for a site.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteLine {
-    /// The site.
     #[serde(flatten)]
     pub place: Place,
-    /// All that it allocated.
+    /// Everything that it allocated.
     pub allocated: Amount,
-    /// What of it survives, for each nursery.
+    /// How much of it survives, for each nursery size.
     pub survived: Vec<Amount>,
     /// Nurseries at which four of five bytes survive: allocating these objects in the old generation saves copying them.
     pub pretenure_at: Vec<u64>,

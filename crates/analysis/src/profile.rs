@@ -20,31 +20,30 @@ use crate::fold::fold;
 /// Where objects were allocated, and what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// Methods on the stack.
+    /// The stack at the allocation.
     pub context: ContextId,
     /// Site, or by what means it was made in the method on top.
     pub place: MadeIn,
-    /// Class.
     pub class: TypeId,
     /// They were there when tracing began.
     pub is_initial: bool,
 }
 
-/// What became of the objects of an origin.
+/// Statistics of the objects with one origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     /// Allocated while tracing was on.
     pub allocated: Amount,
     /// Alive at the end, those included that were there when tracing began.
     pub alive: Amount,
-    /// Of those allocated, dead before so many bytes were allocated behind them as the profile was asked for.
+    /// Objects that died before the requested number of bytes was allocated after them.
     pub young: Amount,
     /// Bytes times thousands of ticks between the last use and the death of those allocated.
     pub drag: u64,
 }
 
 impl Cell {
-    /// Adds what became of others.
+    /// Adds the statistics of another origin.
     pub fn merge(&mut self, other: &Self) {
         self.allocated += other.allocated;
         self.alive += other.alive;
@@ -53,7 +52,7 @@ impl Cell {
     }
 }
 
-/// All of a trace.
+/// All objects of a trace by origin.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// By bytes allocated, most first.
@@ -62,7 +61,7 @@ pub struct Profile {
     pub total: Cell,
 }
 
-/// What rows tell of an origin.
+/// The columns of a row that determine its origin.
 type Row = (ContextId, SiteId, TypeId, AllocKind);
 /// As it is summed up: drag in bytes times ticks.
 type Cells<K> = FxHashMap<K, (Cell, u128)>;
@@ -73,7 +72,7 @@ fn add<K: Eq + Hash>(cells: &mut Cells<K>, key: K, (cell, drag): &(Cell, u128)) 
     sum.1 += drag;
 }
 
-/// Works it out. Objects that die before `young` bytes were allocated behind them die young.
+/// Computes the profile. Objects that die before `young` bytes were allocated after them die young.
 pub fn profile(population: &Population, naming: Naming<'_>, young: u64) -> io::Result<Profile> {
     let columns = Columns::CLASS
         | Columns::KIND

@@ -1,8 +1,8 @@
-//! The shape of the heap over time: how deep objects lie, how many references lead to each, how many are referred to once
-//! (Raman, Hendren, 2009; Potanin, Noble, Biddle, 2004: "Checking ownership and confinement").
+//! The shape of the heap over time: the depth of objects, the number of references to each, and how many are referenced
+//! once (Raman, Hendren, 2009; Potanin, Noble, Biddle, 2004: "Checking ownership and confinement").
 //!
-//! Depth counts references from a root: a static field, or an object that nothing on the heap refers to, which a stack or the VM
-//! holds. A weak reference counts as a reference.
+//! Depth counts references from a root: a static field, or an object that nothing in the heap refers to, which is held
+//! by a stack or the VM. A weak reference counts as a reference.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -23,9 +23,9 @@ use crate::table::table;
 pub struct Shape {
     /// Bytes allocated so far.
     pub allocated_bytes: u64,
-    /// The clock.
+    /// Value of the clock.
     pub tick: u64,
-    /// What is alive.
+    /// Live objects.
     pub alive: Amount,
     /// References between objects.
     pub references: u64,
@@ -37,9 +37,9 @@ pub struct Shape {
     pub most_fan_in: u64,
     /// References from a root to an object at least, on average over the objects.
     pub mean_depth: f64,
-    /// The most.
+    /// The maximum depth.
     pub depth: u64,
-    /// Objects in cycles that no root leads to, kept by something that the trace does not tell.
+    /// Objects in cycles that are not reachable from a root, held by something that is not in the trace.
     pub unrooted: u64,
 }
 
@@ -48,7 +48,7 @@ struct Data {
     size: u64,
 }
 
-/// Looks at the heap.
+/// Computes the shape of the current heap.
 fn look(heap: &Heap<Data>, allocated_bytes: u64, tick: u64) -> Shape {
     let mut shape = Shape { allocated_bytes, tick, ..Shape::default() };
     let places = heap.iter().map(|(node, _)| node.0 as usize + 1).max().unwrap_or(0);
@@ -101,7 +101,8 @@ fn look(heap: &Heap<Data>, allocated_bytes: u64, tick: u64) -> Shape {
     shape
 }
 
-/// The shape at so many moments, evenly spread over the `bytes` that the trace allocates; the last is its end.
+/// Computes the shape at this number of moments, evenly spread over the `bytes` that the trace allocates; the last is
+/// its end.
 pub fn shapes(source: &Source, bytes: u64, moments: u64) -> Result<Vec<Shape>, SourceError> {
     let mut heap: Heap<Data> = Heap::default();
     let mut shapes = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use et_names::escape::OneLine;
 use et_names::units::number;
 
-/// Says that a list goes on.
+/// Appends a line that says how many entries were omitted.
 pub fn more(out: &mut String, all: usize, shown: usize) {
     if all > shown {
         let _ = writeln!(out, "  and {} more (--top)", number((all - shown) as u64));

@@ -1,19 +1,19 @@
-//! Exit codes.
+//! Exit codes of the commands.
 
-/// All went well.
+/// Success.
 pub const OK: u8 = 0;
-/// Bad input, or something did not work; a line on standard error says what.
+/// Bad input, or an operation failed; a message on standard error says what.
 pub const FAILED: u8 = 1;
-/// Wrong usage; clap's errors have it, too.
+/// Usage error, the same as clap's.
 pub const USAGE: u8 = 2;
-/// The trace is cut off; what there is was read.
+/// The trace is truncated; the rest was read.
 pub const CUT_OFF: u8 = 3;
-/// Events are missing in the midst of the trace; the others were read.
+/// Events are missing in the middle of the trace; the others were read.
 pub const DAMAGED: u8 = 4;
-/// Whoever reads standard output closed it before all was written: what a shell says of a program that SIGPIPE ended.
+/// The reader of standard output closed it before everything was written: the code that shells report after SIGPIPE.
 pub const CLOSED: u8 = 141;
 
-/// The exit code of a command that has read a trace: cut off or not, with so many events missing.
+/// Exit code of a command that has read a trace, depending on whether it is truncated and on the number of lost events.
 pub fn of_trace(is_cut_off: bool, lost: u64) -> u8 {
     match (is_cut_off, lost) {
         (false, 0) => OK,

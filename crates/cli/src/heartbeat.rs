@@ -1,4 +1,4 @@
-//! Lines that say that a command is at work, for whoever sees no bar: in a log, or in an IDE.
+//! Periodic lines that show that a command is working, where there is no progress bar: in a log or an IDE.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -8,16 +8,16 @@ use et_names::units;
 
 use crate::Program;
 
-/// A build server ends what is silent for minutes, and people look after some seconds.
+/// Interval between lines: build servers abort what is silent for minutes, users become impatient after seconds.
 const BETWEEN: Duration = Duration::from_secs(10);
 
-/// Lines on standard error while this lives.
+/// Writes lines to standard error until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Heartbeat(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Heartbeat {
-    /// A line every ten seconds: what is being done, as `what` says then.
+    /// Starts writing a line every ten seconds with the current result of `what`.
     pub fn new(program: Program, what: impl Fn() -> String + Send + 'static) -> Self {
         Self::every(BETWEEN, move |seconds| {
             program.say(format_args!("after {}: {}", units::duration(seconds), what()));
@@ -26,7 +26,7 @@ impl Heartbeat {
 
     fn every(between: Duration, say: impl Fn(u64) + Send + 'static) -> Self {
         let (stop, stopped) = channel();
-        // Without a thread for it the work is done all the same, in silence.
+        // Without a thread, the work is done without these lines.
         let thread = Builder::new().name("heartbeat".into()).spawn(move || beat(between, &stopped, say));
         Self(thread.ok().map(|thread| (stop, thread)))
     }
@@ -36,7 +36,7 @@ impl Drop for Heartbeat {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.0.take() {
             drop(stop);
-            // Lines that could not be written are no reason to fail.
+            // Failure to write these lines is ignored.
             let _ = thread.join();
         }
     }

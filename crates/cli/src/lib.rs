@@ -1,4 +1,4 @@
-//! What the commands have in common: how arguments are refused, exit codes, messages, and output that does a terminal no harm.
+//! What the commands have in common: usage errors, exit codes, messages, and terminal-safe output.
 
 pub mod code;
 mod heartbeat;
@@ -15,17 +15,19 @@ use et_names::escape::{self, OneLine};
 pub use heartbeat::Heartbeat;
 pub use out::{Unwritten, print, print_json, write_out};
 
-/// A program of ours, by its name: what its messages begin with.
+/// Name of a command, with which its messages begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Program(pub &'static str);
 
 impl Program {
-    /// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
+    /// Writes a line to standard error with a single write. Errors are ignored, as there is nowhere else to report
+    /// them.
     pub fn say(self, line: fmt::Arguments<'_>) {
         escape::say(&mut io::stderr(), format_args!("{}: {line}", self.0));
     }
 
-    /// The exit code of what was done, once a failure is said. One whose source is [`Unwritten`] may be that nobody reads us any more.
+    /// Reports a failure and returns the exit code. Failures caused by [`Unwritten`] are not reported if standard
+    /// output was closed.
     pub fn end<E: Error>(self, done: Result<u8, E>) -> ExitCode {
         ExitCode::from(done.unwrap_or_else(|error| {
             let code = code_of(&error);
@@ -37,15 +39,15 @@ impl Program {
     }
 }
 
-/// Whoever closes our output has seen enough: nothing is to be said, but not all was written.
+/// A closed output is no reason for a message, but not everything was written.
 fn code_of(error: &impl Error) -> u8 {
     let unwritten = error.source().and_then(|source| source.downcast_ref::<Unwritten>());
     if unwritten.is_some_and(Unwritten::is_closed) { code::CLOSED } else { code::FAILED }
 }
 
-/// Says what is wrong with the command line of this process, or helps: the exit code.
+/// Writes clap's error or help for the command line of this process, and returns the exit code.
 pub fn refuse<P: Parser>(error: clap::Error) -> ExitCode {
-    // Arguments stand in the message as they were given: it is made of safe ones.
+    // The message quotes the arguments, so they are escaped first.
     let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
     let error = P::try_parse_from(safe).err().unwrap_or(error);
     let _ = error.print();

@@ -1,4 +1,4 @@
-//! Rows of tables: each table is declared once, and its rows, its columns and its documentation come of that.
+//! Rows of tables: each table is declared once, which defines its rows, columns and documentation.
 
 use std::fmt::Debug;
 
@@ -7,9 +7,8 @@ use parquet::data_type::ByteArray;
 
 use crate::schema::{Table, Type};
 
-/// The values of a column, those that are null left out; then levels say for each row whether it has one.
+/// Values of a column without nulls; definition levels say which rows have one.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub enum Values {
     Long(Vec<i64>, Option<Vec<i16>>),
     Double(Vec<f64>, Option<Vec<i16>>),
@@ -18,7 +17,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// Leaves the memory, not what stands in it.
+    /// Clears the values but keeps the memory.
     pub fn clear(&mut self) {
         let levels = match self {
             Self::Long(values, levels) => (values.clear(), levels).1,
@@ -30,27 +29,27 @@ impl Values {
     }
 }
 
-/// A word that is known beforehand, so that each row costs no copy of it.
+/// A constant string, which is not copied for each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(pub &'static str);
 
-/// What may stand in a row.
+/// A type that a cell of a row can have.
 pub trait Cell {
-    /// How rows are kept until they are written.
+    /// Type that collects the values of a column until they are written.
     type Kept: Default + Debug + Send;
-    /// Of the column.
+    /// Type of the column.
     const TYPE: Type;
-    /// Of the column.
+    /// Whether the column may contain nulls.
     const IS_NULLABLE: bool;
-    /// Adds it to a column.
+    /// Appends the value to a column.
     fn put(self, kept: &mut Self::Kept);
-    /// The column.
+    /// Converts the collected values to a column.
     fn values(kept: Self::Kept) -> Values;
-    /// The memory of a column that was written and cleared, for other rows.
+    /// Reuses the memory of a column that has been written and cleared.
     fn reuse(values: Option<Values>) -> Self::Kept;
 }
 
-/// A column that may have nulls.
+/// Collected values of a nullable column.
 #[derive(Debug)]
 pub struct Maybe<T> {
     values: Vec<T>,
@@ -117,28 +116,25 @@ cell!(String, ByteArray, Text, |text: String| ByteArray::from(text.into_bytes())
 cell!(ByteArray, ByteArray, Text, std::convert::identity);
 cell!(Word, ByteArray, Text, |word: Word| ByteArray::from(Bytes::from_static(word.0.as_bytes())));
 
-/// Rows that wait to be written.
+/// Rows collected until they are written.
 pub trait Rows: Default + Debug {
-    /// One of them.
     type Row;
-    /// What they are of.
+    /// The table that the rows belong to.
     const TABLE: &'static Table;
-    /// One more.
+    /// Appends a row.
     fn push(&mut self, row: Self::Row);
-    /// How many there are.
     fn len(&self) -> usize;
-    /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// As columns.
+    /// Converts the rows to columns.
     fn values(self) -> Vec<Values>;
-    /// None, in the memory of those that were written.
+    /// Creates an empty instance that reuses the memory of written columns.
     fn reuse(values: Vec<Values>) -> Self;
 }
 
-/// Declares a table: `TABLE`, a `Row` and the `Rows` that wait to be written. From this one declaration come the schema of the file, the order of
-/// its columns, how each is encoded, and the documentation.
+/// Declares a table: `TABLE`, its `Row` type and `Rows`, which collects rows. The schema of the file, the order of its columns, their encodings and the
+/// documentation come from this one declaration.
 ///
 /// ```
 /// et_columns::table! {
@@ -183,7 +179,7 @@ macro_rules! table {
             $($(#[doc = $about])+ pub $column: $ty,)+
         }
 
-        /// Rows that wait to be written.
+        /// Rows collected until they are written.
         #[derive(Debug, Default)]
         pub struct Rows {
             len: usize,

@@ -1,22 +1,22 @@
-//! What a table is: its columns with their types and meanings. Documents are generated from this.
+//! The schema of a table: its columns with types and documentation, from which pages of `docs/` are generated.
 
 use std::fmt::Write as _;
 
-/// What the values of a column are.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Numbers of 64 bits with a sign.
+    /// Signed 64-bit integers.
     Long,
-    /// Floating-point numbers.
+    /// 64-bit floating-point numbers.
     Double,
-    /// Yes or no.
+    /// Booleans.
     Flag,
-    /// Text.
+    /// Strings.
     Text,
 }
 
 impl Type {
-    /// As SQL calls it.
+    /// Name of the type in SQL.
     pub fn sql(self) -> &'static str {
         match self {
             Self::Long => "bigint",
@@ -35,45 +35,44 @@ impl Type {
     }
 }
 
-/// How the values of a column are stored.
+/// How the values of a column are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Each value once, and numbers that stand for them. Where there are too many values, as they are.
+    /// By a dictionary, or plain if there are too many different values.
     Dictionary,
-    /// Differences between neighbours.
+    /// By the differences between consecutive values.
     Delta,
-    /// As they are, for objects: there are too many for a dictionary, and the same ones come again in the same order, which compression finds.
+    /// Plain, for objects: there are too many for a dictionary, but the same sequences repeat, which compression
+    /// exploits.
     Plain,
 }
 
-/// A column.
+/// A column with its type, encoding and documentation.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Column {
     pub name: &'static str,
     pub ty: Type,
     pub is_nullable: bool,
     pub packing: Packing,
-    /// What it means, with a space in front.
+    /// Documentation, beginning with a space.
     pub about: &'static str,
 }
 
-/// A table.
+/// A table with its columns and documentation.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Table {
     pub name: &'static str,
-    /// What a row is, with a space in front.
+    /// Documentation of a row, beginning with a space.
     pub about: &'static str,
-    /// In which order the rows are.
+    /// The order of the rows.
     pub order: &'static str,
-    /// The column that they are sorted by, if they are by one.
+    /// The column by which the rows are sorted, if there is one.
     pub sorted_by: Option<&'static str>,
     pub columns: &'static [Column],
 }
 
 impl Table {
-    /// As a schema of Parquet.
+    /// The Parquet schema.
     pub fn message(&self) -> String {
         let columns: String = self.columns.iter().map(Column::declaration).collect();
         format!("message {} {{ {columns} }}", self.name)

@@ -1,31 +1,32 @@
-//! Blocks: what a trace file is made of.
+//! Blocks: the parts of a trace file, each of which can be read on its own.
 
 use super::FormatError;
 use super::fields::{Fields, THREAD_LIMIT};
 use crate::event::Ticket;
 
-/// First bytes of a block.
+/// Magic number at the start of every block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"ETBK";
-/// Bytes of a block header.
+/// Length of a block header in bytes.
 pub const BLOCK_HEADER: usize = 40;
-/// Bytes of the times before what a block stores, if it has any.
+/// Length in bytes of the two timestamps that precede the packed content if [`FLAG_TIMES`] is set.
 pub const TIMES: usize = 16;
-/// Where a header has the block's number.
+/// Offset of the sequence number in a block header.
 const SEQUENCE_AT: usize = 24;
-/// In a header's flags: [`TIMES`] come first in the stored bytes.
+/// Header flag: the stored bytes start with [`TIMES`] bytes of timestamps.
 const FLAG_TIMES: u16 = 1;
-/// No block is larger when unpacked: bounds what a damaged length makes a reader allocate.
+/// Maximum unpacked length of a block in bytes. Limits how much memory a corrupt length field can make a reader
+/// allocate.
 pub const MAX_BLOCK: usize = 1 << 30;
 
-/// A byte of a zstd frame is at most so many.
+/// Maximum number of bytes that one byte of a zstd frame can expand to.
 pub(super) const ZSTD_RATIO: usize = 1 << 15;
-/// No packed block is larger when unpacked: the runtime's chunks have a quarter of it, and a few bytes may claim as much.
+/// Maximum unpacked length in bytes of a block with [`Codec::Packed`]. The runtime's chunks are a quarter of this; the
+/// limit is needed because a few packed bytes may claim to unpack to that much.
 pub(super) const MOST_PACKED: usize = 1 << 20;
 
-/// What a block holds.
+/// The kind of content in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum BlockKind {
     Meta = 1,
     Names = 2,
@@ -44,7 +45,7 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
-    /// The kind with this number.
+    /// Returns the kind with this number, or `None` if there is no such kind.
     pub fn from_u8(number: u8) -> Option<Self> {
         use BlockKind::*;
         const ALL: [BlockKind; 14] = [
@@ -67,25 +68,26 @@ impl BlockKind {
     }
 }
 
-/// How a block's bytes are packed. 1 and 3 were codecs of versions that were never released.
+/// How a block's content is encoded. Numbers 1 and 3 belonged to codecs that were never released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Codec {
-    /// As they are.
+    /// Not compressed.
     Stored = 0,
-    /// One zstd frame.
+    /// A single zstd frame.
     Zstd = 2,
-    /// Events only: what [`packing`](crate::packing) makes of them, its length (u32), then one zstd frame of it.
+    /// Events only: the length (u32) of the output of [`packing`](crate::packing), then that output as a single zstd
+    /// frame.
     Packed = 4,
 }
 
 impl Codec {
-    /// The codec with this number.
+    /// Returns the codec with this number, or `None` if there is no such codec.
     pub fn from_u8(number: u8) -> Option<Self> {
         [Self::Stored, Self::Zstd, Self::Packed].into_iter().find(|codec| *codec as u8 == number)
     }
 
-    /// How many bytes so many can unpack to, at the most.
+    /// Maximum number of bytes that `stored` bytes can unpack to.
     fn most(self, stored: usize) -> usize {
         match self {
             Self::Stored => stored,
@@ -95,22 +97,22 @@ impl Codec {
     }
 }
 
-/// Nanoseconds since the run began, on a clock that only goes forward. What time of day that was is in
-/// [`Meta`](crate::Meta).
+/// Nanoseconds since the run began, on a monotonic clock. The wall-clock time of the start is in [`Meta`](crate::Meta).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
-/// When the events of a chunk happened: not before the first of these readings of the clock, and not after the second.
+/// When the events of a chunk happened: between these two readings of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wall {
-    /// Read before the first event.
+    /// Reading taken before the first event.
     pub begin: Nanos,
-    /// Read behind the last; none if the program was killed while the thread was filling the chunk.
+    /// Reading taken after the last event; `None` if the program was killed while the thread was still filling the
+    /// chunk.
     pub end: Option<Nanos>,
 }
 
 impl Wall {
-    /// As two fields have it, in which 0 means that nothing was read.
+    /// Decodes two header fields, in which 0 means that the clock was not read.
     pub fn from_fields(begin: u64, end: u64) -> Option<Self> {
         (begin != 0).then(|| Self { begin: Nanos(begin), end: (end != 0).then_some(Nanos(end)) })
     }
@@ -123,29 +125,28 @@ impl Wall {
     }
 }
 
-/// The header of a block.
+/// The decoded header of a block (`docs/inside/trace-file.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct BlockHeader {
     pub kind: BlockKind,
     pub codec: Codec,
-    /// Thread index, 0 where it does not apply.
+    /// Thread index; 0 if the block belongs to no single thread.
     pub thread: u32,
     pub raw_len: u32,
-    /// With the times, if there are any.
+    /// Length of the stored bytes, including the timestamps if there are any.
     pub stored_len: u32,
     /// CRC-32 of the stored bytes.
     pub crc: u32,
-    /// Number of the block in its file, from 0.
+    /// Sequence number of the block in its file, from 0.
     pub sequence: u64,
-    /// Of `Events`; else 0.
+    /// First ticket of an `Events` block; 0 for other kinds.
     pub first_ticket: Ticket,
-    /// Whether [`wall`](Self::wall) tells when it happened.
+    /// Whether the stored bytes start with timestamps, which [`wall`](Self::wall) reads.
     pub is_timed: bool,
 }
 
 impl BlockHeader {
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; BLOCK_HEADER] {
         let mut out = [0; BLOCK_HEADER];
         out[..4].copy_from_slice(&BLOCK_MAGIC);
@@ -191,7 +192,7 @@ impl BlockHeader {
         if header.thread >= THREAD_LIMIT {
             return Err(FormatError::Header("thread", header.thread.into()));
         }
-        // A larger claim is false, and decides what is allocated.
+        // A larger length cannot be right, and the reader would allocate that much.
         if header.raw_len as usize > MAX_BLOCK || header.raw_len as usize > header.codec.most(packed) {
             return Err(FormatError::Header("raw length", header.raw_len.into()));
         }
@@ -201,19 +202,19 @@ impl BlockHeader {
         Ok(Some(header))
     }
 
-    /// Gives a block, header first, another number: who packs it need not know it yet.
+    /// Overwrites the sequence number in an encoded block, which is not known yet when the block is packed.
     pub fn set_sequence(block: &mut [u8], sequence: u64) {
         if let Some(field) = block.get_mut(SEQUENCE_AT..SEQUENCE_AT + 8) {
             field.copy_from_slice(&sequence.to_le_bytes());
         }
     }
 
-    /// Bytes of times in front of the packed ones.
+    /// Length in bytes of the timestamps before the packed content: [`TIMES`] or 0.
     fn times(&self) -> usize {
         if self.is_timed { TIMES } else { 0 }
     }
 
-    /// When the events happened, out of the stored bytes; none if it was not noted.
+    /// Reads the timestamps from the stored bytes; `None` if they were not recorded.
     pub fn wall(&self, stored: &[u8]) -> Option<Wall> {
         if !self.is_timed {
             return None;
@@ -222,7 +223,7 @@ impl BlockHeader {
         Wall::from_fields(fields.u64().ok()?, fields.u64().ok()?)
     }
 
-    /// The stored bytes without the times.
+    /// The stored bytes after the timestamps.
     pub(crate) fn packed<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
         stored.get(self.times()..).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The buffer file `<trace>.buf`: a mapping that survives the process.
+//! The buffer file `<trace>.buf`: a memory-mapped file that survives the process.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,93 +6,97 @@ use std::path::{Path, PathBuf};
 use super::{FormatError, Nanos, RunId, Wall};
 use crate::event::Ticket;
 
-/// First bytes of a buffer file.
+/// Magic number at the start of a buffer file.
 pub const MAGIC: [u8; 8] = *b"ETBUFS\0\0";
-/// Where it lies beside a trace that is a file, the first of the two that the runtime may make.
+/// The two candidate paths of the buffer file of a trace that is a regular file, in the order in which the runtime
+/// tries them.
 pub fn beside(trace: &Path, run: RunId) -> [PathBuf; 2] {
     let with = |end: String| {
         let mut name = OsString::from(trace);
         name.push(end);
         name.into()
     };
-    // Something else may have the first name. Nobody can have foreseen the second.
+    // The first name may already exist. The second contains the random run id, so it cannot.
     [with(".buf".to_owned()), with(format!(".{run}.buf"))]
 }
 
-/// Its name in the temporary folder when the trace goes to a pipe: there is no file that it could lie beside.
+/// File name in the temporary directory when the trace goes to a pipe, which has no directory of its own.
 pub fn pipe_name(run: RunId) -> String {
     format!("et-{run}.buf")
 }
 
-/// The variable by which the runtime tells what makes a text where the buffer file is: it is open, and has no name.
+/// Environment variable that tells the process that converts the trace to text where to find the buffer file, which is
+/// open but already unlinked.
 pub const OPEN_VARIABLE: &str = "ET_BUFFERS";
 
-/// Layout version. 2 differs from 1 in the events: see [`crate::VERSION`].
+/// Version of the layout. Version 2 has other events than version 1: see [`crate::VERSION`].
 pub const VERSION: u32 = 2;
-/// The first of the versions that can be read.
+/// The oldest version that can be read.
 pub const OLDEST_VERSION: u32 = 1;
-/// Bytes of the file header's fields.
+/// Length of the file header in bytes.
 pub const FILE_HEADER: usize = 64;
-/// Where the journals start; chunks, too, if there are none.
+/// Offset of the journals, or of the chunks if there are no journals.
 pub const JOURNALS_AT: usize = 4096;
-/// How many there are, of equal size, up to where the chunks start.
+/// Number of journals. They have equal sizes and end where the chunks start.
 pub const JOURNALS: usize = 2;
-/// Bytes of a journal's header; entries follow.
+/// Length of a journal's header in bytes; entries follow.
 pub const JOURNAL_HEADER: usize = 16;
-/// Offset in a journal's header: u32, bytes of entries.
+/// Offset in a journal's header of the length of its entries in bytes (u32).
 pub const JOURNAL_USED_AT: usize = 0;
-/// Offset in a journal's header: u32, 0 or [`OVERFLOWED`].
+/// Offset in a journal's header of its flags (u32): 0 or [`OVERFLOWED`].
 pub const JOURNAL_FLAGS_AT: usize = 4;
-/// Offset in a journal's header: u64, number of the first block that its records go to; 0: not being written yet.
+/// Offset in a journal's header of the number of the first block that its records go to (u64); 0 if writing has not
+/// begun.
 pub const JOURNAL_BLOCK_AT: usize = 8;
-/// Some records did not fit.
+/// Journal flag: some records did not fit.
 pub const OVERFLOWED: u32 = 1;
-/// Bytes before an entry's record: kind of block u32, length u32. Entries are padded to multiples of 4.
+/// Length in bytes of an entry's header: kind of block (u32), length (u32). Entries are padded to a multiple of 4
+/// bytes.
 pub const ENTRY_HEADER: usize = 8;
-/// Offsets of the file header's fields.
+/// Offset in the file header of the layout version (u32).
 pub const VERSION_AT: usize = 8;
-/// u32, bytes of a chunk, its header included.
+/// Offset in the file header of the length of a chunk in bytes, its header included (u32).
 pub const CHUNK_SIZE_AT: usize = 12;
-/// u32.
+/// Offset in the file header of the number of chunks (u32).
 pub const CHUNK_COUNT_AT: usize = 16;
-/// u32.
+/// Offset in the file header of the process id (u32).
 pub const PID_AT: usize = 20;
-/// u64, the last ticket given out.
+/// Offset in the file header of the last ticket issued (u64).
 pub const TICKET_AT: usize = 24;
-/// Six bytes, the same as in the trace's header.
+/// Offset in the file header of the run id (6 bytes), which the trace's header has as well.
 pub const RUN_AT: usize = 32;
-/// u32, where the first chunk starts.
+/// Offset in the file header of the offset of the first chunk (u32).
 pub const CHUNKS_START_AT: usize = 40;
-/// Bytes of a chunk header; events follow.
+/// Length of a chunk header in bytes; events follow.
 pub const CHUNK_HEADER: usize = 64;
-/// Offset in a chunk header: u32, one of the `STATE_` values.
+/// Offset in a chunk header of its state (u32), one of the `STATE_` values.
 pub const CHUNK_STATE_AT: usize = 0;
-/// Offset in a chunk header: u32.
+/// Offset in a chunk header of the thread index (u32).
 pub const CHUNK_THREAD_AT: usize = 4;
-/// Offset in a chunk header: u64, order of hand-over.
+/// Offset in a chunk header of the number that says in which order chunks were handed over to the writer (u64).
 pub const CHUNK_SEQUENCE_AT: usize = 8;
-/// Offset in a chunk header: u64, [`Nanos`] at which the thread got it; 0: not noted.
+/// Offset in a chunk header of the time at which the thread got the chunk (u64, [`Nanos`]); 0 if not recorded.
 pub const CHUNK_BEGIN_AT: usize = 16;
-/// Offset in a chunk header: u64, [`Nanos`] at which the thread handed it in; 0: not yet, or not noted.
+/// Offset in a chunk header of the time at which the thread handed it over (u64, [`Nanos`]); 0 if it has not yet, or if
+/// not recorded.
 pub const CHUNK_END_AT: usize = 24;
-/// Nobody's; its events, if any, are already written.
+/// The chunk has no owner, and any events in it have been written to the trace.
 pub const STATE_FREE: u32 = 0;
-/// A thread writes it.
+/// A thread is writing events to the chunk.
 pub const STATE_OWNED: u32 = 1;
-/// Waits for the writer.
+/// The chunk is queued for the writer.
 pub const STATE_FULL: u32 = 2;
 
-/// The header of a buffer file.
+/// The decoded header of a buffer file (`docs/inside/trace-file.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FileHeader {
-    /// Bytes of a chunk, its header included.
+    /// Length of a chunk in bytes, its header included.
     pub chunk_size: u32,
     pub chunk_count: u32,
     pub pid: u32,
     pub ticket: Ticket,
     pub run: RunId,
-    /// Where the first chunk starts.
+    /// Offset of the first chunk in bytes.
     pub chunks_at: u32,
 }
 
@@ -105,7 +109,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl FileHeader {
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; FILE_HEADER] {
         let mut out = [0; FILE_HEADER];
         out[..8].copy_from_slice(&MAGIC);
@@ -123,7 +127,7 @@ impl FileHeader {
         out
     }
 
-    /// Reads the start of a buffer file.
+    /// Decodes and checks the header at the start of a buffer file.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.len() < FILE_HEADER || bytes[..8] != MAGIC {
             return Err(FormatError::Header("buffer file's magic", 0));
@@ -150,18 +154,18 @@ impl FileHeader {
     }
 }
 
-/// Records that were on their way to the writer.
+/// Records that had not reached the trace when the process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journal<'a> {
-    /// Number of the first block that they go to; 0: not being written yet.
+    /// Number of the first block that the records go to; 0 if writing had not begun.
     pub first_block: u64,
-    /// Some records are missing.
+    /// Some records did not fit and are lost.
     pub overflowed: bool,
-    /// Kind of block, and what it is to hold.
+    /// Block kind and content of each record.
     pub entries: Vec<(u32, &'a [u8])>,
 }
 
-/// The journals of a buffer file, older records first.
+/// Decodes the journals of a buffer file, the one with the older records first.
 pub fn journals<'a>(bytes: &'a [u8], header: &FileHeader) -> impl Iterator<Item = Journal<'a>> + use<'a> {
     let all = bytes.get(JOURNALS_AT..header.chunks_at as usize).unwrap_or_default();
     let size = all.len() / JOURNALS;
@@ -187,20 +191,19 @@ fn journal(bytes: &[u8]) -> Journal<'_> {
     Journal { first_block: u64_at(bytes, JOURNAL_BLOCK_AT), overflowed, entries }
 }
 
-/// The header of a chunk.
+/// The decoded header of a chunk (`docs/inside/trace-file.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ChunkHeader {
     /// One of the `STATE_` values.
     pub state: u32,
     pub thread: u32,
     pub sequence: u64,
-    /// When its events happened, if that was noted.
+    /// When its events happened; `None` if not recorded.
     pub wall: Option<Wall>,
 }
 
 impl ChunkHeader {
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; CHUNK_HEADER] {
         let mut out = [0; CHUNK_HEADER];
         out[..4].copy_from_slice(&self.state.to_le_bytes());
@@ -214,7 +217,7 @@ impl ChunkHeader {
         out
     }
 
-    /// Reads a chunk header; `None` if the bytes are too few.
+    /// Decodes a chunk header; `None` if there are too few bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         (bytes.len() >= CHUNK_HEADER).then(|| Self {
             state: u32_at(bytes, CHUNK_STATE_AT),

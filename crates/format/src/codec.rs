@@ -1,4 +1,4 @@
-//! How the content of blocks is packed.
+//! Packing and unpacking the content of blocks.
 
 use std::borrow::Cow;
 
@@ -10,31 +10,30 @@ use crate::event::{self, Ticket};
 use crate::packing::{Packer, Unpacker};
 
 const ZSTD_LEVEL: i32 = 1;
-/// The level in a hurry: on packed events a third less time, a tenth more bytes.
+/// zstd level when there is a hurry: on packed events it takes a third less time and a tenth more space than the
+/// default.
 const HURRIED_LEVEL: i32 = -3;
-/// Events below this many bytes have too little in common.
+/// Fewer bytes of events than this are not worth packing.
 const LEAST_PACKED: usize = 4 << 10;
-/// Bytes of the length before packed events.
+/// Length in bytes of the length field before packed events.
 const LENGTH: usize = 4;
 
-/// A block that is to be written: what its header says beside lengths.
+/// What the header of a new block says, apart from lengths and checksum.
 #[derive(Clone, Copy, Debug)]
 pub struct NewBlock {
-    /// What it holds.
     pub kind: BlockKind,
-    /// How it is to be packed.
     pub codec: Codec,
-    /// Thread index, 0 where it does not apply.
+    /// Thread index; 0 if the block belongs to no single thread.
     pub thread: u32,
-    /// Number of the block in its file, from 0.
+    /// Sequence number of the block in its file, from 0.
     pub sequence: u64,
-    /// Of `Events`; else 0.
+    /// First ticket of an `Events` block; 0 for other kinds.
     pub first_ticket: Ticket,
-    /// When it happened, if that is known.
+    /// When its events happened; `None` if unknown.
     pub wall: Option<Wall>,
 }
 
-/// Packs blocks, one after the other: keeps what that takes.
+/// Packs blocks one after the other and reuses its buffers.
 #[derive(Default)]
 pub struct BlockPacker {
     packer: Option<Packer>,
@@ -51,28 +50,29 @@ impl std::fmt::Debug for BlockPacker {
 }
 
 impl BlockPacker {
-    /// Whether the next blocks may be somewhat larger if that takes less time.
+    /// Sets whether the next blocks are packed faster, at the price of being somewhat larger.
     pub fn hurry(&mut self, is_hurried: bool) {
         self.zstd.wanted = if is_hurried { HURRIED_LEVEL } else { ZSTD_LEVEL };
     }
 
-    /// Takes the memory that packing needs, so that who packs needs little of the stack: no more than [`STACK`](Self::STACK).
+    /// Allocates what packing needs, so that [`write`](Self::write) uses no more than [`STACK`](Self::STACK) bytes of
+    /// the caller's stack.
     pub fn prepare(&mut self) {
         self.packer.get_or_insert_default();
         self.zstd.prepare();
     }
 
-    /// Bytes of the stack that [`write`](Self::write) takes at the most, once it is [prepared](Self::prepare).
+    /// Maximum stack usage of [`write`](Self::write) in bytes after [`prepare`](Self::prepare).
     pub const STACK: usize = 32 << 10;
 
-    /// Events in the block that was packed last, tickets not among them.
+    /// Number of events in the last block packed, not counting tickets.
     pub fn events(&self) -> u64 {
         self.counted
     }
 
-    /// Packs `raw` and appends header and stored bytes to `out`. What does not shrink is stored as it is; what are no
-    /// whole events, or few, is not [packed](Codec::Packed) as such. More than [`MAX_BLOCK`] bytes, which no reader would take,
-    /// are refused.
+    /// Packs `raw` and appends header and stored bytes to `out`. Content that does not shrink is stored uncompressed;
+    /// content that is not whole events, or only a few, is compressed but not [packed](Codec::Packed). Fails if `raw`
+    /// is longer than [`MAX_BLOCK`], which no reader accepts.
     pub fn write(&mut self, out: &mut Vec<u8>, block: NewBlock, raw: &[u8]) -> Result<(), FormatError> {
         let NewBlock { kind, codec, thread, sequence, first_ticket, wall } = block;
         let raw_len = match u32::try_from(raw.len()) {
@@ -98,7 +98,7 @@ impl BlockPacker {
             codec,
             thread,
             raw_len,
-            // No more than there was, which is far from the end of a u32.
+            // At most as long as the input, so it fits in a u32.
             stored_len: u32::try_from(times.len() + stored.len()).unwrap_or(raw_len),
             crc: crc.finalize(),
             sequence,
@@ -111,7 +111,7 @@ impl BlockPacker {
         Ok(())
     }
 
-    /// The codec with which `packed` was filled, if it was.
+    /// Fills `packed` and returns the codec used, or `None` if `raw` should be stored as it is.
     fn pack(&mut self, kind: BlockKind, codec: Codec, raw: &[u8]) -> Option<Codec> {
         self.packed.clear();
         match codec {
@@ -131,7 +131,7 @@ impl BlockPacker {
     }
 }
 
-/// A compressor and its level.
+/// A zstd compressor and its level.
 struct Zstd {
     compressor: Option<Compressor<'static>>,
     wanted: i32,
@@ -151,7 +151,7 @@ impl Zstd {
         }
     }
 
-    /// Appends a frame to `packed`; returns whether there was the memory for that.
+    /// Appends a frame to `packed`. Returns false if memory could not be allocated.
     fn compress(&mut self, raw: &[u8], packed: &mut Vec<u8>) -> bool {
         self.prepare();
         let Some(zstd) = &mut self.compressor else { return false };
@@ -170,7 +170,7 @@ impl Zstd {
     }
 }
 
-/// Packs one block that tells no times: see [`BlockPacker::write`].
+/// Packs a single block without timestamps: see [`BlockPacker::write`].
 pub fn write_block(
     out: &mut Vec<u8>,
     kind: BlockKind,
@@ -184,7 +184,7 @@ pub fn write_block(
     BlockPacker::default().write(out, block, raw)
 }
 
-/// Bytes of a block's content when only zstd is undone, `stored` being what is stored of it.
+/// Length in bytes of a block's content after zstd decompression alone; `stored` is its stored bytes.
 pub fn packed_len(header: &BlockHeader, stored: &[u8]) -> u32 {
     match (header.codec, header.packed(stored).first_chunk()) {
         (Codec::Packed, Some(len)) => u32::from_le_bytes(*len),
@@ -192,7 +192,7 @@ pub fn packed_len(header: &BlockHeader, stored: &[u8]) -> u32 {
     }
 }
 
-/// Unpacks blocks, one after the other: keeps what that takes.
+/// Unpacks blocks one after the other and reuses its buffers.
 #[derive(Default)]
 pub struct BlockUnpacker {
     unpacker: Option<Unpacker>,
@@ -207,7 +207,7 @@ impl std::fmt::Debug for BlockUnpacker {
 }
 
 impl BlockUnpacker {
-    /// Checks and unpacks the stored bytes of a block into `raw`.
+    /// Verifies the checksum of the stored bytes and unpacks them into `raw`. Fails if they are corrupt.
     pub fn unpack(&mut self, header: &BlockHeader, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), FormatError> {
         raw.clear();
         let stored = header.check(stored)?;
@@ -223,7 +223,7 @@ impl BlockUnpacker {
             Codec::Packed => {
                 let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
                 let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
-                // Packing adds something to what it cannot predict, but not as much again.
+                // Packing adds a little to words that it cannot predict, but never doubles them.
                 if len > frame.len().saturating_mul(ZSTD_RATIO) || len > 2 * raw_len + LEAST_PACKED {
                     return Err(FormatError::Unpack(format!("{len} bytes of packed events are too many")));
                 }
@@ -245,7 +245,7 @@ impl BlockUnpacker {
     }
 }
 
-/// Undoes a zstd frame; returns how many bytes it gave.
+/// Decompresses a zstd frame and returns the number of bytes written to `into`.
 fn decompress(zstd: &mut Option<Decompressor<'static>>, frame: &[u8], into: &mut [u8]) -> Result<usize, FormatError> {
     let fail = |error: std::io::Error| FormatError::Unpack(error.to_string());
     let zstd = match zstd {
@@ -256,7 +256,7 @@ fn decompress(zstd: &mut Option<Decompressor<'static>>, frame: &[u8], into: &mut
 }
 
 impl BlockHeader {
-    /// Checks and unpacks the stored bytes.
+    /// Verifies the checksum of the stored bytes and unpacks them. Fails if they are corrupt.
     pub fn unpack<'a>(&self, stored: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
         if self.codec == Codec::Stored {
             return self.check(stored).map(Cow::Borrowed);
@@ -266,12 +266,12 @@ impl BlockHeader {
         Ok(Cow::Owned(raw))
     }
 
-    /// Whether the stored bytes are those that were written.
+    /// Whether the checksum of the stored bytes is right.
     pub fn is_whole(&self, stored: &[u8]) -> bool {
         self.check(stored).is_ok()
     }
 
-    /// The packed bytes, if they are those that were written.
+    /// Returns the packed bytes after verifying the checksum.
     fn check<'a>(&self, stored: &'a [u8]) -> Result<&'a [u8], FormatError> {
         match crc32fast::hash(stored) {
             found if found == self.crc => Ok(self.packed(stored)),

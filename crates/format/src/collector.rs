@@ -1,28 +1,28 @@
-//! What the collector said of objects (`deaths=gc`).
+//! What the garbage collector reported about objects (`deaths=gc`).
 
 use super::FormatError;
 use super::fields::{Fields, put_len, put_u32, put_u64};
 use crate::event::{ObjectHash, Ticket};
 
-/// What became of objects.
+/// What the collector did with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The collector freed them.
+    /// The collector freed it.
     Freed,
-    /// It still held them after a full collection at the end.
+    /// It survived a full collection at the end of the run.
     Held,
 }
 
-/// Objects of which the collector says the same.
+/// Objects with the same fate, found in one collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
-    /// What.
     pub fate: Fate,
-    /// Of how many objects one was asked about: those whose id is a multiple of it.
+    /// Sampling interval: only objects whose id is a multiple of this were observed.
     pub share: u32,
-    /// Start of the latest collection that can have found it out. What was freed was unreachable by then.
+    /// Ticket at the start of the latest collection that may have found this. Objects that were freed were unreachable
+    /// by then.
     pub by: Ticket,
-    /// Which objects, in no order.
+    /// The objects, in no particular order.
     pub objects: Vec<ObjectHash>,
 }
 
@@ -39,7 +39,7 @@ impl Collected {
         self.objects.iter().for_each(|object| put_u32(out, object.0));
     }
 
-    /// All records of a `Collector` block.
+    /// Decodes all records of a `Collector` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
         let mut records = Vec::new();

@@ -1,4 +1,4 @@
-//! What a trace says of classes made at run time, beside their names tables.
+//! What a trace says about classes created at run time, apart from their names tables.
 
 use et_names::ClassId;
 use serde::{Deserialize, Serialize};
@@ -7,40 +7,40 @@ use super::FormatError;
 use super::fields::Fields;
 use crate::event::ObjectHash;
 
-/// What became of the classes that were defined while tracing was on. Each seen class counts in one of the others.
+/// Outcomes for the classes defined while tracing was on. Every class in `seen` is also counted in exactly one of the
+/// outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DynamicCounts {
-    /// Class files that Java code, JNI or an agent wanted to define.
+    /// Class files that Java code, JNI or an agent tried to define.
     pub seen: u64,
-    /// Of these, were to replace the class file of a class that was there (`Instrumentation.redefineClasses`, hot swap).
+    /// Of these, class files that were to replace that of a loaded class (`Instrumentation.redefineClasses`, hot swap).
     pub redefined: u64,
-    /// Got hooks.
+    /// Classes that got hooks.
     pub rewritten: u64,
-    /// Were rewritten before the run.
+    /// Classes that had been instrumented before the run.
     pub already_instrumented: u64,
-    /// Left out by `dynamicExclude`.
+    /// Classes excluded by `dynamicExclude`.
     pub excluded: u64,
-    /// Are no class files that could be read.
+    /// Class files that could not be parsed.
     pub malformed: u64,
-    /// The VM refused them with hooks; they were defined without.
+    /// Classes that the VM rejected with hooks and that were then defined without them.
     pub refused: u64,
-    /// The rewriter failed, or had no ids left.
+    /// Classes that the rewriter failed on, or for which no ids were left.
     pub failed: u64,
-    /// Time spent on all of them.
+    /// Total time spent on all of them, in nanoseconds.
     pub nanos: u64,
 }
 
-/// A class made at run time, once it is defined: which mirror belongs to which class of a names table.
+/// A class created at run time, recorded once it is defined: says which mirror belongs to which class of a names table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct DynamicClass {
     pub mirror: ObjectHash,
     pub class: ClassId,
 }
 
 impl DynamicClass {
-    /// Bytes of a record.
+    /// Length of a record in bytes.
     pub const BYTES: usize = 8;
 
     /// Appends the record.
@@ -49,7 +49,7 @@ impl DynamicClass {
         out.extend_from_slice(&self.class.0.to_le_bytes());
     }
 
-    /// Reads a `DynamicClasses` block.
+    /// Decodes a `DynamicClasses` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
         let mut records = Vec::with_capacity(raw.len() / Self::BYTES);

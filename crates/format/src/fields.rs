@@ -1,9 +1,9 @@
-//! Little-endian fields, read and written.
+//! Reading and writing little-endian fields.
 
 use super::FormatError;
 use crate::event::ObjectHash;
 
-/// Thread indexes are smaller: readers put others above them.
+/// Exclusive upper limit for thread indexes. Readers use the numbers from here on for threads of their own.
 pub const THREAD_LIMIT: u32 = 1 << 30;
 
 /// Reads little-endian fields in order.
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// An index below [`THREAD_LIMIT`].
+    /// Reads a thread index, which must be below [`THREAD_LIMIT`].
     pub(super) fn thread(&mut self) -> Result<u32, FormatError> {
         let thread = self.u32()?;
         if thread < THREAD_LIMIT { Ok(thread) } else { self.fail("thread index") }
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A count of items of at least `min` bytes each.
+    /// Reads a count of items of at least `min` bytes each. Fails if the rest is too short for that many.
     pub(super) fn count(&mut self, min: usize) -> Result<usize, FormatError> {
         let count = self.u32()? as usize;
         if count > (self.bytes.len() - self.at) / min { self.fail("count out of bounds") } else { Ok(count) }
@@ -86,8 +86,8 @@ pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A length or a count of what follows. Where it takes more than 32 bits, so many bytes follow that the block is too large to
-/// be written: see [`BlockPacker::write`](super::BlockPacker::write).
+/// Appends a length or a count of the items that follow. A value that needs more than 32 bits is written as `u32::MAX`:
+/// that much content makes the block too large to be written, see [`BlockPacker::write`](super::BlockPacker::write).
 pub(crate) fn put_len(out: &mut Vec<u8>, len: usize) {
     put_u32(out, u32::try_from(len).unwrap_or(u32::MAX));
 }

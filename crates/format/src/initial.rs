@@ -1,4 +1,4 @@
-//! What existed when tracing began.
+//! Objects and references that existed when tracing began.
 
 use super::FormatError;
 use super::fields::{Fields, put_len, put_string, put_u32};
@@ -6,20 +6,19 @@ use crate::event::ObjectHash;
 
 /// An object that existed when tracing began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialObject {
     pub object: ObjectHash,
     pub class: ObjectHash,
-    /// Bytes; [`LARGEST`](Self::LARGEST) for an array of that many or more.
+    /// Size in bytes, or [`LARGEST`](Self::LARGEST) for an array that is at least that large.
     pub size: u32,
-    /// -1: no array.
+    /// Length of an array, or -1 if it is not an array.
     pub length: i32,
 }
 
 impl InitialObject {
-    /// So many bytes, or more: an array's length tells.
+    /// Largest value of `size`, which stands for that size and everything above: the length of the array says more.
     pub const LARGEST: u32 = u32::MAX;
-    /// Bytes of a record.
+    /// Length of a record in bytes.
     pub const BYTES: usize = 16;
 
     /// Appends the record to an `InitialObjects` block.
@@ -29,7 +28,7 @@ impl InitialObject {
         }
     }
 
-    /// All records of an `InitialObjects` block.
+    /// Decodes all records of an `InitialObjects` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
         let mut records = Vec::with_capacity(raw.len() / Self::BYTES);
@@ -45,9 +44,8 @@ impl InitialObject {
     }
 }
 
-/// A field of an `InitialReferences` block's list.
+/// A field in the field list of an `InitialReferences` block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialField {
     /// Mirror of the declaring class.
     pub class: ObjectHash,
@@ -56,47 +54,44 @@ pub struct InitialField {
 }
 
 impl InitialField {
-    /// Bytes that it takes in the list.
+    /// Length in bytes of its entry in the list.
     pub fn bytes(&self) -> usize {
         12 + self.name.len() + self.descriptor.len()
     }
 }
 
-/// The slot that holds an initial reference.
+/// Slot of an initial reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum InitialSlot {
-    /// Field of the origin; index into the block's field list.
+    /// Instance field of the origin; index into the block's field list.
     Field(u32),
     /// Static field; index into the block's field list.
     Static(u32),
-    /// Array element.
+    /// Array element; index into the array.
     Element(u32),
 }
 
-/// A reference that was there when tracing began.
+/// A reference that existed when tracing began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialReference {
-    /// Null for a static field.
+    /// Object that holds the reference; null for a static field.
     pub origin: ObjectHash,
     pub target: ObjectHash,
     pub slot: InitialSlot,
 }
 
-/// An `InitialReferences` block.
+/// Content of an `InitialReferences` block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialReferences {
     pub fields: Vec<InitialField>,
     pub references: Vec<InitialReference>,
 }
 
 impl InitialReferences {
-    /// Bytes of one reference.
+    /// Length of an encoded reference in bytes.
     pub const REFERENCE_BYTES: usize = 13;
 
-    /// The block's bytes.
+    /// Encodes the block.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_len(out, self.fields.len());
         for field in &self.fields {
@@ -118,7 +113,7 @@ impl InitialReferences {
         }
     }
 
-    /// Reads an `InitialReferences` block.
+    /// Decodes an `InitialReferences` block.
     pub fn decode_block(raw: &[u8]) -> Result<Self, FormatError> {
         let mut fields = Fields::new(raw);
         let count = fields.count(12)?;

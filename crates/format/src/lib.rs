@@ -1,5 +1,5 @@
-//! The bytes of a trace file and of the buffer file beside it (`docs/inside/trace-file.md`), and the events in them
-//! (`docs/inside/events.md`). No I/O here: the runtime writes with this crate, all others read with it.
+//! The formats of the trace file and of its buffer file (`docs/inside/trace-file.md`), and of the events in them
+//! (`docs/inside/events.md`). This crate does no I/O: the runtime uses it for writing, all tools for reading.
 
 mod block;
 pub mod buffers;
@@ -30,69 +30,69 @@ pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags
 
 use progress::RunId;
 
-/// First bytes of a trace.
+/// Magic number at the start of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;
-/// Format version that this crate writes. 2 differs from 1 in that blocks of events may tell when they happened, 3 from 2 in
-/// that an entry may tell that the method was left as well, 4 from 3 in that there may be blocks of monitors.
+/// Format version that this crate writes. Version 2 added timestamps to event blocks, version 3 entries that say that
+/// the method was left as well, version 4 blocks of monitors.
 pub const VERSION: u16 = 4;
-/// The first of the versions that it reads.
+/// The oldest version that this crate reads.
 pub const OLDEST_VERSION: u16 = 1;
-/// Bytes of the file header.
+/// Length of the file header in bytes.
 pub const FILE_HEADER: usize = 16;
 
-/// Why bytes are not (part of) a trace.
+/// Why bytes are not a trace, or not a part of one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FormatError {
-    /// The first bytes are others.
+    /// The magic number of the file is wrong.
     #[error("not a trace: it does not start with ETTRACE")]
     FileMagic,
-    /// There are no bytes.
+    /// The file is empty.
     #[error("the file is empty: nothing was traced into it")]
     Empty,
-    /// Written by another version.
+    /// The trace was written by an unsupported version.
     #[error(
         "trace of format version {0}, this tool reads versions {OLDEST_VERSION} to {VERSION}: read it with the et-trace of its own version"
     )]
     Version(u16),
-    /// No block starts here.
+    /// There is no block at this place.
     #[error("no block starts here")]
     BlockMagic,
-    /// A header field has a value that cannot be.
+    /// A header field has an impossible value: name and value of the field.
     #[error("block header is damaged: {0} is {1}")]
     Header(&'static str, u64),
-    /// Packed by another version, or damaged.
+    /// The codec was added in a later version, or the header is corrupt.
     #[error(
         "a block is packed with codec {0}, which this tool does not know: read it with the et-trace of its own version"
     )]
     Codec(u8),
-    /// The stored bytes are not those that were written.
+    /// The stored bytes are corrupt.
     #[error("checksum is {found:08x}, the header says {expected:08x}")]
     Checksum {
-        /// In the header.
+        /// Checksum in the header.
         expected: u32,
-        /// Of the bytes.
+        /// Checksum of the bytes.
         found: u32,
     },
-    /// The bytes do not unpack.
+    /// The stored bytes cannot be unpacked.
     #[error("block does not unpack: {0}")]
     Unpack(String),
-    /// A record ends early or says something impossible.
+    /// A record is truncated or has an impossible value.
     #[error("record at byte {offset} of the block is damaged: {what}")]
     Record {
-        /// Byte of the unpacked block.
+        /// Offset in the unpacked block, in bytes.
         offset: usize,
-        /// What was read there.
+        /// What was to be decoded there.
         what: &'static str,
     },
-    /// More than a reader takes.
+    /// The block is longer than readers accept: its length in bytes.
     #[error("a block of {0} bytes is too large for a trace")]
     TooLarge(usize),
-    /// A JSON block is not JSON or lacks what it must have.
+    /// A JSON block is not JSON, or a required field is missing.
     #[error("{0}")]
     Json(String),
 }
 
-/// The 16 bytes that start a trace.
+/// Encodes the 16-byte file header of a trace.
 pub fn file_header(run: RunId) -> [u8; FILE_HEADER] {
     let mut header = [0; FILE_HEADER];
     header[..8].copy_from_slice(&FILE_MAGIC);
@@ -101,7 +101,7 @@ pub fn file_header(run: RunId) -> [u8; FILE_HEADER] {
     header
 }
 
-/// Checks the start of a trace; which run it is of.
+/// Checks the file header and returns the run that the trace belongs to.
 pub fn check_file_header(bytes: &[u8]) -> Result<RunId, FormatError> {
     if bytes.is_empty() {
         return Err(FormatError::Empty);

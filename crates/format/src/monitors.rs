@@ -1,58 +1,53 @@
-//! Contention for monitors, and waits (`monitors=on`).
+//! Monitor contention and `Object.wait` (`monitors=on`).
 
 use super::FormatError;
 use super::fields::{Fields, put_string, put_u32, put_u64};
 use crate::event::{ObjectHash, Ticket};
 
-/// Where a thread is that wants a monitor, and what it wants.
+/// Which monitor a thread wants, and where in the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MonitorPlace {
-    /// JVM descriptor of the monitor's class.
+    /// JVM descriptor of the class of the monitor's object.
     pub monitor_class: String,
-    /// JVM descriptor of the class of the innermost method; empty if there is none.
+    /// JVM descriptor of the class of the innermost method; empty if there is no Java frame.
     pub class: String,
     pub method: String,
-    /// 0: not known.
+    /// Source line; 0 if unknown.
     pub line: u32,
 }
 
-/// What happens to a thread at a monitor.
+/// What happened to a thread at a monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MonitorEvent {
-    /// It wants one that another has.
+    /// The thread blocks on a monitor that another thread owns.
     Enter {
-        /// Thread index of who has it; 0: nobody who could be asked for.
+        /// Thread index of the owner; 0 if unknown.
         owner: u32,
-        /// Where.
         place: MonitorPlace,
     },
-    /// It has got it.
+    /// The thread has acquired the monitor.
     Entered,
-    /// It calls `wait`.
+    /// The thread calls `Object.wait`.
     Wait {
-        /// As it was given; 0: without a limit.
+        /// Timeout argument of the call in milliseconds; 0: no timeout.
         timeout_millis: u64,
-        /// Where.
         place: MonitorPlace,
     },
-    /// It has waited.
+    /// `Object.wait` has returned.
     Waited {
-        /// Nobody has notified it.
+        /// It returned because the timeout expired.
         is_timed_out: bool,
     },
 }
 
-/// Such an event.
+/// A monitor event with its time, thread and object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MonitorRecord {
     pub ticket: Ticket,
-    /// Since the trace began, monotonic.
+    /// Nanoseconds since the trace began, on a monotonic clock.
     pub nanos: u64,
-    /// Thread index.
     pub thread: u32,
-    /// The object whose monitor it is.
+    /// The object that the monitor belongs to.
     pub object: ObjectHash,
     pub what: MonitorEvent,
 }
@@ -102,7 +97,7 @@ impl MonitorRecord {
         }
     }
 
-    /// All records of a `Monitors` block.
+    /// Decodes all records of a `Monitors` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
         let mut records = Vec::new();

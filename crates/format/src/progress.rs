@@ -1,4 +1,4 @@
-//! How far a run has come: what a trace without an end still says of it.
+//! How far a run got: available even from a trace without an end.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,40 +6,40 @@ use super::dynamic::DynamicCounts;
 use super::{BLOCK_HEADER, BlockKind, Codec, FILE_HEADER, write_block};
 use crate::event::Ticket;
 
-/// Where the block lies that is written over and over: right behind the file header.
+/// File offset of the progress block, which is overwritten repeatedly: directly after the file header.
 pub const PROGRESS_AT: u64 = FILE_HEADER as u64;
-/// Bytes of that block, its header included.
+/// Length of that block in bytes, its header included.
 pub const PROGRESS_BLOCK: usize = 1024;
 
-/// What [`Progress::overflows`] counts, for people. The program's code goes on there, and the hook does not.
+/// For users: describes what [`Progress::overflows`] counts. The hook is abandoned and the program continues.
 pub const OVERFLOWS: &str = "events were not written because the stack ended there, where the program overflowed it";
 
-/// Which run a file is of: the trace and its buffer file have the same.
+/// Identifies a run: a trace and its buffer file have the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RunId(u64);
 
 impl RunId {
-    /// Bytes that it takes.
+    /// Length of an encoded id in bytes.
     pub const BYTES: usize = 6;
 
-    /// Another one each time.
+    /// Returns a new random id.
     pub fn random() -> Self {
         use std::hash::{BuildHasher, Hasher};
-        // Keyed by the system's random numbers.
+        // `RandomState` is seeded with random numbers of the operating system.
         let hasher = std::hash::RandomState::new().build_hasher();
         Self((hasher.finish() & Self::MASK).max(1))
     }
 
     const MASK: u64 = (1 << (8 * Self::BYTES)) - 1;
 
-    /// As a file header has it.
+    /// Decodes an id in a file header.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let mut wide = [0; 8];
         wide[..Self::BYTES].copy_from_slice(&bytes);
         Self(u64::from_le_bytes(wide))
     }
 
-    /// For a file header.
+    /// Encodes the id for a file header.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes.copy_from_slice(&self.0.to_le_bytes()[..Self::BYTES]);
@@ -53,26 +53,26 @@ impl std::fmt::Display for RunId {
     }
 }
 
-/// A `Progress` block: the last known state of a run that goes on, or why tracing stopped before the program did.
+/// The `Progress` block: the last known state of a run in progress, or why tracing stopped before the program did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Progress {
-    /// Since tracing began.
+    /// Seconds since tracing began.
     pub seconds: f64,
-    /// The last one given out.
+    /// The last ticket issued.
     pub ticket: Ticket,
-    /// Of events, before packing, that are in the trace.
+    /// Bytes of events in the trace, before packing.
     pub event_bytes: u64,
-    /// Whole blocks in the trace.
+    /// Complete blocks in the trace.
     pub blocks: u64,
-    /// Events that no buffer could be had for.
+    /// Events lost because no buffer was available.
     pub lost_events: u64,
-    /// See [`OVERFLOWS`].
+    /// Number of events that were not written for the reason in [`OVERFLOWS`].
     pub overflows: u64,
-    /// None if classes made at run time were not looked at.
+    /// `None` if classes created at run time were not instrumented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dynamic: Option<DynamicCounts>,
-    /// None while all is well.
+    /// `None` as long as tracing goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
 }
@@ -81,28 +81,28 @@ pub struct Progress {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Stopped {
-    /// One line for people; the end of a very long one is missing.
+    /// The reason, one line for users. Truncated if very long.
     pub why: String,
-    /// Since tracing began.
+    /// Seconds since tracing began.
     pub seconds: f64,
-    /// Chunks of events that were on their way to the trace and did not arrive.
+    /// Chunks of events that were queued for the trace and did not reach it.
     pub lost_chunks: u64,
-    /// The events in them.
+    /// Events in these chunks.
     pub lost_events: u64,
 }
 
 impl Progress {
-    /// The block of [`PROGRESS_BLOCK`] bytes that lies at [`PROGRESS_AT`].
+    /// Encodes the block of [`PROGRESS_BLOCK`] bytes that goes to [`PROGRESS_AT`].
     pub fn fixed_block(&self) -> Vec<u8> {
         const ROOM: usize = PROGRESS_BLOCK - BLOCK_HEADER;
         let mut progress = self.clone();
         let mut raw = progress.json();
-        // A path may be as long as the block.
+        // A path in the reason may be as long as the block.
         while raw.len() > ROOM
             && let Some(stopped) = progress.stopped.as_mut().filter(|stopped| !stopped.why.is_empty())
         {
             let excess = raw.len() - ROOM;
-            // Quoted, a character may take six bytes.
+            // JSON may need six bytes for a character.
             for _ in 0..excess.div_ceil(6) {
                 stopped.why.pop();
             }
@@ -110,12 +110,12 @@ impl Progress {
         }
         raw.resize(ROOM, b' ');
         let mut block = Vec::with_capacity(PROGRESS_BLOCK);
-        // It is far too small to be refused.
+        // Far below the maximum length, so it cannot fail.
         let _ = write_block(&mut block, BlockKind::Progress, Codec::Stored, 0, 0, Ticket(0), &raw);
         block
     }
 
-    /// The content of a block of its own, for what cannot be written over.
+    /// Encodes the content of a separate block, for outputs that cannot be overwritten.
     pub fn json(&self) -> Vec<u8> {
         super::encode_json(self)
     }

@@ -1,4 +1,4 @@
-//! Records of classes, threads and collections.
+//! Records of classes, threads and garbage collections.
 
 use super::FormatError;
 use super::fields::{Fields, put_len, put_string, put_u32, put_u64};
@@ -6,31 +6,29 @@ use crate::event::{ObjectHash, Ticket};
 
 /// Bits of [`ClassRecord::flags`].
 pub mod class_flags {
-    #![allow(missing_docs)]
     pub const ARRAY: u32 = 1;
     pub const INTERFACE: u32 = 2;
     pub const SIZE_UNKNOWN: u32 = 4;
     pub const HIDDEN: u32 = 8;
 }
 
-/// A class that was prepared or seen.
+/// A class that the VM prepared, or that an event mentioned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ClassRecord {
     pub ticket: Ticket,
-    /// Its mirror.
+    /// Mirror of the class.
     pub class: ObjectHash,
-    /// Mirror of the superclass, null for none.
+    /// Mirror of the superclass; null if it has none.
     pub superclass: ObjectHash,
-    /// Null: the boot loader.
+    /// Class loader; null for the boot loader.
     pub loader: ObjectHash,
-    /// Bytes of an instance; 0: array class, interface or not known.
+    /// Size of an instance in bytes; 0 for array classes and interfaces, or if unknown.
     pub instance_size: u32,
-    /// Bytes of the mirror object.
+    /// Size of the mirror in bytes.
     pub mirror_size: u32,
-    /// See [`class_flags`].
+    /// Bits of [`class_flags`].
     pub flags: u32,
-    /// JVM descriptor.
+    /// JVM descriptor of the class.
     pub signature: String,
 }
 
@@ -45,7 +43,7 @@ impl ClassRecord {
         put_string(out, &self.signature);
     }
 
-    /// All records of a `Classes` block.
+    /// Decodes all records of a `Classes` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
         let mut records = Vec::new();
@@ -67,36 +65,33 @@ impl ClassRecord {
 
 /// A frame that was on a thread's stack when tracing began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialFrame {
-    /// JVM descriptor of the class.
+    /// JVM descriptor of the method's class.
     pub class: String,
     pub method: String,
     pub descriptor: String,
-    /// Null: static, or not known.
+    /// Receiver of the call; null for a static method, or if unknown.
     pub receiver: ObjectHash,
 }
 
 /// Bits of [`ThreadRecord::Start`]'s flags.
 pub mod thread_flags {
-    #![allow(missing_docs)]
     pub const DAEMON: u32 = 1;
     pub const RUNNING_AT_START: u32 = 2;
 }
 
-/// A thread came or went.
+/// The start or end of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum ThreadRecord {
     Start {
         ticket: Ticket,
-        /// From 1, never reused.
+        /// Thread index: from 1, never reused.
         thread: u32,
         object: ObjectHash,
-        /// See [`thread_flags`].
+        /// Bits of [`thread_flags`].
         flags: u32,
         name: String,
-        /// Outermost first.
+        /// The stack when tracing began, outermost frame first.
         frames: Vec<InitialFrame>,
     },
     End {
@@ -132,7 +127,7 @@ impl ThreadRecord {
         }
     }
 
-    /// All records of a `Threads` block.
+    /// Decodes all records of a `Threads` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
         let mut records = Vec::new();
@@ -164,14 +159,13 @@ impl ThreadRecord {
 
 /// A garbage collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct GcRecord {
     pub start: Ticket,
     pub finish: Ticket,
-    /// Since the trace began, monotonic.
+    /// Nanoseconds since the trace began, on a monotonic clock.
     pub start_nanos: u64,
     pub finish_nanos: u64,
-    /// Bytes after it, 0: not known.
+    /// Heap usage after the collection in bytes; 0 if unknown.
     pub heap_used: u64,
     pub heap_committed: u64,
 }
@@ -186,7 +180,7 @@ impl GcRecord {
         }
     }
 
-    /// All records of a `Gcs` block.
+    /// Decodes all records of a `Gcs` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
         let mut records = Vec::with_capacity(raw.len() / 48);

@@ -28,7 +28,7 @@ fn an_unknown_codec_is_said_by_its_number() {
     }
 }
 
-/// Many events, packed.
+/// A packed block of many events: its raw and its encoded bytes.
 fn packed_block() -> (Vec<u8>, Vec<u8>) {
     let mut raw = Vec::new();
     for id in 0..3000 {
@@ -52,7 +52,7 @@ fn events_are_packed_and_come_back() {
     assert!(stored.len() < len && len < raw.len() * 2 / 3, "{} {len} {}", stored.len(), raw.len());
 }
 
-/// No times, no end, both.
+/// No timestamps, only the first, and both.
 fn walls() -> [Option<Wall>; 3] {
     let begin = Nanos(1 << 40);
     [None, Some(Wall { begin, end: None }), Some(Wall { begin, end: Some(Nanos((1 << 40) + 1)) })]
@@ -103,7 +103,7 @@ fn a_packer_packs_what_it_can() {
         header.codec
     };
     assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &raw), Codec::Packed);
-    // Few events, what are none, half an event, and no events at all.
+    // Few events, bytes that are not events, half an event, and no events at all.
     assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &raw[..120]), Codec::Zstd);
     assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &[0; 9000]), Codec::Zstd);
     assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &raw[..raw.len() - 8]), Codec::Zstd);
@@ -121,7 +121,7 @@ fn events_are_counted_however_they_are_packed() {
         packer.write(&mut Vec::new(), new, raw).unwrap();
         packer.events()
     };
-    // A ticket is no event.
+    // A ticket does not count as an event.
     let mut with_ticket = raw.clone();
     event::encode(&event::Event::Ticket(Ticket(7)), &mut with_ticket);
     let count = event::count(&raw);
@@ -143,14 +143,15 @@ fn a_block_gets_its_number_later() {
     BlockHeader::set_sequence(&mut [], 1);
 }
 
-/// Threads of a Java program pack, deep in their stacks: who needs more than is said ends this process.
+/// Threads of a Java program pack on their own stacks, which may be nearly full: using more stack than documented would
+/// crash this process.
 #[test]
 fn a_prepared_packer_needs_little_of_the_stack() {
     let (raw, _) = packed_block();
     let large: Vec<u8> = raw.iter().copied().cycle().take(raw.len() * (1 + (256 << 10) / raw.len())).collect();
     let mut packer = BlockPacker::default();
     packer.prepare();
-    // What the thread itself needs beside.
+    // Stack that the thread itself needs.
     let thread = std::thread::Builder::new().stack_size(BlockPacker::STACK + (16 << 10));
     let sizes = thread.spawn(move || {
         [false, true].map(|is_hurried| {
@@ -167,7 +168,7 @@ fn a_prepared_packer_needs_little_of_the_stack() {
 
 #[test]
 fn what_no_reader_would_take_is_not_written() {
-    // Nobody touches these bytes, so they take no memory.
+    // These pages are never touched, so they take no memory.
     let raw = vec![0; MAX_BLOCK + 1];
     for codec in [Codec::Stored, Codec::Zstd, Codec::Packed] {
         let mut out = Vec::new();

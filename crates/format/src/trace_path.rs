@@ -1,16 +1,16 @@
-//! Where a run puts its trace: the runtime decides, and `run` looks there afterwards.
+//! Where a run writes its trace: the runtime decides, and `run` looks there afterwards.
 
 use std::path::{Path, PathBuf};
 
-/// What the runtime calls a trace that nobody has named.
+/// Trace file name if the user gives none.
 pub const DEFAULT: &str = "et-%p.ettrace";
 
-/// What `traceFile` says of a process: `%p` becomes its id.
+/// Expands `traceFile` for a process: `%p` is replaced by its id.
 pub fn of_process(given: &str, process: u32) -> String {
     given.replace("%p", &process.to_string())
 }
 
-/// Where a trace goes if another process is writing that one: `app.ettrace` becomes `app.4711.ettrace`.
+/// Where a trace goes if another process is writing to `path`: `app.ettrace` becomes `app.4711.ettrace`.
 pub fn beside_busy(path: &Path, process: u32) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(format!(".{process}"));
@@ -21,23 +21,24 @@ pub fn beside_busy(path: &Path, process: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Variable with the file in which the runtime tells `run` that a trace has begun to go where it cannot be looked at.
+/// Environment variable with the path of a file in which the runtime tells `run` that a trace goes to a place that
+/// cannot be checked afterwards.
 pub const REPORT: &str = "ET_RUN_REPORT";
 
-/// What the runtime adds to that file: a process may start others, which have the same variable.
+/// The line that the runtime appends to that file. It has the process id, since child processes inherit the variable.
 pub fn report_line(process: u32) -> String {
     format!("{process}\n")
 }
 
-/// So many bytes tell whether a file is the text of a trace.
+/// Number of bytes at the start of a file that are enough to recognize a trace as text.
 pub const TEXT_START: usize = 32;
 
-/// Whether this is how `et-trace text` begins, in whatever dialect.
+/// Whether a file that starts like this is the output of `et-trace text` in any dialect.
 pub fn starts_text(start: &[u8]) -> bool {
     start.starts_with(b"# Elephant Tracks, dialect ") || starts_oracle(start)
 }
 
-/// Whether it is of dialect `oracle`, which `et-trace` does not read back.
+/// Whether the text is in the dialect `oracle`, which `et-trace` cannot read back.
 pub fn starts_oracle(start: &[u8]) -> bool {
     start.starts_with(b"timestamp,event_type")
 }

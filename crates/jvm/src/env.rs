@@ -20,15 +20,15 @@ pub struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// None for null.
+    /// Wraps a reference; `None` for null.
     ///
     /// # Safety
-    /// `raw` is null or a JNI reference that stays good for the lifetime that the caller picks.
+    /// `raw` is null or a JNI reference that is valid for the lifetime chosen by the caller.
     pub unsafe fn new(raw: jobject) -> Option<Self> {
         NonNull::new(raw).map(|raw| Self { raw, life: PhantomData })
     }
 
-    /// For calls into the JVM.
+    /// The raw reference, for calls into the JVM.
     pub fn raw(self) -> jobject {
         self.raw.as_ptr()
     }
@@ -44,7 +44,7 @@ unsafe impl Send for Global {}
 unsafe impl Sync for Global {}
 
 impl Global {
-    /// The object.
+    /// Borrows the reference as an object.
     pub fn get(&self) -> Object<'_> {
         Object { raw: self.0, life: PhantomData }
     }
@@ -68,13 +68,13 @@ macro_rules! ids {
 }
 
 ids! {
-    /// An instance field.
+    /// Id of an instance field.
     Field(jfieldID),
-    /// A static field.
+    /// Id of a static field.
     StaticField(jfieldID),
-    /// An instance method.
+    /// Id of an instance method.
     Method(jmethodID),
-    /// A static method.
+    /// Id of a static method.
     StaticMethod(jmethodID),
     /// A field of whatever kind, as JVMTI names it.
     FieldId(jfieldID),
@@ -100,12 +100,12 @@ unsafe impl Sync for Vm {}
 
 impl Vm {
     /// # Safety
-    /// `raw` is the VM's, as `Agent_OnLoad` gets it.
+    /// `raw` is the VM that `Agent_OnLoad` was called with.
     pub unsafe fn new(raw: *mut JavaVM) -> Option<Self> {
         NonNull::new(raw).map(Self)
     }
 
-    /// For functions of C.
+    /// The raw pointer, for C functions.
     pub fn raw(self) -> *mut JavaVM {
         self.0.as_ptr()
     }
@@ -128,12 +128,12 @@ impl Vm {
 /// The functions of JNI 1.6, which are all that is used.
 pub type JniFunctions = JNINativeInterface__1_6;
 
-/// What stood in the table before we changed it.
+/// The function table before our changes.
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
 
 struct Original(JniFunctions);
 
-// SAFETY: functions, good on every thread, and reserved entries that nobody reads.
+// SAFETY: functions that may be called on every thread, and reserved entries that are never read.
 unsafe impl Send for Original {}
 // SAFETY: as above.
 unsafe impl Sync for Original {}
@@ -143,10 +143,10 @@ pub fn remember_original_functions(functions: JniFunctions) {
     let _ = ORIGINAL.set(Original(functions));
 }
 
-/// The table without our changes.
+/// The function table without our changes.
 ///
 /// # Safety
-/// `env` is a JNI environment.
+/// `env` is a valid JNI environment.
 pub unsafe fn original_functions(env: *mut JNIEnv) -> &'static JniFunctions {
     match ORIGINAL.get() {
         Some(Original(functions)) => functions,
@@ -180,7 +180,7 @@ macro_rules! jni_flag {
 
 impl<'a> Env<'a> {
     /// # Safety
-    /// `raw` is null or the environment of the current thread, used only inside the callback it was given to.
+    /// `raw` is null or the environment of the current thread, and is used only inside the callback that received it.
     pub unsafe fn new(raw: *mut JNIEnv) -> Option<Self> {
         NonNull::new(raw).map(|raw| Self { raw, life: PhantomData })
     }
@@ -195,7 +195,7 @@ impl<'a> Env<'a> {
         unsafe { Object::new(raw) }
     }
 
-    /// Says that so many local references are about to be made.
+    /// Ensures room for this many local references.
     pub fn ensure_local_capacity(self, capacity: i32) {
         jni!(self, EnsureLocalCapacity, capacity);
     }
@@ -243,27 +243,27 @@ impl<'a> Env<'a> {
         if self.clear_exception() || raw.is_null() { None } else { Some(raw) }
     }
 
-    /// A class of the boot loader.
+    /// Finds a class of the boot loader; `None` if there is none.
     pub fn find_class(self, name: &CStr) -> Option<Object<'a>> {
         self.found(jni!(self, FindClass, name.as_ptr())).and_then(|raw| self.object(raw))
     }
 
-    /// None if there is no such field.
+    /// Id of an instance field; `None` if there is no such field.
     pub fn field(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<Field> {
         self.found(jni!(self, GetFieldID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(Field)
     }
 
-    /// None if there is no such field.
+    /// Id of a static field; `None` if there is no such field.
     pub fn static_field(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<StaticField> {
         self.found(jni!(self, GetStaticFieldID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(StaticField)
     }
 
-    /// None if there is no such method.
+    /// Id of an instance method; `None` if there is no such method.
     pub fn method(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<Method> {
         self.found(jni!(self, GetMethodID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(Method)
     }
 
-    /// None if there is no such method.
+    /// Id of a static method; `None` if there is no such method.
     pub fn static_method(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<StaticMethod> {
         self.found(jni!(self, GetStaticMethodID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(StaticMethod)
     }
@@ -278,7 +278,7 @@ impl<'a> Env<'a> {
         jni!(self, GetLongField, object.raw(), field.0)
     }
 
-    /// Sets a `long` field.
+    /// Sets an instance field of type `long`.
     pub fn set_long(self, object: Object, field: Field, value: i64) {
         jni!(self, SetLongField, object.raw(), field.0, value);
     }
@@ -293,12 +293,12 @@ impl<'a> Env<'a> {
         jni!(self, SetStaticBooleanField, class.raw(), field.0, value);
     }
 
-    /// Sets a static `int` field.
+    /// Sets a static field of type `int`.
     pub fn set_static_int(self, class: Object, field: StaticField, value: i32) {
         jni!(self, SetStaticIntField, class.raw(), field.0, value);
     }
 
-    /// Sets a static `long` field.
+    /// Sets a static field of type `long`.
     pub fn set_static_long(self, class: Object, field: StaticField, value: i64) {
         jni!(self, SetStaticLongField, class.raw(), field.0, value);
     }
@@ -332,7 +332,8 @@ impl<'a> Env<'a> {
         self.found(raw).and_then(|raw| self.object(raw))
     }
 
-    /// As [`call_static_object`](Self::call_static_object), and tells null from an exception, which is an error.
+    /// Like [`call_static_object`](Self::call_static_object), but distinguishes null from an exception, which is an
+    /// error.
     #[allow(clippy::result_unit_err, reason = "the exception is dropped, and there is no more to say")]
     pub fn try_call_static_object(
         self,
@@ -344,7 +345,7 @@ impl<'a> Env<'a> {
         if self.clear_exception() { Err(()) } else { Ok(self.object(raw)) }
     }
 
-    /// Calls a method that returns nothing. What it throws, as `toString` has it, if that can be had.
+    /// Calls a method without a result. Fails with the exception's `toString` if that can be determined.
     pub fn try_call_void(self, object: Object, method: Method, arguments: &[jvalue]) -> Result<(), Option<String>> {
         jni!(self, CallVoidMethodA, object.raw(), method.0, arguments.as_ptr());
         let Some(exception) = self.object(jni!(self, ExceptionOccurred)) else { return Ok(()) };
@@ -391,35 +392,35 @@ impl<'a> Env<'a> {
         self.found(jni!(self, NewStringUTF, text.as_ptr())).and_then(|raw| self.object(raw))
     }
 
-    /// Makes a string of any text.
+    /// Creates a string from any text.
     pub fn new_text(self, text: &str) -> Option<Object<'a>> {
         let units: Vec<u16> = text.encode_utf16().collect();
         let length = i32::try_from(units.len()).ok()?;
         self.found(jni!(self, NewString, units.as_ptr(), length)).and_then(|raw| self.object(raw))
     }
 
-    /// What a string says, as JNI has it.
+    /// Content of a string in JNI's modified UTF-8.
     pub fn text(self, string: Object) -> Option<String> {
         let (letters, bytes) =
             (jni!(self, GetStringLength, string.raw()), jni!(self, GetStringUTFLength, string.raw()));
-        // It ends with a zero.
+        // JNI writes a terminating zero.
         let mut text = vec![0u8; usize::try_from(bytes).ok()? + 1];
         jni!(self, GetStringUTFRegion, string.raw(), 0, letters, text.as_mut_ptr().cast());
         text.pop();
         if self.clear_exception() { None } else { Some(String::from_utf8_lossy(&text).into_owned()) }
     }
 
-    /// Makes a `byte[]`.
+    /// Allocates a `byte[]`.
     pub fn new_byte_array(self, length: i32) -> Option<Object<'a>> {
         self.found(jni!(self, NewByteArray, length)).and_then(|raw| self.object(raw))
     }
 
-    /// Makes an `int[]`.
+    /// Allocates an `int[]`.
     pub fn new_int_array(self, length: i32) -> Option<Object<'a>> {
         self.found(jni!(self, NewIntArray, length)).and_then(|raw| self.object(raw))
     }
 
-    /// Makes an array of objects.
+    /// Allocates an array of objects.
     pub fn new_object_array(self, class: Object, elements: &[Object]) -> Option<Object<'a>> {
         let array = self.found(jni!(self, NewObjectArray, elements.len() as i32, class.raw(), std::ptr::null_mut()))?;
         for (index, element) in elements.iter().enumerate() {
@@ -438,12 +439,11 @@ impl<'a> Env<'a> {
         jni!(self, SetObjectArrayElement, array.raw(), index, std::ptr::null_mut());
     }
 
-    /// The class of an object.
     pub fn class_of(self, object: Object) -> Option<Object<'a>> {
         self.object(jni!(self, GetObjectClass, object.raw()))
     }
 
-    /// A `byte[]` of these bytes.
+    /// Allocates a `byte[]` with this content.
     pub fn byte_array_of(self, bytes: &[u8]) -> Option<Object<'a>> {
         let length = i32::try_from(bytes.len()).ok()?;
         let array = self.new_byte_array(length)?;
@@ -451,14 +451,14 @@ impl<'a> Env<'a> {
         Some(array)
     }
 
-    /// A copy of part of a `byte[]`; none if it does not lie inside.
+    /// Copies a part of a `byte[]`; `None` if it is out of range.
     pub fn bytes_of(self, array: Object, start: i32, length: i32) -> Option<Vec<u8>> {
         let mut bytes = vec![0u8; usize::try_from(length).ok()?];
         jni!(self, GetByteArrayRegion, array.raw(), start, length, bytes.as_mut_ptr().cast());
         if self.clear_exception() { None } else { Some(bytes) }
     }
 
-    /// A copy of part of a direct buffer; none for another, or if it does not lie inside.
+    /// Copies a part of a direct buffer; `None` for other buffers, or if it is out of range.
     pub fn bytes_of_buffer(self, buffer: Object, start: i32, length: i32) -> Option<Vec<u8>> {
         let (start, length) = (usize::try_from(start).ok()?, usize::try_from(length).ok()?);
         let address = jni!(self, GetDirectBufferAddress, buffer.raw()).cast::<u8>();
@@ -472,7 +472,6 @@ impl<'a> Env<'a> {
         Some(bytes)
     }
 
-    /// Elements of an array.
     pub fn array_length(self, array: Object) -> i32 {
         jni!(self, GetArrayLength, array.raw())
     }
@@ -502,12 +501,12 @@ impl<'a> Env<'a> {
         jni!(self, DeleteLocalRef, object.raw());
     }
 
-    /// Ends a reference; nobody may use it or a copy any more.
+    /// Deletes a reference; neither it nor copies may be used afterwards.
     pub fn delete_global(self, global: Global) {
         jni!(self, DeleteGlobalRef, global.get().raw());
     }
 
-    /// A reference for good.
+    /// Creates a global reference.
     pub fn global(self, object: Object) -> Option<Global> {
         NonNull::new(jni!(self, NewGlobalRef, object.raw())).map(Global)
     }
@@ -523,7 +522,7 @@ impl<'a> Env<'a> {
         Some(result)
     }
 
-    /// Runs `body` in a frame of local references of its own: those that it makes end with it.
+    /// Runs `body` in its own frame of local references, which are deleted at its end.
     pub fn frame<R>(self, capacity: i32, body: impl FnOnce(Env<'_>) -> R) -> R {
         struct Pop<'a>(Env<'a>, bool);
         impl Drop for Pop<'_> {

@@ -1,8 +1,8 @@
-//! Where fields lie: HotSpot's field ids tell, and neither JNI nor JVMTI does. Asking `Unsafe` takes a `Field`, and to make
-//! one may load classes, which is out of the question inside a hook.
+//! Offsets of fields, which are encoded in HotSpot's field ids but available through neither JNI nor JVMTI. Asking
+//! `Unsafe` requires a `Field`, and creating one may load classes, which is impossible inside a hook.
 //!
-//! The id of an instance field is its offset beside two flags; that of a static field points to a record that holds it
-//! (jfieldIDWorkaround.hpp, jniid.hpp; the same from 8 on). Both are checked against `Unsafe` before they are relied on.
+//! The id of an instance field is its offset with two flags; that of a static field points to a record that contains it
+//! (jfieldIDWorkaround.hpp, jniid.hpp; unchanged since 8). Both are verified with `Unsafe` before they are used.
 #![allow(unsafe_code, reason = "reads a record of HotSpot's")]
 
 use std::ffi::CStr;
@@ -19,7 +19,7 @@ const CHECKED: usize = 1;
 const CHECKED_MASK: usize = 0x7f;
 const SHIFT: u32 = 2;
 
-/// `JNIid`.
+/// HotSpot's `JNIid`.
 #[repr(C)]
 struct StaticId {
     holder: *const (),
@@ -27,12 +27,12 @@ struct StaticId {
     offset: i32,
 }
 
-/// Which ids can be read.
+/// Which kinds of field ids can be decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldIds {
-    /// Those of instance fields.
+    /// Ids of instance fields.
     instances: bool,
-    /// Those of static fields.
+    /// Ids of static fields.
     statics: bool,
 }
 
@@ -95,7 +95,7 @@ fn read_static(field: FieldId) -> Option<i32> {
     Some(unsafe { (*id).offset })
 }
 
-/// The functions of `Unsafe` that tell offsets.
+/// The methods of `Unsafe` that return offsets.
 struct Offsets<'a> {
     the_unsafe: Object<'a>,
     instance: Method,

@@ -1,5 +1,5 @@
-//! What HotSpot's flags (`-XX`) are set to, by the table for debuggers: their values in the end, whether somebody set them or the VM chose them.
-//! Tried on 11.
+//! Values of HotSpot's flags (`-XX`), from the table for debuggers: the final values, whether set by the user or chosen
+//! by the VM. Tested with 11.
 #![allow(unsafe_code, reason = "data of libjvm")]
 
 use std::ffi::{CStr, c_char};
@@ -52,7 +52,7 @@ fn size_of_flag(library: &Library) -> Option<u64> {
 }
 
 impl Flags {
-    /// Those of the running VM. None if it does not tell where they are.
+    /// Finds the flags of the running VM. `None` if they cannot be located.
     pub fn find(env: Env) -> Option<Self> {
         let library = Library::of(env)?;
         // SAFETY: tables of libjvm, which stays loaded.
@@ -60,7 +60,7 @@ impl Flags {
     }
 
     /// # Safety
-    /// The table as HotSpot keeps it, and flags that stay: the last entry has no type's name.
+    /// `table` is HotSpot's table, and the flags remain valid: the last entry has no type name.
     unsafe fn read(table: *const VmStruct, stride: u64) -> Option<Self> {
         let [mut first, mut count, mut name_offset, mut value_offset] = [None; 4];
         // SAFETY: the caller's promise; the addresses of static fields are such fields.

@@ -10,34 +10,34 @@ use crate::env::{Env, Global, Object};
 
 type SetArrayElement = unsafe extern "system" fn(*mut JNIEnv, jobject, jint, jobject);
 
-/// Turns the address of a slot that the collectors keep up to date (an `OopHandle`) into a reference for JNI.
+/// Converts the address of a slot that is updated by the collectors (an `OopHandle`) to a JNI reference.
 ///
-/// Global references of JNI's are the addresses of such slots, from 21 on with a tag in the low bits. One made up from an
-/// address is good for the VM, but `-Xcheck:jni` ends a process that hands it to JNI. `JVM_SetArrayElement`, which
-/// `java.lang.reflect.Array.set` calls, is not checked; from the array JNI gives the object out as any other.
+/// JNI global references are addresses of such slots, from 21 on with a tag in the low bits. The VM accepts one made
+/// from an address, but `-Xcheck:jni` aborts a process that passes it to JNI. `JVM_SetArrayElement`, which
+/// `java.lang.reflect.Array.set` calls, is not checked; JNI then returns the object from the array like any other.
 #[derive(Clone, Copy, Debug)]
 pub struct Handles {
     set_array_element: SetArrayElement,
 }
 
-/// What marks a global reference, and the array on the way, of one element.
+/// Tag of a global reference, and the one-element array used on the way.
 static HOLDER: OnceLock<Option<(usize, Mutex<Global>)>> = OnceLock::new();
 const TAG_BITS: usize = 3;
 
 impl Handles {
-    /// `set_array_element` is `JVM_SetArrayElement` of libjvm.
+    /// `set_array_element` is `JVM_SetArrayElement` in libjvm.
     ///
     /// # Safety
-    /// It is that function.
+    /// It must be that function.
     pub unsafe fn new(set_array_element: *mut c_void) -> Self {
         // SAFETY: it has this signature since 8 (jvm.h).
         Self { set_array_element: unsafe { std::mem::transmute::<*mut c_void, SetArrayElement>(set_array_element) } }
     }
 
-    /// A local reference to what the slot refers to; none for null.
+    /// Returns a local reference to the object in the slot; `None` for null.
     ///
     /// # Safety
-    /// `slot` is the address of such a slot, and stays so during the call.
+    /// `slot` is the address of such a slot during the call.
     pub unsafe fn resolve<'a>(self, env: Env<'a>, slot: u64) -> Option<Object<'a>> {
         let prepare = || {
             let holder = env.global(new_holder(env)?)?;
@@ -46,11 +46,11 @@ impl Handles {
         let (tag, holder) = HOLDER.get_or_init(prepare).as_ref()?;
         let handle = (slot as usize | tag) as jobject;
         let through = |holder: Object| {
-            // SAFETY: an array of objects that has such an element; the VM reads the handle as one of its own.
+            // SAFETY: an array of objects with such an element; the VM reads the handle like one of its own.
             unsafe { (self.set_array_element)(env.raw(), holder.raw(), 0, handle) };
             env.array_element(holder, 0)
         };
-        // Nobody waits for a thread that holds it: that one may be suspended.
+        // Does not block: the thread that holds the lock may be suspended.
         match holder.try_lock() {
             Ok(holder) => {
                 let object = through(holder.get());

@@ -1,4 +1,4 @@
-//! What HotSpot tells about itself beyond JNI and JVMTI: exported functions and the table for debuggers.
+//! Information about HotSpot beyond JNI and JVMTI: exported functions and the table for debuggers.
 #![allow(unsafe_code, reason = "symbols of libjvm")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -18,12 +18,12 @@ type DeclaredFields = unsafe extern "system" fn(*mut JNIEnv, jobject, u8) -> job
 type Memory = unsafe extern "system" fn() -> jlong;
 type Halt = unsafe extern "system" fn(jint);
 
-/// Bytes of the Java heap.
+/// Usage of the Java heap in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapUse {
     /// In use, as of the last collection and what was made since.
     pub used: u64,
-    /// Obtained from the system.
+    /// Committed memory.
     pub committed: u64,
 }
 
@@ -37,9 +37,9 @@ pub struct HotSpot {
     max_memory: Option<Memory>,
     handles: Option<Handles>,
     halt: Option<Halt>,
-    /// Where instance sizes are.
+    /// Where instance sizes are stored; `None` if unknown.
     pub layout: Option<Layout>,
-    /// Where the heap is.
+    /// Where the heap is described.
     heap_place: Option<HeapPlace>,
 }
 
@@ -56,7 +56,7 @@ pub struct Layout {
     static_count_offset: Option<i64>,
 }
 
-/// Offsets on the way from an InstanceKlass to the array in which its constant pool keeps resolved strings, method
+/// Offsets of the fields that lead from an InstanceKlass to the array of its constant pool's resolved strings, method
 /// handles and call sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ResolvedReferences {
@@ -77,7 +77,7 @@ pub(crate) struct VmStruct {
 }
 
 impl HotSpot {
-    /// Looks at the libjvm that `env` belongs to, of that release. None if it is not HotSpot.
+    /// Examines the libjvm of this release that `env` belongs to. `None` if it is not HotSpot.
     pub fn find(env: Env, release: &str) -> Option<Self> {
         let library = Library::of(env)?;
         // SAFETY: exported by libjvm with these signatures since 8 (jvm.h).
@@ -101,7 +101,7 @@ impl HotSpot {
         }
     }
 
-    /// What `System.identityHashCode` returns.
+    /// The same as `System.identityHashCode`.
     pub fn identity_hash(&self, env: Env, object: Object) -> u32 {
         // SAFETY: environment and object are the JVM's.
         unsafe { (self.identity_hash)(env.raw(), object.raw()) as u32 }
@@ -127,12 +127,12 @@ impl HotSpot {
         self.handles.is_some() && self.layout.is_some_and(|layout| layout.resolved.is_some())
     }
 
-    /// The array of resolved references of a class that is linked and alive; none if it needs none. `klass` is what its
-    /// mirror says, and not 0.
+    /// The array of resolved references of a live, linked class; `None` if it has none. `klass` is the value in its
+    /// mirror, and not 0.
     pub fn resolved_references<'a>(&self, env: Env<'a>, klass: u64) -> Option<Object<'a>> {
         let offsets = self.layout.and_then(|layout| layout.resolved)?;
         let pointer = |at: u64| {
-            // SAFETY: a field of a structure of HotSpot's, at the offset that it tells debuggers; all are words.
+            // SAFETY: a field in a HotSpot structure, at the offset in the table for debuggers; all are words.
             let value = unsafe { *(at as *const u64) };
             (value != 0).then_some(value)
         };
@@ -152,7 +152,7 @@ impl HotSpot {
         }
     }
 
-    /// What the heap may grow to (`-Xmx`), in bytes. To be called on a thread that the VM knows.
+    /// Maximum heap size (`-Xmx`) in bytes. To be called on an attached thread.
     pub fn heap_limit(&self) -> Option<u64> {
         // SAFETY: takes nothing and only reads.
         self.max_memory.map(|function| unsafe { function() }.max(0) as u64)
@@ -196,21 +196,22 @@ pub(crate) fn table(library: &Library) -> Option<*const VmStruct> {
     Some(unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() })
 }
 
-/// The entries of the table.
+/// Iterates over the table.
 ///
 /// # Safety
-/// The array of a loaded libjvm, or one like it that stays as long as what this returns is used: the last entry has no type's name.
+/// `table` is that of a loaded libjvm, or one with the same structure that is valid while the iterator is used: the
+/// last entry has no type name.
 pub(crate) unsafe fn entries<'a>(table: *const VmStruct) -> impl Iterator<Item = &'a VmStruct> {
-    // SAFETY: the caller's promise; nothing behind the last is looked at.
+    // SAFETY: guaranteed by the caller; nothing after the last entry is read.
     (0..)
         .map_while(move |index| unsafe { table.wrapping_add(index).as_ref() })
         .take_while(|entry| !entry.type_name.is_null())
 }
 
-/// Names as the table has them.
+/// A name in the table.
 ///
 /// # Safety
-/// Null, or a C string that stays.
+/// `at` is null or a C string that remains valid.
 pub(crate) unsafe fn text<'a>(at: *const c_char) -> &'a [u8] {
     // SAFETY: the caller's promise.
     if at.is_null() { &[] } else { unsafe { CStr::from_ptr(at) }.to_bytes() }
@@ -221,7 +222,7 @@ pub(crate) unsafe fn text<'a>(at: *const c_char) -> &'a [u8] {
 struct HeapPlace {
     /// Address of the pointer to the `CollectedHeap`.
     heap_at: u64,
-    /// Of its `MemRegion`.
+    /// Offsets in its `MemRegion`.
     reserved: u64,
     /// In that: of the address, and of the number of words.
     start: u64,
@@ -276,8 +277,8 @@ impl Layout {
     fn read(table: *const VmStruct, is_tested: bool) -> Option<Self> {
         let (mut klass_offset, mut layout_helper_offset) = (None, None);
         let (mut pool, mut cache, mut array, mut static_count_offset) = (None, None, None, None);
-        // SAFETY: the caller's array; names are C strings, the address of a static entry that of its value, which is of the type
-        // that the entry names.
+        // SAFETY: the caller's array; names are C strings, and the address of a static entry is that of its value,
+        // which has the type named in the entry.
         unsafe {
             let int = |entry: &VmStruct| entry.address.cast::<i32>().as_ref().copied();
             for here in entries(table) {
@@ -326,7 +327,7 @@ pub fn exported_name(address: usize) -> Option<&'static CStr> {
 pub(crate) struct Library(*mut c_void);
 
 impl Library {
-    /// libjvm, found by the address of a JNI function: a program may hold several, and the launcher need not have
+    /// Finds libjvm by the address of a JNI function: a process may have loaded several, and the launcher may not have
     /// made its symbols global.
     pub(crate) fn of(env: Env) -> Option<Self> {
         // SAFETY: plain calls of the dynamic linker with a place for the answer.
@@ -352,10 +353,10 @@ impl Library {
         if at.is_null() { None } else { Some(at) }
     }
 
-    /// What is in an exported variable.
+    /// Reads an exported variable.
     ///
     /// # Safety
-    /// It is a u64.
+    /// The variable must be a u64.
     pub(crate) unsafe fn number(&self, name: &CStr) -> Option<u64> {
         // SAFETY: the caller's promise.
         self.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn resolved_references_are_left_alone_where_nobody_tried() {
+    fn resolved_references_are_left_alone_in_untested_releases() {
         assert_eq!(layout("", c"", false).map(|layout| layout.resolved), Some(None));
     }
 }

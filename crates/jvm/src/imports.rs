@@ -1,5 +1,5 @@
-//! Functions that libjvm imports, and others in their place: in its table of addresses (ELF's global offset table), as profilers do to be
-//! told of `dlopen`. Tried on 11 to 25.
+//! Replaces functions imported by libjvm, in its global offset table (ELF), as profilers do to intercept `dlopen`.
+//! Tested with 11 to 25.
 #![allow(unsafe_code, reason = "the tables of a loaded library")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -7,40 +7,40 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::Env;
 
-/// From now on libjvm calls `other` where it called `function`, which it imports by this name. False if it does not, or if its tables are not as
-/// they are known to be: then nothing is changed.
+/// Makes libjvm call `other` instead of `function`, which it imports by this name. Returns false, without a change, if
+/// libjvm does not import it or its tables have an unknown format.
 ///
 /// # Safety
-/// Both have the signature that goes with the name, and `other` stays loaded.
+/// Both have the signature of the function with that name, and `other` stays loaded.
 pub unsafe fn replace(env: Env, name: &CStr, function: *const c_void, other: *const c_void) -> bool {
-    // SAFETY: an environment of the VM's, whose functions are libjvm's.
+    // SAFETY: an environment of the VM, whose functions are in libjvm.
     let inside = unsafe { (**env.raw()).v1_6.GetVersion as usize };
     let Some(object) = Object::around(inside) else { return false };
     // SAFETY: the tables of a library that stays loaded.
     let slots = unsafe { object.slots(name) };
-    // A slot that does not hold the function's address is none.
+    // A slot that does not contain the function's address is skipped.
     let slots: Vec<_> = slots.into_iter().filter(|slot| slot.load(Ordering::Relaxed) == function as usize).collect();
     !slots.is_empty() && slots.into_iter().all(|slot| object.put(slot, other as usize))
 }
 
-/// A loaded library.
+/// A loaded shared library.
 #[derive(Debug, Default)]
 struct Object {
-    /// What is to be added to its addresses.
+    /// Difference between its addresses in memory and in the file.
     bias: usize,
     dynamic: usize,
     /// Read-only since it was loaded: address and length.
     relro: (usize, usize),
 }
 
-/// `Elf64_Dyn`.
+/// ELF's `Elf64_Dyn`.
 #[repr(C)]
 struct Entry {
     tag: i64,
     value: usize,
 }
 
-/// `Elf64_Rela`.
+/// ELF's `Elf64_Rela`.
 #[repr(C)]
 struct Relocation {
     offset: usize,
@@ -48,7 +48,7 @@ struct Relocation {
     addend: i64,
 }
 
-/// Tags of entries, `elf.h`.
+/// Tags of dynamic entries (`elf.h`).
 const END: i64 = 0;
 const CALLS_LENGTH: i64 = 2;
 const STRINGS: i64 = 5;
@@ -59,7 +59,7 @@ const CALLS_KIND: i64 = 20;
 const CALLS: i64 = 23;
 
 impl Object {
-    /// The library that an address lies in.
+    /// The library that contains an address.
     fn around(address: usize) -> Option<Self> {
         let mut search = (address, None);
         // SAFETY: the function is called with what is handed over, before this returns.
@@ -67,14 +67,14 @@ impl Object {
         search.1
     }
 
-    /// Where it keeps the addresses of an imported function.
+    /// The slots with the address of an imported function.
     ///
     /// # Safety
-    /// It stays loaded.
+    /// The library stays loaded.
     unsafe fn slots(&self, name: &CStr) -> Vec<&'static AtomicUsize> {
         let (mut strings, mut symbols, mut tables) = (0, 0, [(0, 0); 2]);
-        // SAFETY: as the dynamic linker reads them: entries up to one that ends them, tables of the lengths that they tell, symbols by their index,
-        // and names that end with zero.
+        // SAFETY: reads what the dynamic linker reads: entries up to the terminating one, tables with the declared
+        // lengths, symbols by index, and zero-terminated names.
         unsafe {
             let mut entry = self.dynamic as *const Entry;
             while (*entry).tag != END {
@@ -88,7 +88,7 @@ impl Object {
                     RELOCATIONS_LENGTH => tables[0].1 = value,
                     CALLS => tables[1].0 = address,
                     CALLS_LENGTH => tables[1].1 = value,
-                    // Of another shape.
+                    // Relocations of another kind.
                     CALLS_KIND if value as i64 != RELOCATIONS => return Vec::new(),
                     _ => {}
                 }
@@ -142,7 +142,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *
     let mut object = Object { bias, ..Object::default() };
     let mut is_it = false;
     for index in 0..usize::from(info.dlpi_phnum) {
-        // SAFETY: there are so many.
+        // SAFETY: there are this many program headers.
         let header = unsafe { &*info.dlpi_phdr.add(index) };
         let (start, length) = (bias + header.p_vaddr as usize, header.p_memsz as usize);
         match header.p_type {

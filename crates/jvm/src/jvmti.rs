@@ -20,9 +20,9 @@ const VERSION_1_2: jint = 0x3001_0200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("JVMTI {function} failed with error {code}")]
 pub struct JvmtiError {
-    /// Its name.
+    /// Name of the function that failed.
     pub function: &'static str,
-    /// A `JVMTI_ERROR_…`.
+    /// The error code, `JVMTI_ERROR_…`.
     pub code: jint,
 }
 
@@ -99,7 +99,6 @@ fn bits(capabilities: &[Capability]) -> [u64; 2] {
 /// Numbers of the events that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-#[allow(missing_docs)]
 pub enum EventKind {
     VmInit = 50,
     VmDeath = 51,
@@ -124,20 +123,20 @@ pub enum EventKind {
     SampledObjectAlloc = 86,
 }
 
-/// `ObjectFree`, which is no [`EventKind`]: nobody must switch it off.
+/// `ObjectFree`. Not an [`EventKind`], because it must not be disabled.
 pub(crate) const OBJECT_FREE: jint = 83;
 
 /// The body of an agent thread.
 pub(crate) type AgentThread = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
 
-/// `jvmtiEnv`.
+/// JVMTI's `jvmtiEnv`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawEnv {
     pub(crate) functions: *const *const c_void,
 }
 
-/// `jvmtiThreadInfo`.
+/// JVMTI's `jvmtiThreadInfo`.
 #[repr(C)]
 pub(crate) struct RawThreadInfo {
     pub name: *mut c_char,
@@ -148,7 +147,7 @@ pub(crate) struct RawThreadInfo {
 }
 
 impl RawThreadInfo {
-    /// For the VM to fill in.
+    /// To be filled in by the VM.
     pub const EMPTY: Self = Self {
         name: ptr::null_mut(),
         priority: 0,
@@ -158,7 +157,7 @@ impl RawThreadInfo {
     };
 }
 
-/// `jvmtiFrameInfo`.
+/// JVMTI's `jvmtiFrameInfo`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct RawFrame {
@@ -166,26 +165,23 @@ struct RawFrame {
     location: jlong,
 }
 
-/// What a thread is called, and whether the VM waits for it.
+/// Name and kind of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
     /// None if it is empty, as while the thread's constructor has not set it.
     pub name: Option<String>,
-    /// The VM may end before it.
+    /// Whether the VM may exit before the thread ends.
     pub is_daemon: bool,
 }
 
-/// A name with its descriptor.
+/// Name and descriptor of a method or field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Member {
     pub name: String,
     pub descriptor: String,
 }
 
-/// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Frame {
     pub method: MethodId,
     /// Index of the instruction that runs; -1 in native methods.
@@ -195,12 +191,12 @@ pub struct Frame {
 /// `ACC_STATIC`
 pub const STATIC: jint = 8;
 
-/// Room in a frame of local references for most programs' classes. More are no error.
+/// Capacity of a frame of local references that is enough for the classes of most programs. Exceeding it is not an
+/// error.
 pub const CLASSES: jint = 16 << 10;
 
 /// How far a class has come; several may hold.
 pub mod class_status {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const PREPARED: jint = 2;
     pub const INITIALIZED: jint = 4;
@@ -213,7 +209,6 @@ pub mod class_status {
 
 /// Kinds of references that the heap walk reports.
 pub mod reference {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const FIELD: jint = 2;
     pub const ARRAY_ELEMENT: jint = 3;
@@ -224,57 +219,54 @@ pub mod reference {
 
 /// One reference of a heap walk. Tags may be changed by the visitor.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Reference<'a> {
-    /// See [`reference`].
+    /// One of the constants in [`reference`].
     pub kind: jint,
-    /// Of a field or element.
+    /// Index of the field or element.
     pub index: u32,
-    /// Of a stack local.
+    /// The stack slot, for a reference from the stack.
     pub local: Option<StackLocal>,
     pub class_tag: jlong,
     pub size: u64,
     pub tag: &'a mut jlong,
-    /// Where that is.
+    /// Address of the tag.
     pub tag_at: *const jlong,
     /// Of the referrer's class; 0 for roots.
     pub referrer_class_tag: jlong,
-    /// 0 for roots.
+    /// Tag of the referring object; 0 for roots.
     pub referrer_tag: jlong,
     /// Where that is; null for roots.
     pub referrer_tag_at: *const jlong,
-    /// -1 if the object is no array.
+    /// Length of an array; -1 for other objects.
     pub length: i32,
 }
 
-/// An object of a walk that tells objects only. Its tag may be changed by the visitor.
+/// An object in a heap walk without references. The visitor may change its tag.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct HeapObject<'a> {
     pub class_tag: jlong,
     pub size: u64,
-    /// -1 if it is no array.
+    /// Length of an array; -1 for other objects.
     pub length: i32,
     pub tag: &'a mut jlong,
-    /// Where that is.
+    /// Address of the tag.
     pub tag_at: *const jlong,
 }
 
 impl HeapObject<'_> {
-    /// The identity hash in its mark word, which stands there: 0 if it has none, nothing if the word is a lock's. To be asked
-    /// where mark words are known to be found ([`mark_word::probe`]).
+    /// The identity hash in its mark word; 0 if it has none, `None` if the word is a lock's. Only valid if
+    /// [`mark_word::probe`] has shown that mark words can be found.
     pub fn hash(&self, shift: u32) -> Option<u32> {
-        // SAFETY: of a visitor's own.
+        // SAFETY: called by a visitor.
         unsafe { mark_word::hash(self.tag_at, self.size, shift) }
     }
 }
 
 /// Where a stack holds a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct StackLocal {
     pub thread_tag: jlong,
-    /// 0 is the innermost frame.
+    /// Index of the frame; 0 is the innermost.
     pub depth: jint,
     pub slot: jint,
 }
@@ -304,7 +296,7 @@ pub(crate) type RawReferenceCallback = unsafe extern "system" fn(
 
 type RawIterationCallback = unsafe extern "system" fn(jlong, jlong, *mut jlong, jint, *mut c_void) -> jint;
 
-/// `jvmtiHeapCallbacks`.
+/// JVMTI's `jvmtiHeapCallbacks`.
 #[repr(C)]
 struct RawHeapCallbacks {
     heap_iteration: Option<RawIterationCallback>,
@@ -313,12 +305,12 @@ struct RawHeapCallbacks {
 }
 
 pub(crate) const VISIT_OBJECTS: jint = 0x100;
-/// Ends a walk.
+/// Result of a callback that aborts the heap walk.
 pub(crate) const VISIT_ABORT: jint = 0x8000;
 /// Leaves out objects without a tag.
 const FILTER_UNTAGGED: jint = 0x8;
 
-/// An environment of JVMTI.
+/// A JVMTI environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Jvmti(pub(crate) NonNull<RawEnv>);
 
@@ -342,29 +334,29 @@ macro_rules! jvmti {
 pub(crate) use jvmti;
 
 impl Jvmti {
-    /// A new environment.
+    /// Creates an environment.
     pub fn new(vm: Vm) -> Option<Self> {
         NonNull::new(vm.interface(VERSION_1_2).cast()).map(Self)
     }
 
     /// # Safety
-    /// `raw` is null or the environment that a callback was given.
+    /// `raw` is null or the environment that a callback received.
     pub unsafe fn from_raw(raw: *mut RawEnv) -> Option<Self> {
         NonNull::new(raw).map(Self)
     }
 
-    /// Ends the environment; its tags go with it. Not to be called of one that is [told what is freed](Self::tell_what_is_freed): it
-    /// would be waited for in the same way.
+    /// Disposes of the environment and its tags. Must not be called after
+    /// [`tell_what_is_freed`](Self::tell_what_is_freed), since it could block in the same way.
     pub fn dispose(self) {
         let _ = jvmti!(self, 127 DisposeEnvironment());
     }
 
-    /// Asks for capabilities.
+    /// Requests capabilities.
     pub fn add_capabilities(self, capabilities: &[Capability]) -> Result<()> {
         jvmti!(self, 142 AddCapabilities(*const [u64; 2]), &bits(capabilities))
     }
 
-    /// Gives capabilities back.
+    /// Returns capabilities to the VM.
     pub fn relinquish_capabilities(self, capabilities: &[Capability]) -> Result<()> {
         jvmti!(self, 143 RelinquishCapabilities(*const [u64; 2]), &bits(capabilities))
     }
@@ -379,7 +371,7 @@ impl Jvmti {
         jvmti!(self, 148 SetEnvironmentLocalStorage(*const c_void), data)
     }
 
-    /// What is kept with the environment; null if nothing is. May be called in all callbacks.
+    /// The environment-local storage; null if it is not set. May be called in all callbacks.
     pub(crate) fn local_storage(self) -> *const c_void {
         let mut data = ptr::null();
         let found = jvmti!(self, 147 GetEnvironmentLocalStorage(*mut *const c_void), &mut data);
@@ -391,8 +383,8 @@ impl Jvmti {
         self.set_notification(kind as jint, on)
     }
 
-    /// Has the environment told from now on of objects that are gone and had a tag. There is no way back: to switch that event off waits
-    /// until all that is due has been told of, on a thread that does not stop for safepoints, while the thread that tells may wait
+    /// Enables the event for freed objects that had a tag. It cannot be disabled again: that waits until all pending
+    /// events have been delivered, on a thread that does not stop for safepoints, while the delivering thread may wait
     /// for the end of one (17.0.21).
     pub fn tell_what_is_freed(self) -> Result<()> {
         self.set_notification(OBJECT_FREE, true)
@@ -412,7 +404,7 @@ impl Jvmti {
     pub fn allocate(self, bytes: &[u8]) -> Result<*mut u8> {
         let mut memory = ptr::null_mut();
         jvmti!(self, 46 Allocate(jlong, *mut *mut u8), bytes.len() as jlong, &mut memory)?;
-        // SAFETY: so many bytes were allocated.
+        // SAFETY: this many bytes were allocated.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
         Ok(memory)
     }
@@ -446,7 +438,7 @@ impl Jvmti {
     }
 
     pub(crate) fn objects<'a>(self, _env: Env<'a>, raw: *mut jobject, count: jint) -> Vec<Object<'a>> {
-        // SAFETY: JVMTI makes local references of the current thread, whose environment the caller has.
+        // SAFETY: JVMTI creates local references of the current thread, whose environment the caller has.
         self.vec(raw, count).into_iter().filter_map(|raw| unsafe { Object::new(raw) }).collect()
     }
 
@@ -521,7 +513,7 @@ impl Jvmti {
             results.as_mut_ptr())
     }
 
-    /// Lets threads run again.
+    /// Resumes threads.
     pub fn resume(self, threads: &[Object]) -> Result<()> {
         let raw: Vec<jobject> = threads.iter().map(|thread| thread.raw()).collect();
         let mut results = vec![0 as jint; raw.len()];
@@ -575,12 +567,11 @@ impl Jvmti {
         jvmti!(self, 38 SetBreakpoint(jmethodID, jlong), method.0, 0)
     }
 
-    /// The opposite.
     pub fn clear_breakpoint(self, method: MethodId) -> Result<()> {
         jvmti!(self, 39 ClearBreakpoint(jmethodID, jlong), method.0, 0)
     }
 
-    /// The class of a method.
+    /// The class that declares a method.
     pub fn declaring_class<'a>(self, _env: Env<'a>, method: MethodId) -> Result<Option<Object<'a>>> {
         let mut class = ptr::null_mut();
         jvmti!(self, 65 GetMethodDeclaringClass(jmethodID, *mut jclass), method.0, &mut class)?;
@@ -588,7 +579,6 @@ impl Jvmti {
         Ok(unsafe { Object::new(class) })
     }
 
-    /// Access flags of a method.
     pub fn method_modifiers(self, method: MethodId) -> Result<jint> {
         let mut modifiers = 0;
         jvmti!(self, 66 GetMethodModifiers(jmethodID, *mut jint), method.0, &mut modifiers)?;
@@ -617,7 +607,7 @@ impl Jvmti {
         Ok(status)
     }
 
-    /// None for the boot loader.
+    /// Defining loader of a class; `None` for the boot loader.
     pub fn class_loader<'a>(self, _env: Env<'a>, class: Object) -> Result<Option<Object<'a>>> {
         let mut loader = ptr::null_mut();
         jvmti!(self, 57 GetClassLoader(jclass, *mut jobject), class.raw(), &mut loader)?;
@@ -625,14 +615,12 @@ impl Jvmti {
         Ok(unsafe { Object::new(loader) })
     }
 
-    /// Access flags of a class.
     pub fn class_modifiers(self, class: Object) -> Result<jint> {
         let mut modifiers = 0;
         jvmti!(self, 51 GetClassModifiers(jclass, *mut jint), class.raw(), &mut modifiers)?;
         Ok(modifiers)
     }
 
-    /// Whether it is an interface.
     pub fn is_interface(self, class: Object) -> Result<bool> {
         let mut answer = 0_u8;
         jvmti!(self, 55 IsInterface(jclass, *mut u8), class.raw(), &mut answer)?;
@@ -692,14 +680,13 @@ impl Jvmti {
         Ok(unsafe { Object::new(owner) })
     }
 
-    /// Access flags of a field.
     pub fn field_modifiers(self, class: Object, field: FieldId) -> Result<jint> {
         let mut modifiers = 0;
         jvmti!(self, 62 GetFieldModifiers(jclass, jfieldID, *mut jint), class.raw(), field.0, &mut modifiers)?;
         Ok(modifiers)
     }
 
-    /// Bytes of an object.
+    /// Size of an object in bytes.
     pub fn object_size(self, object: Object) -> Result<u64> {
         let mut size = 0;
         jvmti!(self, 154 GetObjectSize(jobject, *mut jlong), object.raw(), &mut size)?;
@@ -713,7 +700,6 @@ impl Jvmti {
         Ok(tag)
     }
 
-    /// Sets the object's tag.
     pub fn set_tag(self, object: Object, tag: jlong) -> Result<()> {
         jvmti!(self, 107 SetTag(jobject, jlong), object.raw(), tag)
     }
@@ -736,11 +722,11 @@ impl Jvmti {
         Ok(self.vec(objects, count).into_iter().zip(self.vec(found, count)).filter_map(object).collect())
     }
 
-    /// Visits every reference that can be reached from the roots. The world stands still meanwhile: the visitor
-    /// must not call the JVM. It says whether the object's own references are to be followed.
+    /// Visits every reference that is reachable from the roots, in a safepoint: the visitor must not call the JVM. It
+    /// returns whether to follow the references of the object.
     ///
     /// # Panics
-    /// If the visitor does; the walk ends there.
+    /// Propagates a panic in the visitor, which ends the walk.
     pub fn follow_references<F: FnMut(Reference) -> bool>(self, visit: F) -> Result<()> {
         let mut walk = Walk { visit, panic: None };
         let callbacks = RawHeapCallbacks {
@@ -777,13 +763,13 @@ impl Jvmti {
         walk.ended(walked)
     }
 
-    /// Runs a full collection.
+    /// Runs a full garbage collection.
     pub fn collect_garbage(self) -> Result<()> {
         jvmti!(self, 108 ForceGarbageCollection())
     }
 }
 
-/// A walk of the heap: who visits, and what it came to grief of. A panic must not pass through the VM's code, which is C++.
+/// A heap walk: the visitor, and its panic if there was one. A panic must not unwind through the VM's C++ frames.
 struct Walk<F> {
     visit: F,
     panic: Option<Box<dyn Any + Send>>,
@@ -882,7 +868,7 @@ mod tests {
             })
         };
         assert_eq!([of(1), of(2)], [0, VISIT_ABORT]);
-        // The panic goes on where no frame of the VM lies between, whatever the VM says of the walk.
+        // The panic is resumed where no VM frame is in between, whatever the VM returns.
         let cause = catch_unwind(AssertUnwindSafe(|| walk.ended(Ok(())))).unwrap_err();
         assert!(cause.downcast_ref::<String>().is_some_and(|said| said.contains("two")));
     }

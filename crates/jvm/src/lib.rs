@@ -1,20 +1,20 @@
-//! The JVM as an agent written in Rust sees it: JNI, JVMTI, and what is known of HotSpot beyond the two. It knows nothing of traces; the
-//! runtime uses it, and any other agent can.
+//! The JVM for agents written in Rust: JNI, JVMTI, and HotSpot internals. Independent of traces; used by the runtime
+//! and usable by any other agent.
 //!
-//! * [`env`](mod@env): JNI. An [`Env`](env::Env) is the environment of the current thread, an [`Object`](env::Object) a local reference,
-//!   which its lifetime keeps inside the callback or [frame](env::Env::frame) that it came from.
-//! * [`jvmti`]: functions of JVMTI 1.2, by a table of our own over `jni-sys`: some fifty functions are used, the function table has not
-//!   moved since JVMTI 1.0, and so nothing stands between a callback and the VM. What fails is a
+//! * [`env`](mod@env): JNI. An [`Env`](env::Env) is the environment of the current thread, an [`Object`](env::Object) a
+//!   local reference, whose lifetime confines it to the callback or [frame](env::Env::frame) that it came from.
+//! * [`jvmti`]: functions of JVMTI 1.2, with our own function table over `jni-sys`: only some fifty functions are used,
+//!   and the table has not changed since JVMTI 1.0, so there is no layer between a callback and the VM. Failures are a
 //!   [`JvmtiError`](jvmti::JvmtiError) with the function's name and JVMTI's code.
-//! * [`listener`]: events. Each environment has a [`Listener`](listener::Listener) of its own.
-//! * [`threads`]: threads of the agent's own, and stopping others.
-//! * [`hotspot`], [`flags`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and tells debuggers, and where it keeps things. None of it is
-//!   believed before it was compared with what JNI, JVMTI or `Unsafe` say of the same things; each module names its source in
-//!   OpenJDK and the releases that it was tried on. What is not found is `None`, and never an error.
-//! * [`imports`]: functions in place of those that libjvm calls in other libraries.
-//! * [`profiling`]: functions of JVMTI that profilers want: monitors, lines, CPU times, what objects hold.
-//! * [`memory`]: reads addresses that may be none. [`references`]: where words lead that may be none.
-//! * [`standard_files`]: what an agent does before it opens files.
+//! * [`listener`]: events. Each environment has its own [`Listener`](listener::Listener).
+//! * [`threads`]: threads of the agent, and suspending others.
+//! * [`hotspot`], [`flags`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and describes for debuggers,
+//!   and its data structures. All of it is verified with JNI, JVMTI or `Unsafe` before it is used; each module names
+//!   its source in OpenJDK and the releases that it was tested with. What is not found is `None`, never an error.
+//! * [`imports`]: replacements for functions that libjvm calls in other libraries.
+//! * [`profiling`]: JVMTI functions for profilers: monitors, line numbers, CPU times, contents of objects.
+//! * [`memory`]: reads from addresses that may be invalid. [`references`]: follows words that may not be references.
+//! * [`standard_files`]: to be called before an agent opens files.
 //!
 //! Sizes and offsets are in bytes.
 
@@ -37,7 +37,7 @@ use std::ffi::CStr;
 
 use et_names::mutf8;
 
-/// The JVM's strings: modified UTF-8 (NUL in two bytes, supplementary characters as surrogates of three bytes
+/// Converts the JVM's modified UTF-8 (NUL in two bytes, supplementary characters as two surrogates of three bytes
 /// each).
 pub fn from_modified_utf8(text: &CStr) -> String {
     mutf8::decode(text.to_bytes())

@@ -1,8 +1,8 @@
-//! Who is told of events: an object for each environment of JVMTI's, so that several agents can live in one process, in one
-//! library even, and know nothing of each other.
+//! Event listeners: one for each JVMTI environment, so that several independent agents can be in one process, even in
+//! one library.
 //!
-//! The VM calls plain functions, which get the environment that an event is for. What belongs to it is kept in the environment's
-//! local storage (JVMTI, `SetEnvironmentLocalStorage`), and so no agent needs a variable of the whole process.
+//! The VM calls plain functions with the environment of the event. The listener is in the environment's local storage
+//! (JVMTI, `SetEnvironmentLocalStorage`), so agents need no global variables.
 #![allow(unsafe_code, reason = "functions that the VM calls, with its raw pointers")]
 
 use std::any::Any;
@@ -20,10 +20,10 @@ use crate::jvmti::{EventKind, Jvmti, JvmtiError, OBJECT_FREE, RawEnv};
 const FIRST_EVENT: usize = 50;
 const EVENTS: usize = 39;
 
-/// Is told of the events of an environment, those that [`Jvmti::set_event`] has switched on. All methods may be called on any thread,
-/// several at once, up to the end of the process.
+/// Receives the events of an environment that [`Jvmti::set_event`] has enabled. All methods may be called on any
+/// thread, also concurrently, up to the end of the process.
 ///
-/// A panic in one of them goes no further than to [`panicked`](Self::panicked).
+/// A panic in a method is caught and passed to [`panicked`](Self::panicked).
 #[allow(unused_variables, reason = "names for those who read this")]
 pub trait Listener: Sync {
     /// The VM is up; the program has not run.
@@ -38,8 +38,8 @@ pub trait Listener: Sync {
     /// The current thread has run its last Java code.
     fn thread_end(&self, env: Env, thread: Object) {}
 
-    /// A class is about to be made of this class file, or of that which is returned. Before the VM has JNI (JVMTI's primordial phase)
-    /// nobody is told.
+    /// A class is about to be defined from this class file, or from the one that is returned. Not called before the VM
+    /// has JNI (JVMTI's primordial phase).
     fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
         None
     }
@@ -64,31 +64,31 @@ pub trait Listener: Sync {
         None
     }
 
-    /// A method was compiled; any thread may tell.
+    /// A method was compiled; may be called on any thread.
     fn compiled_method_load(&self, method: MethodId, code: CompiledCode<'_>) {}
 
     /// The code at an address is gone.
     fn compiled_method_unload(&self, method: MethodId, address: *const c_void) {}
 
-    /// Somebody has sent the process `SIGQUIT`.
+    /// The process has received `SIGQUIT`.
     fn data_dump_request(&self) {}
 
-    /// The current thread is about to wait on an object for so many milliseconds, or for as long as it takes (0).
+    /// The current thread is about to wait on an object; the timeout is in milliseconds, 0 means none.
     fn monitor_wait(&self, env: Env, thread: Object, object: Object, timeout: i64) {}
 
-    /// It has waited, until somebody told it or the time was over. It need not have the monitor again yet.
+    /// The wait has ended by notification or timeout. The thread may not own the monitor again yet.
     fn monitor_waited(&self, env: Env, thread: Object, object: Object, is_timed_out: bool) {}
 
     /// It wants a monitor that another thread has.
     fn monitor_contended_enter(&self, env: Env, thread: Object, object: Object) {}
 
-    /// It has got it.
+    /// The thread has acquired the monitor.
     fn monitor_contended_entered(&self, env: Env, thread: Object, object: Object) {}
 
     /// The current thread has made an object.
     fn sampled_object_alloc(&self, env: Env, object: Object, class: Object, size: u64) {}
 
-    /// The world stands still for a collection: neither JNI nor JVMTI may be called.
+    /// A collection begins, in a safepoint: neither JNI nor JVMTI may be called.
     fn garbage_collection_start(&self) {}
 
     /// The collection is over. As above.
@@ -101,7 +101,7 @@ pub trait Listener: Sync {
     fn panicked(&self, env: Option<Env>, why: &str);
 }
 
-/// What a method has returned, if it was not left by an exception.
+/// The result of a method that did not end by an exception.
 #[derive(Clone, Copy)]
 pub struct Returned(Option<jvalue>);
 
@@ -112,11 +112,11 @@ impl std::fmt::Debug for Returned {
 }
 
 impl Returned {
-    /// A local reference, which HotSpot makes outside of the event's own frame: it is there, and keeps the object alive, until the outermost Java
-    /// method returns, unless it is deleted.
+    /// The returned object as a local reference. HotSpot creates it outside of the event's frame: unless it is deleted,
+    /// it keeps the object alive until the outermost Java method returns.
     ///
     /// # Safety
-    /// The method returns an object.
+    /// The return type of the method is an object type.
     pub unsafe fn object(self, _env: Env<'_>) -> Option<Object<'_>> {
         // SAFETY: the caller's; a reference of the current thread, or null.
         self.0.and_then(|value| unsafe { Object::new(value.l) })
@@ -126,9 +126,9 @@ impl Returned {
 /// A class file on its way to the VM.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassFile<'a> {
-    /// Whose class file it is to replace; none if the class is new.
+    /// The class that is redefined; `None` if the class is new.
     pub class: Option<Object<'a>>,
-    /// None for the boot loader.
+    /// Defining loader; `None` for the boot loader.
     pub loader: Option<Object<'a>>,
     /// In its internal form (`java/lang/String`), in modified UTF-8, if the VM knows it already.
     pub name: Option<&'a CStr>,
@@ -139,32 +139,31 @@ pub struct ClassFile<'a> {
 /// The code of a compiled method.
 #[derive(Clone, Copy, Debug)]
 pub struct CompiledCode<'a> {
-    /// Where it starts.
+    /// Address of the code.
     pub address: *const c_void,
-    /// Bytes.
+    /// Length of the code in bytes.
     pub size: jint,
     /// Which instructions it comes from.
     pub map: &'a [AddressLocation],
 }
 
-/// `jvmtiAddrLocationMap`.
+/// JVMTI's `jvmtiAddrLocationMap`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct AddressLocation {
     pub start_address: *const c_void,
     pub location: jlong,
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub fn panic_text(cause: &(dyn Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown cause")
 }
 
 impl Jvmti {
-    /// From now on `listener` is told of the environment's events, and nobody else. Which events, [`set_event`](Self::set_event)
-    /// says.
+    /// Makes `listener` the only receiver of the environment's events. [`set_event`](Self::set_event) selects the
+    /// events.
     pub fn listen(self, listener: &'static dyn Listener) -> Result<(), JvmtiError> {
         // Never freed: a callback may be on its way on another thread, even when the environment is gone.
         let place: &'static &'static dyn Listener = Box::leak(Box::new(listener));
@@ -200,7 +199,7 @@ impl Jvmti {
     }
 }
 
-/// Tells the listener of the environment, if it has one.
+/// Calls the environment's listener, if it has one.
 fn told<'a, T>(
     jvmti: *mut RawEnv,
     env: *mut JNIEnv,
@@ -220,7 +219,7 @@ fn told<'a, T>(
     })
 }
 
-/// As [`told`], with JNI and an object, which are there.
+/// Like [`told`], with JNI and an object, which must be there.
 fn told_of(
     jvmti: *mut RawEnv,
     env: *mut JNIEnv,
@@ -321,7 +320,7 @@ unsafe extern "system" fn compiled_method_load(
 ) {
     told(jvmti, ptr::null_mut(), (), |listener, _, _| {
         let length = if map.is_null() { 0 } else { usize::try_from(map_length).unwrap_or(0) };
-        // SAFETY: so many entries, as the VM says, until we return.
+        // SAFETY: this many entries, valid until the callback returns.
         let map = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(map, length) } };
         listener.compiled_method_load(MethodId(method), CompiledCode { address, size, map });
     });
@@ -430,7 +429,7 @@ unsafe extern "system" fn class_file_load_hook(
     }
     told(jvmti, env, (), |listener, jvmti, env| {
         let Some(env) = env else { return };
-        // SAFETY: as the VM hands them over, until we return: references or null, a string or null, and so many bytes.
+        // SAFETY: valid until the callback returns: references or null, a string or null, and this many bytes.
         let file = unsafe {
             ClassFile {
                 class: Object::new(redefined),

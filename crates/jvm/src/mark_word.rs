@@ -1,13 +1,13 @@
-//! Mark words: the first word of each object, which holds its identity hash.
+//! Mark words: the first word of each object, which contains its identity hash.
 //!
-//! JVMTI shows a walk of the heap the places of tags, not objects. But
-//! HotSpot keeps these places on its stack, in structures whose members have stood in the same order from JDK 8 to 25 (not in
-//! what comes after: `CallbackWrapper` and `TwoOopCallbackWrapper`, jvmtiTagMap.cpp): before an object's tag its size in bytes, before that
-//! its address; before a referrer's tag the address of that. While a walk goes on the world stands still, so the mark word there can be
-//! read, and be written to by an atomic exchange.
+//! JVMTI gives a heap walk the addresses of tags, not of objects. But HotSpot keeps the tags on its stack, in
+//! structures whose members have had the same order from JDK 8 to 25 (and in the development version: `CallbackWrapper`
+//! and `TwoOopCallbackWrapper`, jvmtiTagMap.cpp): an object's tag is preceded by its size in bytes, and that by its
+//! address; a referrer's tag is preceded by the referrer's address. During a walk the VM is in a safepoint, so the mark
+//! word can be read, and modified by an atomic exchange.
 //!
-//! Whether an address is one is not to be taken on trust: first an object must be found so whose identity hash is known ([`probe`]). Walks
-//! that tell objects only have the first of these structures ([`hash`]).
+//! This layout must be verified first, with an object whose identity hash is known ([`probe`]). Walks without
+//! references only have the first of these structures ([`hash`]).
 #![allow(unsafe_code, reason = "structures of the VM, and headers of objects")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,21 +23,21 @@ pub const KIND: u64 = 7;
 /// It is the object's own, and no lock's.
 pub const FREE: u64 = 1;
 
-/// The identity hash in the mark word of the object that has its tag there, and that size; 0 if it has none. Nothing if the word
+/// The identity hash in the mark word of an object with this tag address and size; 0 if it has none. `None` if the word
 /// is a lock's.
 ///
 /// # Safety
-/// To be called by a visitor, with what it is given, where [`probe`] has found an object so.
+/// To be called by a visitor with its arguments, after [`probe`] has found an object in this way.
 pub unsafe fn hash(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
     // SAFETY: the caller's promise; an object starts there, with its mark word.
     let mark = unsafe { AtomicU64::from_ptr(address(tag, size)? as *mut u64) }.load(Ordering::Relaxed);
     (mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
 }
 
-/// Gives the object an identity hash, if its mark word is its own and holds none.
+/// Gives the object an identity hash, if its mark word is neither in use by a lock nor contains one.
 ///
 /// # Safety
-/// As for [`hash`].
+/// The same as for [`hash`].
 pub unsafe fn give_hash(tag: *const jlong, size: u64, shift: u32, hash: u32) -> bool {
     // SAFETY: the caller's promise; the VM itself only exchanges mark words.
     let Some(word) = (unsafe { address(tag, size).map(|address| AtomicU64::from_ptr(address as *mut u64)) }) else {
@@ -51,11 +51,11 @@ pub unsafe fn give_hash(tag: *const jlong, size: u64, shift: u32, hash: u32) -> 
     word.compare_exchange(mark, hashed, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// The identity hash in the mark word of the object that has its tag there, and that size, if that is where it is. What is no
-/// address does no harm.
+/// The identity hash in the mark word of an object with this tag address and size, if the layout is as expected. An
+/// invalid address is harmless.
 ///
 /// # Safety
-/// To be called by a visitor of references, with what it is given.
+/// To be called by a visitor of references with its arguments.
 pub unsafe fn probe(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
     // SAFETY: the caller's promise.
     let address = unsafe { address(tag, size) }?;
@@ -63,24 +63,24 @@ pub unsafe fn probe(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
     (mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
 }
 
-/// The address before the size before a tag, if that is the size.
+/// The address that precedes the size that precedes the tag, if the size is as expected.
 ///
 /// # Safety
-/// As above.
+/// The same as above.
 pub unsafe fn address(tag: *const jlong, size: u64) -> Option<usize> {
-    // SAFETY: as the module says: words of a structure of the VM, on the stack, of which the tag is not the first. In what comes after
-    // JDK 25 as well.
+    // SAFETY: according to the module's documentation, these are words of a VM structure on the stack in which the tag
+    // is not the first. Also in versions after JDK 25.
     let (there, address) = unsafe { (tag.sub(1).read() as u64, tag.sub(2).cast::<usize>().read()) };
     (there == size && address != 0 && address.is_multiple_of(8)).then_some(address)
 }
 
-/// The address of the object that refers to another, out of the place of its tag.
+/// The address of the referring object, given the address of its tag.
 ///
 /// # Safety
-/// To be called by a visitor of references, with the place of a referrer's tag, where [`probe`] has found an object so. It is not
-/// that of the object itself.
+/// To be called by a visitor of references with the address of a referrer's tag that is not the object's own, after
+/// [`probe`] has found an object in this way.
 pub unsafe fn referrer_address(tag: *const jlong) -> usize {
-    // SAFETY: as the module says.
+    // SAFETY: according to the module's documentation.
     unsafe { tag.sub(1).cast::<usize>().read() }
 }
 
@@ -90,7 +90,7 @@ mod tests {
 
     const SHIFT: u32 = 8;
 
-    /// What lies before the tag, as far as it is looked at.
+    /// The words before the tag.
     #[repr(C)]
     struct Wrapper {
         object: *const u64,

@@ -1,5 +1,5 @@
-//! Functions of JVMTI that profilers want: monitors, lines, CPU times, suspension of single threads, and what objects hold. Names are C strings
-//! as the VM has them, in modified UTF-8, for those who hand them on.
+//! JVMTI functions for profilers: monitors, line numbers, CPU times, suspension of single threads, and contents of
+//! objects. Names are the VM's C strings in modified UTF-8, so that they can be passed on.
 #![allow(unsafe_code, reason = "calls through JVMTI's function table")]
 
 use std::any::Any;
@@ -20,7 +20,6 @@ type Result<T> = std::result::Result<T, JvmtiError>;
 
 /// Bits of a thread's state.
 pub mod thread_state {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const ALIVE: jint = 1;
     pub const WAITING: jint = 0x80;
@@ -30,7 +29,6 @@ pub mod thread_state {
 
 /// More kinds of references, besides those of [`reference`].
 pub mod reference_kind {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const CLASS: jint = 1;
     pub const JNI_GLOBAL: jint = 21;
@@ -40,18 +38,16 @@ pub mod reference_kind {
     pub const OTHER: jint = 27;
 }
 
-/// `jvmtiLineNumberEntry`.
+/// JVMTI's `jvmtiLineNumberEntry`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Line {
     pub start: jlong,
     pub line: jint,
 }
 
-/// Who has a monitor, and who wants it.
+/// The owner of a monitor, and the threads that wait for it.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct MonitorUsage<'a> {
     pub owner: Option<Object<'a>>,
     pub entry_count: i32,
@@ -61,7 +57,7 @@ pub struct MonitorUsage<'a> {
     pub notify_waiters: Vec<Object<'a>>,
 }
 
-/// `jvmtiMonitorUsage`.
+/// JVMTI's `jvmtiMonitorUsage`.
 #[repr(C)]
 struct RawMonitorUsage {
     owner: jobject,
@@ -72,7 +68,7 @@ struct RawMonitorUsage {
     notify_waiters: *mut jobject,
 }
 
-/// `jvmtiThreadGroupInfo`.
+/// JVMTI's `jvmtiThreadGroupInfo`.
 #[repr(C)]
 struct RawGroupInfo {
     parent: jobject,
@@ -81,13 +77,12 @@ struct RawGroupInfo {
     is_daemon: u8,
 }
 
-/// What a thread and its group are called.
+/// Names of a thread and its group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ThreadNames {
     pub thread: CString,
     pub group: CString,
-    /// The parent of the group.
+    /// Name of the group's parent.
     pub parent: CString,
 }
 
@@ -167,7 +162,7 @@ impl Jvmti {
         Ok(unsafe { Object::new(thread) })
     }
 
-    /// What a thread, its group and the parent of that are called.
+    /// Names of a thread, its group and the group's parent.
     pub fn thread_names(self, env: Env, thread: Object) -> Result<ThreadNames> {
         let mut info = RawThreadInfo::EMPTY;
         jvmti!(self, 9 GetThreadInfo(jobject, *mut RawThreadInfo), thread.raw(), &mut info)?;
@@ -185,7 +180,7 @@ impl Jvmti {
         Ok(ThreadNames { thread, group, parent })
     }
 
-    /// Name and parent of a group, whose reference ends.
+    /// Name and parent of a group; deletes the reference to the group.
     fn group<'a>(self, env: Env<'a>, group: Option<Object<'a>>) -> (CString, Option<Object<'a>>) {
         let Some(group) = group else { return (CString::default(), None) };
         let mut info = RawGroupInfo { parent: ptr::null_mut(), name: ptr::null_mut(), max_priority: 0, is_daemon: 0 };
@@ -224,12 +219,12 @@ impl Jvmti {
         jvmti!(self, 5 SuspendThread(jobject), thread.raw())
     }
 
-    /// Lets it run again.
+    /// Resumes a thread.
     pub fn resume_thread(self, thread: Object) -> Result<()> {
         jvmti!(self, 6 ResumeThread(jobject), thread.raw())
     }
 
-    /// Stops threads; tells of each whether it was this that has stopped it.
+    /// Suspends threads; returns for each whether this call has suspended it.
     pub fn suspend_each(self, threads: &[Object]) -> Vec<bool> {
         let raw: Vec<jobject> = threads.iter().map(|thread| thread.raw()).collect();
         let mut results = vec![-1 as jint; raw.len()];
@@ -254,7 +249,7 @@ impl Jvmti {
         Ok(unsafe { Object::new(monitor) })
     }
 
-    /// Who has an object's monitor, and who wants it.
+    /// The owner of an object's monitor, and the threads that wait for it.
     pub fn monitor_usage<'a>(self, env: Env<'a>, object: Object) -> Result<MonitorUsage<'a>> {
         let mut raw = RawMonitorUsage {
             owner: ptr::null_mut(),
@@ -274,7 +269,7 @@ impl Jvmti {
         })
     }
 
-    /// `this` of a frame of the current thread, be it native or not; 0 is the innermost.
+    /// `this` of a frame of the current thread, native or not; 0 is the innermost.
     pub fn receiver<'a>(self, _env: Env<'a>, depth: usize) -> Result<Option<Object<'a>>> {
         let mut receiver = ptr::null_mut();
         jvmti!(self, 155 GetLocalInstance(jobject, jint, *mut jobject), ptr::null_mut(), depth as jint, &mut receiver)?;
@@ -282,12 +277,12 @@ impl Jvmti {
         Ok(unsafe { Object::new(receiver) })
     }
 
-    /// After how many bytes an allocation is told of; 0 for all.
+    /// Sets the sampling interval for allocations in bytes; 0 reports all.
     pub fn set_sampling_interval(self, bytes: i32) -> Result<()> {
         jvmti!(self, 156 SetHeapSamplingInterval(jint), bytes)
     }
 
-    /// Has compiled methods told of that are there already.
+    /// Requests events for methods that have already been compiled.
     pub fn tell_compiled_methods(self) -> Result<()> {
         jvmti!(self, 123 GenerateEvents(jint), 68)
     }
@@ -301,11 +296,11 @@ impl Jvmti {
         Ok(count.max(0) as usize)
     }
 
-    /// Visits all that can be reached, with the values of primitive fields and arrays. The world stands still meanwhile, and the visitor must not
-    /// call the JVM.
+    /// Visits all reachable objects, with the values of primitive fields and arrays. In a safepoint: the visitor must
+    /// not call the JVM.
     ///
     /// # Panics
-    /// If the visitor does; the walk ends there.
+    /// Propagates a panic in the visitor, which ends the walk.
     pub fn follow_contents<V: Contents>(self, visitor: &mut V) -> Result<()> {
         #[repr(C)]
         struct Callbacks<V> {
@@ -333,10 +328,9 @@ impl Jvmti {
     }
 }
 
-/// `jvmtiFrameInfo`.
+/// JVMTI's `jvmtiFrameInfo`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct RawFrame {
     pub method: jmethodID,
     pub location: jlong,
@@ -344,10 +338,9 @@ pub struct RawFrame {
 
 /// A reference of [`Jvmti::follow_contents`].
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Edge {
     pub kind: jint,
-    /// Of a field or element.
+    /// Index of the field or element.
     pub index: u32,
     /// Tag of the thread and depth of the frame, of a root on a stack.
     pub frame: Option<(jlong, jint)>,
@@ -355,15 +348,14 @@ pub struct Edge {
     pub size: u64,
     pub tag_at: *mut jlong,
     pub referrer_class_tag: jlong,
-    /// Null for roots.
+    /// Address of the referrer's tag; null for roots.
     pub referrer_tag_at: *mut jlong,
-    /// -1 if the object is no array.
+    /// Length of an array; -1 for other objects.
     pub length: i32,
 }
 
-/// Visits what objects hold.
+/// Visits contents of objects.
 pub trait Contents {
-    /// A reference.
     fn edge(&mut self, edge: Edge);
     /// A field of a primitive type (a letter of JVM descriptors); `tag_at` is the object's.
     fn field(&mut self, kind: jint, index: u32, tag_at: *mut jlong, value: jvalue, letter: u8);

@@ -1,26 +1,26 @@
-//! Where a reference leads that nobody has declared to be one: HotSpot's own fields of class mirrors hold some. A word is not read as
-//! a reference before it is known to lead to an object of the right class; here that is found out by copying memory, which comes to
-//! no harm if the word is something else.
+//! Follows words that may be references although no declaration says so, such as those in HotSpot's own fields of class
+//! mirrors. A word is only used as a reference after it is known to lead to an object of the right class; here that is
+//! determined by copying memory, which is harmless if the word is something else.
 //!
-//! A reference in the heap is an address, or four bytes from which it follows (compressedOops.hpp: base + (word << shift)). Neither
-//! base nor shift is looked up: they follow from references that are known, and a collector whose references are otherwise (ZGC) shows
-//! in that they do not. The header of an array is a mark word, a class in 4 or 8 bytes, or in the upper bits of the mark word, and the
-//! length (markWord.hpp, arrayOop.hpp; the same from 11 to 25).
+//! A reference in the heap is an address, or four bytes from which it is computed (compressedOops.hpp: base + (word <<
+//! shift)). Base and shift are not looked up but derived from known references; with a collector whose references
+//! differ (ZGC), that fails. The header of an array consists of a mark word, a class in 4 or 8 bytes or in the upper
+//! bits of the mark word, and the length (markWord.hpp, arrayOop.hpp; unchanged from 11 to 25).
 
 use crate::env::{Env, Object};
 use crate::memory;
 
-/// The class is in these bits of the mark word, if nowhere else. Otherwise they are anything: of a locked object the mark word may be an
-/// address.
+/// The class is in these bits of the mark word if it is nowhere else. Otherwise they are arbitrary: the mark word of a
+/// locked object may be an address.
 const CLASS_IN_MARK: u32 = 42;
-/// Elements that begin so early leave no room for a class behind the mark word.
+/// If elements begin this early, there is no room for a class after the mark word.
 const COMPACT: usize = 12;
-/// Bytes of the mark word.
+/// Size of the mark word in bytes.
 const MARK: usize = 8;
 /// Bytes of the longest header.
 const LONGEST: usize = 20;
 
-/// Tells whether words lead to empty arrays of ints.
+/// Determines whether words refer to empty int arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmptyInts {
     places: Places,
@@ -34,18 +34,18 @@ struct Places {
     shift: u32,
 }
 
-/// What all empty arrays of ints begin with.
+/// The header that all empty int arrays share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     class_in_mark: u64,
-    /// What is behind the mark word, up to the elements.
+    /// The bytes after the mark word, up to the elements.
     rest: [u8; LONGEST - MARK],
     length: usize,
 }
 
 impl EmptyInts {
-    /// Looks at arrays of our own. `word` reads a reference of an array as it lies in the heap, `objects` is where elements of arrays
-    /// of references begin and `ints` of arrays of ints.
+    /// Derives the encoding from arrays of our own. `word` reads a reference from an array as it is in the heap;
+    /// `objects` and `ints` are the offsets of the first element of arrays of references and of ints.
     pub fn find(
         env: Env,
         word: impl Fn(Object, i64) -> u64,
@@ -73,7 +73,7 @@ impl EmptyInts {
 }
 
 impl Places {
-    /// From three references.
+    /// Derives the encoding from three known references.
     fn of(known: [(u64, u64); 3]) -> Option<Self> {
         let [(word, address), (other_word, other_address), ..] = known;
         if word == other_word || address == other_address {
@@ -90,7 +90,7 @@ impl Places {
 }
 
 impl Header {
-    /// What is there, of an array whose elements begin after so many bytes.
+    /// Reads the header at an address, for an array whose elements begin at this offset.
     fn at(address: u64, elements: usize) -> Option<Self> {
         let length = elements.checked_sub(MARK)?.min(LONGEST - MARK);
         // Where less can be read, at the end of the heap's memory, it counts as none.
@@ -146,7 +146,7 @@ mod tests {
             "locks and hashes do not count"
         );
         assert!([0, 8, 1 << 47, u64::MAX].iter().all(|&word| !ints.is_one(word)));
-        // A class in the mark word: what is behind the length belongs to the next object.
+        // A class in the mark word: what follows the length belongs to the next object.
         let heap: [[u32; 5]; 3] = [[1, 0x40 << 16, 0, 1, 1], [1, 0x40 << 16, 0, 2, 2], [1, 0x41 << 16, 0, 1, 1]];
         let at = |n: usize| heap[n].as_ptr() as u64;
         let ints = EmptyInts { places: Places { base: 0, shift: 0 }, header: Header::at(at(0), 12).unwrap() };

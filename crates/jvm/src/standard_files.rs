@@ -1,13 +1,13 @@
-//! Standard input, output and error of a process that was started without them (`java … >&-`).
+//! Handles processes that were started without standard input, output or error (`java … >&-`).
 //!
-//! The next file that is opened gets the lowest free number: a trace, a socket, or the pipe to a command would be what the program takes
-//! for its standard output, and what it prints would go there.
+//! The next file that is opened gets the lowest free number: a trace, a socket, or a pipe to a command would become
+//! what the program uses as its standard output, and would receive its output.
 #![allow(unsafe_code, reason = "system calls")]
 
 use std::ffi::c_int;
 
-/// Sees to it that nothing which is opened from now on gets their numbers. To the program they stay closed: reading and writing fail as before
-/// (`EBADF`), and programs that it starts do not inherit what stands there instead.
+/// Ensures that files opened from now on do not get these numbers. For the program they stay closed: reading and
+/// writing fail as before (`EBADF`), and child processes do not inherit what occupies the numbers.
 ///
 /// To be called before an agent opens anything.
 pub fn keep_numbers() {
@@ -16,8 +16,8 @@ pub fn keep_numbers() {
             // SAFETY: a system call with a string that ends with zero. What is open with O_PATH can be neither read nor written.
             let got = unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
             if got > libc::STDERR_FILENO {
-                // Another thread has opened something there meanwhile, which is not ours.
-                // SAFETY: the file was opened just now, and nobody knows of it.
+                // Another thread has opened a file with that number in the meantime.
+                // SAFETY: our file was opened just now, and its number is not known elsewhere.
                 unsafe { libc::close(got) };
             }
         }

@@ -9,14 +9,14 @@ use jni_sys::{JNIEnv, jvalue};
 use crate::env::{Env, Global, Object, StaticMethod};
 use crate::jvmti::{Capability, Jvmti, JvmtiError, RawEnv};
 
-/// What an agent thread runs.
+/// The code that an agent thread runs.
 type Body = Box<dyn FnOnce(Env) + Send>;
 
-/// Starts a daemon thread that the program does not see, not even among the threads of its group. A panic in `body` ends the thread
-/// and nothing else. The reference is a local one of the caller's.
+/// Starts a daemon thread that is invisible to the program, even in the list of its group's threads. A panic in `body`
+/// ends only the thread. Returns a local reference of the caller.
 ///
 /// # Errors
-/// JVMTI's; [`JvmtiError::NO_THREAD`] if there is no memory for a `java.lang.Thread`.
+/// JVMTI errors; [`JvmtiError::NO_THREAD`] if a `java.lang.Thread` cannot be allocated.
 pub fn agent_thread<'a>(
     jvmti: Jvmti,
     env: Env<'a>,
@@ -26,10 +26,10 @@ pub fn agent_thread<'a>(
     agent_thread_in(jvmti, env, None, name, 5, |_, _| (), body)
 }
 
-/// As above, in that group, with a priority of 1 to 10. `made` sees the thread before it starts.
+/// The same in a given group with a priority from 1 to 10. `made` is called with the thread before it starts.
 ///
 /// # Errors
-/// As above.
+/// The same as above.
 pub fn agent_thread_in<'a>(
     jvmti: Jvmti,
     env: Env<'a>,
@@ -56,7 +56,7 @@ pub fn agent_thread_in<'a>(
     made(env, thread);
     let body: *mut Body = Box::into_raw(Box::new(Box::new(body)));
     jvmti.run_agent_thread_at(thread, run, body.cast(), priority).inspect_err(|_| {
-        // SAFETY: of the box above, which nobody else has got.
+        // SAFETY: the box above, to which there is no other pointer.
         drop(unsafe { Box::from_raw(body) });
     })?;
     Ok(thread)
@@ -70,8 +70,8 @@ unsafe extern "system" fn run(_jvmti: *mut RawEnv, env: *mut JNIEnv, body: *mut 
     }
 }
 
-/// Tells which thread the current one is. Found once: where a method is not there, the VM makes an error about it, and that is seen by
-/// whoever looks on.
+/// Returns the current thread. The method is looked up once: if it does not exist, the VM creates an exception, which
+/// other agents can see.
 #[derive(Clone, Copy, Debug)]
 pub struct CurrentThread {
     class: Global,
@@ -81,7 +81,7 @@ pub struct CurrentThread {
 }
 
 impl CurrentThread {
-    /// Looks for the methods of `java.lang.Thread` that tell.
+    /// Looks up the methods of `java.lang.Thread`.
     pub fn find(env: Env) -> Option<Self> {
         let class = env.find_class(c"java/lang/Thread")?;
         let method = |name| env.static_method(class, name, c"()Ljava/lang/Thread;");
@@ -103,10 +103,10 @@ impl CurrentThread {
     }
 }
 
-/// Threads that stand still until this goes out of scope, whatever happens.
+/// Threads that are suspended until this is dropped.
 ///
-/// Only one agent at a time may be able to stop threads, and debuggers want to be: we are for this moment only. Whoever holds this must
-/// not wait for anything that a stopped thread may hold, a lock of its own included.
+/// Only one agent at a time can have the capability to suspend threads, and debuggers want it: it is acquired only for
+/// this time. The caller must not wait for anything that a suspended thread may hold, including its own locks.
 #[derive(Debug)]
 pub struct Stopped<'a> {
     jvmti: Jvmti,
@@ -114,10 +114,10 @@ pub struct Stopped<'a> {
 }
 
 impl<'a> Stopped<'a> {
-    /// Stops these threads; those that cannot be stopped go on.
+    /// Suspends threads; those that cannot be suspended continue.
     ///
     /// # Errors
-    /// JVMTI's: another agent may have the capability.
+    /// JVMTI errors: another agent may have the capability.
     pub fn stop(jvmti: Jvmti, threads: &'a [Object<'a>]) -> Result<Self, JvmtiError> {
         jvmti.add_capabilities(&[Capability::Suspend])?;
         let stopped = Self { jvmti, threads };

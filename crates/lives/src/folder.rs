@@ -1,4 +1,4 @@
-//! The folder of a life table: it comes to its place whole or not at all, and is believed only if it fits.
+//! The folder of a life table: it is put in place atomically, and is used only if it belongs to the trace.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, Permissions};
@@ -15,62 +15,60 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::tables;
 
-/// Says what is in the folder.
+/// The file that describes the folder.
 pub const MANIFEST: &str = "lives.json";
-/// What the folder is, for whoever finds it.
+/// Description of the folder, for users who find it.
 const FORMAT: &str = "Elephant Tracks life table";
-/// Version of what the folder holds and of what columns mean. Raise it when a column comes to mean something else; other columns make tables unfit by
-/// themselves ([`Manifest::columns`]).
+/// Version of the folder and of the meanings of columns. Raise it when a column changes its meaning; a changed set of columns is noticed without
+/// ([`Manifest::columns`]).
 const VERSION: u32 = 2;
-/// How the names of folders begin that are not in their place.
+/// Prefix of the names of folders that are not in place yet.
 const PREFIX: &str = ".et-lives-";
 
-/// A file of the folder.
+/// A file in the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableFile {
-    /// Its name.
     pub name: String,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// XXH3 of it, in hexadecimal.
+    /// XXH3 of the content, in hexadecimal.
     pub xxh3: String,
 }
 
-/// What the folder says of itself.
+/// Description of the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// What the folder is.
+    /// Always [`FORMAT`].
     pub format: String,
-    /// Of the format.
+    /// Version of the format.
     pub version: u32,
-    /// Version of et-trace: what another works out may differ.
+    /// Version of et-trace; another version may compute different results.
     pub tool: String,
     /// XXH3 of the schemas of all tables, in hexadecimal.
     #[serde(default)]
     pub columns: String,
-    /// The run that the trace is of.
+    /// Id of the run that the trace belongs to.
     pub run: String,
-    /// Length of the trace.
+    /// Length of the trace in bytes.
     pub trace_bytes: u64,
-    /// XXH3 of the headers of its blocks, the last included, in hexadecimal.
+    /// XXH3 of all block headers of the trace, in hexadecimal.
     pub trace_headers: String,
-    /// Rows of the table.
+    /// Number of rows of the table of objects.
     pub objects: u64,
-    /// Calls that stand in their caller's context, because there were too many contexts.
+    /// Number of calls attributed to their caller's context because there were too many contexts.
     pub calls_without_context: u64,
-    /// Where the trace ends: what the clock had counted.
+    /// Clock at the end of the trace.
     pub end_tick: u64,
-    /// Bytes allocated by then.
+    /// Bytes allocated by the end of the trace.
     pub end_bytes: u64,
-    /// The time by then, as objects' times are; none if the trace has no times.
+    /// Time at the end of the trace in nanoseconds since the start of the run; `None` if the trace has no times.
     pub end_nanos: Option<u64>,
-    /// The tables.
     pub files: Vec<TableFile>,
 }
 
 impl Manifest {
-    /// Of a table of that trace.
+    /// Creates the manifest for a table of that trace.
     pub fn of(trace: &TraceFile, objects: u64, calls_without_context: u64, end: Moment, files: Vec<TableFile>) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -89,7 +87,7 @@ impl Manifest {
         }
     }
 
-    /// Where the trace ends.
+    /// The end of the trace.
     pub fn end(&self) -> Moment {
         Moment { tick: self.end_tick, bytes: self.end_bytes, nanos: self.end_nanos }
     }
@@ -100,37 +98,36 @@ impl Manifest {
     }
 }
 
-/// A hash of all headers: they have the lengths of blocks, their checksums and their order.
+/// Hash of all headers, which contain the lengths, checksums and order of the blocks.
 fn headers(trace: &TraceFile) -> u64 {
     let mut hash = Xxh3::new();
     trace.blocks().iter().for_each(|block| hash.update(&block.header.encode()));
     hash.digest()
 }
 
-/// What is where a life table belongs.
+/// What is in the place of a life table.
 #[derive(Debug)]
 pub enum There {
-    /// Nothing.
     Nothing,
-    /// One that does not fit the trace, or is damaged.
+    /// A life table that does not belong to the trace, or is corrupt.
     Unfit,
-    /// Something else, which is nobody's to replace: what it is.
+    /// Something else, which must not be replaced: a description of it.
     Other(&'static str),
-    /// One that fits, as far as its manifest tells.
+    /// A life table that belongs to the trace, according to its manifest.
     Fits(Manifest),
 }
 
-/// Looks.
+/// Examines the folder.
 pub fn look(folder: &Path, trace: &TraceFile) -> There {
     let Ok(metadata) = fs::metadata(folder) else {
-        // A link that leads nowhere is somebody's, too.
+        // A dangling link also belongs to somebody.
         let is_there = fs::symlink_metadata(folder).is_ok();
         return if is_there { There::Other("is a link that leads nowhere") } else { There::Nothing };
     };
     if !metadata.is_dir() {
         return There::Other("exists and is not a life table");
     }
-    // Strangers could tell us what they like, and have us write where they like.
+    // Other users could forge the content, or direct our writes elsewhere.
     let of_trace = fs::metadata(trace.path()).map(|trace| trace.uid()).ok();
     if !is_mine(&metadata) && Some(metadata.uid()) != of_trace {
         return There::Other("belongs to another user");
@@ -151,7 +148,7 @@ pub fn look(folder: &Path, trace: &TraceFile) -> There {
     }
 }
 
-/// Whether we own it.
+/// Whether this process's user is the owner.
 fn is_mine(metadata: &Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
 }
@@ -160,10 +157,10 @@ fn names(folder: &Path) -> Vec<OsString> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
 }
 
-/// How the names of files begin that commands keep with a table.
+/// Prefixes of the names of files that commands keep with a table.
 const KEPT: [&str; 4] = ["summary-", "report-", "timeline-", "checked-"];
 
-/// Whether a file of that name is ours to remove with its folder.
+/// Whether a file with that name may be removed with its folder.
 fn is_of_table(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     name == MANIFEST
@@ -176,7 +173,7 @@ fn has(folder: &Path, file: &TableFile) -> bool {
     fs::metadata(folder.join(&file.name)).is_ok_and(|metadata| metadata.is_file() && metadata.len() == file.bytes)
 }
 
-/// Opens a file of the folder, if all of it is as it was written.
+/// Opens a file of the folder. Fails if its length or hash is not that in the manifest.
 pub fn open(folder: &Path, manifest: &Manifest, name: &str) -> io::Result<File> {
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, format!("{name} is damaged"));
     let entry = manifest.files.iter().find(|file| file.name == name).ok_or_else(damaged)?;
@@ -191,7 +188,7 @@ pub fn open(folder: &Path, manifest: &Manifest, name: &str) -> io::Result<File> 
     if format!("{:016x}", hash.digest()) == entry.xxh3 { Ok(file) } else { Err(damaged()) }
 }
 
-/// A file for a table that will come into that folder: without a name, so that it is gone however the process ends.
+/// Creates a file for a table in that folder: unnamed, so that it vanishes however the process ends.
 pub fn nameless(folder: &Path) -> io::Result<File> {
     match nameless::create(parent(folder), 0o666)? {
         Some(file) => Ok(file),
@@ -199,13 +196,13 @@ pub fn nameless(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// What the manifest says of a table.
+/// The manifest's entry for a table.
 pub fn entry(name: &str, table: &Written) -> TableFile {
     TableFile { name: name.to_owned(), bytes: table.bytes, xxh3: format!("{:016x}", table.hash) }
 }
 
-/// Gives the tables their names, and the folder its place. If another command was quicker, its folder stays, unless it is the one
-/// that was found to be damaged. Says what the folder that is there says of itself.
+/// Names the tables and puts the folder in place. If another command was faster, its folder stays, unless it is the one
+/// that was found to be corrupt. Returns the manifest of the folder that is now in place.
 pub fn publish(
     folder: &Path,
     trace: &TraceFile,
@@ -213,7 +210,7 @@ pub fn publish(
     tables: &[(&str, &Written)],
     damaged: Option<&Manifest>,
 ) -> io::Result<Manifest> {
-    // As folders and files are made that nobody is to be kept from.
+    // With the usual permissions, limited by the umask.
     let folder_mode = Permissions::from_mode(0o777);
     let temporary =
         || tempfile::Builder::new().prefix(PREFIX).permissions(folder_mode.clone()).tempdir_in(parent(folder));
@@ -226,13 +223,13 @@ pub fn publish(
     let mut failed = None;
     for _ in 0..3 {
         match look(folder, trace) {
-            // Its tables are as good, but their bytes may differ.
+            // Its tables are equivalent, but their bytes may differ.
             There::Fits(there) if damaged != Some(&there) => return Ok(there),
             There::Other(what) => {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("what is there {what}")));
             }
             There::Unfit | There::Fits(_) => {
-                // It goes as a whole, too: nobody ever finds a part of one.
+                // Moved away as a whole, so that there is never a partial folder.
                 let old = temporary()?;
                 failed = fs::rename(folder, old.path()).err();
             }
@@ -240,7 +237,7 @@ pub fn publish(
         }
         match fs::rename(new.path(), folder) {
             Ok(()) => {
-                // What is no longer there cannot be removed.
+                // The temporary folder has been moved, so there is nothing to remove.
                 let _ = new.keep();
                 return Ok(manifest);
             }
@@ -254,7 +251,7 @@ fn name_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
     if nameless::name(file, path).is_ok() {
         return Ok(());
     }
-    // A file system whose nameless files stay so.
+    // A file system on which unnamed files cannot be named.
     let mut copy = File::create(path)?;
     let mut at = 0;
     let mut buffer = vec![0; 1 << 18];
@@ -269,13 +266,14 @@ fn name_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What stands above something that is kept: its hash, and that of the manifest that it belongs to.
+/// Header of a kept file: hash of the content, and hash of the manifest that it belongs to.
 fn head(manifest: &Manifest, body: &[u8]) -> io::Result<String> {
     let manifest = serde_json::to_vec(manifest).map_err(io::Error::other)?;
     Ok(format!("{:016x} {:016x}", xxh3_64(body), xxh3_64(&manifest)))
 }
 
-/// Something that was worked out from the trace and is kept with its life table.
+/// Reads a result that is kept with the life table; `None` if there is none, or if it is corrupt or belongs to another
+/// table.
 pub fn kept(folder: &Path, manifest: &Manifest, name: &str) -> Option<Vec<u8>> {
     let file = fs::read(folder.join(name)).ok()?;
     let at = file.iter().position(|&byte| byte == b'\n')?;
@@ -283,9 +281,9 @@ pub fn kept(folder: &Path, manifest: &Manifest, name: &str) -> Option<Vec<u8>> {
     (there == head(manifest, body).ok()?.as_bytes()).then(|| body.to_vec())
 }
 
-/// Keeps something with the life table.
+/// Keeps a result with the life table.
 pub fn keep(folder: &Path, manifest: &Manifest, name: &str, body: &[u8]) -> io::Result<()> {
-    // Somebody else's table is read, and left as it is.
+    // The table of another user is read but not changed.
     if !is_mine(&fs::metadata(folder)?) {
         return Ok(());
     }

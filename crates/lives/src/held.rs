@@ -1,4 +1,4 @@
-//! What is alive at the end only because methods that have not returned hold it.
+//! The table of what is alive at the end only because methods that have not returned hold it.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use et_reader::record::{ObjectId, ThreadId};
 use crate::known::{number32, unsigned};
 use crate::tables::held;
 
-/// Writes each object once, a holder's together.
+/// Writes one row per object; the rows of a holder are adjacent.
 pub fn write(file: File, all: &[HeldByStack]) -> io::Result<Written> {
     let mut writer = TableWriter::<held::Rows>::new(file);
     for (by, object) in all.iter().flat_map(|held| held.objects.iter().map(move |object| (held.by, object))) {
@@ -27,7 +27,7 @@ pub fn write(file: File, all: &[HeldByStack]) -> io::Result<Written> {
     writer.finish()
 }
 
-/// What was written.
+/// Reads what [`write()`] wrote.
 pub fn read(file: File) -> io::Result<Vec<HeldByStack>> {
     let table = TableReader::open(file)?;
     let mut all: Vec<HeldByStack> = Vec::new();

@@ -1,4 +1,4 @@
-//! The deaths that a life table knows, in the order in which readers of the trace are to see them.
+//! The deaths in a life table, in the order in which readers of the trace see them.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ pub fn number32(value: Option<i64>) -> io::Result<u32> {
     u32::try_from(unsigned(value)?).map_err(|_| invalid("a number is too large"))
 }
 
-/// Items that are read a group of rows at a time.
+/// Iterates over items that are read one row group at a time.
 struct Groups<F> {
     table: TableReader,
     next: usize,
@@ -88,7 +88,7 @@ fn clearings(table: &TableReader, group: usize) -> io::Result<Vec<(u64, Known)>>
     Ok(all)
 }
 
-/// Both tables as one: references are cleared before their referents die.
+/// Merges both tables: references are cleared before their referents die.
 pub fn all(lives: File, cleared: File) -> io::Result<impl Iterator<Item = io::Result<Known>>> {
     let (mut lives, mut cleared) = (Groups::new(lives, deaths)?, Groups::new(cleared, clearings)?);
     let (mut death, mut clearing) = (lives.next()?, cleared.next()?);

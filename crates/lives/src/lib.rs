@@ -1,11 +1,11 @@
-//! The life table of a trace: what became of each object, worked out once and kept beside the trace as Parquet files, for
-//! et-trace and for whatever else reads Parquet. `docs/inside/lives.md` has the columns.
+//! The life table of a trace: what happened to each object, computed once and kept beside the trace as Parquet files,
+//! for et-trace and any other reader of Parquet. `docs/inside/lives.md` lists the columns.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut trace = et_reader::source::TraceSource::open("app.ettrace".as_ref())?;
 //! let lives = et_lives::attach(&mut trace, None);
-//! // Whoever reads deaths from this source now makes the table, or uses it.
+//! // Reading deaths from this source now creates the table, or uses it.
 //! # Ok(())
 //! # }
 //! ```
@@ -38,9 +38,9 @@ use maker::Maker;
 pub use population::{PopulationError, population};
 use stamp::Stamp;
 
-/// The table of objects.
+/// File name of the table of objects.
 pub const OBJECTS: &str = "objects.parquet";
-/// Weak references that were cleared, for reading deaths again.
+/// File name of the table of cleared weak references, which are needed to replay deaths.
 pub const CLEARINGS: &str = "clearings.parquet";
 const CONTEXTS: &str = "contexts.parquet";
 const CLASSES: &str = "classes.parquet";
@@ -48,25 +48,26 @@ const SITES: &str = "sites.parquet";
 const METHODS: &str = "methods.parquet";
 const THREADS: &str = "threads.parquet";
 const HELD: &str = "held.parquet";
-/// All of them.
+/// All tables.
 const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS, THREADS, HELD];
 
-/// The life table of one trace, there or to be made.
+/// The life table of a trace, which may exist or have yet to be made.
 #[derive(Debug)]
 pub struct LifeTable {
     folder: PathBuf,
-    /// Of the trace, before any of its events were read.
+    /// State of the trace file before any of its events were read.
     stamp: Option<Stamp>,
-    /// What there is, once it was looked at.
+    /// The manifest, once the folder has been examined.
     manifest: Mutex<Option<Manifest>>,
-    /// That of a table whose files are not what it says.
+    /// The manifest of a table whose files do not match it.
     damaged: Mutex<Option<Manifest>>,
-    /// Why there is none, or none that is kept.
+    /// Why there is no table, or why it could not be kept.
     trouble: Mutex<Option<String>>,
 }
 
-/// Has whoever reads the deaths of the source use the life table of its trace, and make it if there is none: in `folder`, or beside the trace.
-/// `None`: a trace that is cut off, or no file, has none, and one that was damaged since its table was made has one no more.
+/// Makes readers of deaths use the life table of the trace, or create it if there is none: in `folder`, or beside the
+/// trace. Returns `None` for a truncated trace, one that is not a regular file, and one that was corrupted after its
+/// table was made.
 pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<LifeTable>> {
     let path = trace.file.path();
     let lacks_events = trace.file.lost_events() > 0 || trace.file.discarded_bytes() > 0;
@@ -82,7 +83,7 @@ pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<Life
         There::Other(what) => trouble = Some(format!("{} {what}: nothing is kept", folder.display())),
         There::Nothing | There::Unfit => {}
     }
-    // A link stays one, and what it leads to is replaced.
+    // A link is kept, and its target is replaced.
     let folder = folder.canonicalize().unwrap_or(folder);
     let (manifest, trouble) = (Mutex::new(manifest), Mutex::new(trouble));
     let table = Arc::new(LifeTable { folder, stamp, manifest, damaged: Mutex::default(), trouble });
@@ -91,22 +92,21 @@ pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<Life
 }
 
 impl LifeTable {
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What it says of itself, if it is there.
+    /// The manifest, if the table exists.
     pub fn manifest(&self) -> Option<Manifest> {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Why it could not be kept, on one line. It only costs time.
+    /// Why the table could not be kept, in one line. The only consequence is that it will be computed again.
     pub fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// One of its files, whole.
+    /// Opens one of its files. Fails if the file does not match the manifest.
     pub fn open(&self, name: &str) -> io::Result<File> {
         match self.manifest() {
             Some(manifest) => folder::open(&self.folder, &manifest, name),
@@ -114,12 +114,12 @@ impl LifeTable {
         }
     }
 
-    /// What was kept with it under that name, if the table is there.
+    /// Reads the result kept under that name; `None` if there is none.
     pub fn kept(&self, name: &str) -> Option<Vec<u8>> {
         self.manifest().and_then(|manifest| folder::kept(&self.folder, &manifest, name))
     }
 
-    /// Keeps something with it that was worked out from the trace, if the table is there.
+    /// Keeps a result that was computed from the trace, if the table exists.
     pub fn keep(&self, name: &str, body: &[u8]) {
         if let Some(manifest) = self.manifest()
             && let Err(error) = folder::keep(&self.folder, &manifest, name, body)
@@ -133,14 +133,14 @@ impl LifeTable {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
 
-    /// Its files are not what it says.
+    /// Marks the table as corrupt: its files do not match the manifest.
     fn doubt(&self) {
         let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).take();
         *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = manifest;
     }
 }
 
-/// A handle on the table that the keeper keeps.
+/// Writes the table; belongs to the keeper.
 #[derive(Debug)]
 struct Making {
     table: Arc<LifeTable>,
@@ -154,7 +154,7 @@ impl Lives for LifeTable {
             let found = known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?)?;
             Ok(Earlier { found: Box::new(found), held_by_stacks: held::read(self.open(HELD)?)? })
         };
-        // One that is damaged is made anew.
+        // A corrupt table is made again.
         read().inspect_err(|_| self.doubt()).ok()
     }
 
@@ -180,7 +180,7 @@ impl Keeper for Making {
     }
 
     fn finish(self: Box<Self>, trace: &Trace, outcome: &Outcome, held_by_stacks: &[HeldByStack]) {
-        // What is missing may be there another time, in a file of the same length.
+        // What is missing may be available another time, in a file of the same length.
         if outcome.lost.total() > 0 {
             return;
         }
@@ -188,7 +188,7 @@ impl Keeper for Making {
         let damaged = table.damaged.lock().unwrap_or_else(PoisonError::into_inner).take();
         match publish(&table.folder, trace, maker, held_by_stacks, damaged.as_ref()) {
             Ok(manifest) => {
-                // All of it was read, and nothing was lost.
+                // Everything was read and nothing was lost.
                 if let Some(stamp) = &table.stamp {
                     stamp.keep(&table.folder, &manifest);
                 }

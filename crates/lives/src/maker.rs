@@ -1,4 +1,4 @@
-//! Makes the rows of a life table from what happens to objects.
+//! Makes the rows of a life table from the content of a trace.
 
 use std::fs::File;
 use std::io;
@@ -17,13 +17,13 @@ use rustc_hash::FxHashSet;
 
 use crate::tables::{clearings, objects};
 
-/// An object that is alive.
+/// A live object.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     number: u64,
     alloc: Alloc,
     context: ContextId,
-    /// The frame that was on top when it was allocated.
+    /// The innermost frame when it was allocated.
     frame: Option<FrameRef>,
     tick: u64,
     made_bytes: u64,
@@ -32,34 +32,33 @@ struct Life {
     escaped_thread: bool,
 }
 
-/// What happened last.
+/// The last event.
 #[derive(Clone, Copy, Debug)]
 struct Last {
-    /// Number of the step.
     step: u64,
-    /// `None`: it was no record.
+    /// `None` if it was not a record.
     kind: Option<RecordKind>,
     /// Number of the record, from 1.
     record: u64,
     place: Place,
-    /// Serial of the frame that it left, 0 if it left none.
+    /// Serial of the frame that ended; 0 if none did.
     left: u64,
 }
 
-/// In which method something happened. Which context that is, is worked out where an object is made or dies; nobody asks for others.
+/// The method in which something happened. Its context is computed only when an object is allocated or dies there.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// In none.
+    /// In no method.
     Nowhere,
-    /// In the innermost of a thread.
+    /// In the innermost method of a thread.
     In(ThreadId),
-    /// In one that it has left.
+    /// In a method that has just returned.
     Left(ThreadId, MethodId),
-    /// It is known.
+    /// The context has been computed.
     Known(ContextId),
 }
 
-/// Where an object died, and how.
+/// Where and how an object died.
 #[derive(Clone, Copy, Debug)]
 struct Death {
     context: ContextId,
@@ -118,7 +117,7 @@ fn clearing_row(known: &Known) -> Option<clearings::Row> {
     Some(clearings::Row { step: step.cast_signed(), is_step, old, origin, slot: slot.into(), thread: thread.into() })
 }
 
-/// Tables that are being written.
+/// Writes the tables.
 #[derive(Debug)]
 pub struct Maker {
     objects: Objects<Option<Life>>,
@@ -135,36 +134,32 @@ pub struct Maker {
     last: Last,
 }
 
-/// What was made.
+/// The completed tables.
 #[derive(Debug)]
 pub struct Made {
-    /// The table of objects.
     pub lives: Written,
-    /// The table of weak references that were cleared.
+    /// The table of cleared weak references.
     pub clearings: Written,
-    /// The tree of calling contexts.
     pub contexts: Contexts,
-    /// How many objects there are.
+    /// Number of objects.
     pub objects: u64,
-    /// Their classes and sites.
+    /// What the rows refer to.
     pub used: Named,
-    /// Where the trace ends.
+    /// The end of the trace.
     pub end: Moment,
 }
 
-/// What the rows name.
+/// What the rows refer to by number.
 #[derive(Debug, Default)]
 pub struct Named {
-    /// Classes.
     pub classes: FxHashSet<TypeId>,
-    /// Sites, but 0.
+    /// Sites, except 0.
     pub sites: FxHashSet<SiteId>,
-    /// Threads.
     pub threads: FxHashSet<ThreadId>,
 }
 
 impl Maker {
-    /// Begins to write into two empty files.
+    /// Starts writing to two empty files.
     pub fn new(lives: File, clearings: File) -> Self {
         Self {
             objects: Objects::default(),
@@ -182,7 +177,7 @@ impl Maker {
         }
     }
 
-    /// What comes next.
+    /// Receives the next item of a replay.
     #[inline]
     pub fn played(&mut self, played: &Played<'_>) {
         if self.failed() {
@@ -196,11 +191,10 @@ impl Maker {
         }
     }
 
-    /// As [`played`](Self::played), from what any source tells. Steps have no numbers then, and so there is no reading deaths
-    /// again from what is made.
+    /// Receives the next item of any source. Without step numbers, deaths cannot be replayed from the resulting tables.
     #[inline]
     pub fn told(&mut self, told: &Told, at: &At<'_>) {
-        // Threads are merged by their tickets: a chunk that comes up later may have been begun before.
+        // Threads are merged by their tickets, so a later chunk may have an earlier start.
         self.time = self.time.max(at.place.wall().map(|wall| wall.begin));
         match *told {
             Told::Record(ref record) if at.is_clearing || matches!(record, Record::Death { .. }) => self.found(record),
@@ -216,7 +210,7 @@ impl Maker {
     #[inline]
     fn step(&mut self, number: u64, step: &Step) {
         let Some(record) = step.record() else {
-            // What the VM holds no longer: no method did it.
+            // An object released by the VM was released by no method.
             let place = Place::Nowhere;
             self.last = Last { step: number, kind: None, record: self.records, place, left: 0 };
             return;
@@ -226,7 +220,7 @@ impl Maker {
         }
         self.records += 1;
         let thread = record.thread();
-        // It happens in the method that is entered, and in the one that is left.
+        // Entries happen in the method that is entered, exits in the method that returns.
         let (mut place, mut left) = (Place::In(thread), 0);
         if let Record::Exit { .. } | Record::ExitThrow { .. } = record {
             place = self.stacks.top(thread).map_or(Place::Nowhere, |(_, top)| Place::Left(thread, top.method));
@@ -238,7 +232,7 @@ impl Maker {
         self.last = Last { step: number, kind: Some(record.kind()), record: self.records, place, left };
         match record {
             Record::Alloc(alloc) => self.born(&alloc),
-            // What an update stores, and what the slot held, it does not use.
+            // An update uses neither the new nor the old target.
             Record::Update { old, origin, target, .. } => {
                 self.mentioned(origin, thread, true);
                 self.mentioned(old, thread, false);
@@ -249,7 +243,7 @@ impl Maker {
         self.tick += u64::from(record.ticks());
     }
 
-    /// Where the last step happened.
+    /// Context in which the last step happened.
     fn context(&mut self) -> ContextId {
         let context = match self.last.place {
             Place::Nowhere => ContextId::EMPTY,
@@ -260,7 +254,7 @@ impl Maker {
             }
             Place::Known(context) => context,
         };
-        // Many may die of one step.
+        // Many objects may die at one step.
         self.last.place = Place::Known(context);
         context
     }
@@ -316,7 +310,7 @@ impl Maker {
     }
 
     fn row(&mut self, life: &Life, death: Option<Death>) {
-        // What dies with the frame has not left it.
+        // An object that dies with the frame has not escaped it.
         let escaped_frame = life.frame.map(|frame| {
             self.stacks.running(frame).is_none() && death.is_none_or(|death| death.by.left != frame.serial)
         });
@@ -329,12 +323,12 @@ impl Maker {
         }
     }
 
-    /// Whether the disk takes no more; [`finish`](Self::finish) says why.
+    /// Whether writing has failed; [`finish`](Self::finish) returns the error.
     pub fn failed(&self) -> bool {
         self.lives.has_failed() || self.cleared.has_failed()
     }
 
-    /// The trace has ended: those alive get their rows, in the order of their births.
+    /// Ends the trace: objects that are still alive get their rows, in the order of their births.
     pub fn finish(mut self) -> io::Result<Made> {
         let mut alive: Vec<Life> = self.objects.iter().filter_map(|(_, life)| *life).collect();
         alive.sort_unstable_by_key(|life| life.number);

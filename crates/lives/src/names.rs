@@ -1,4 +1,4 @@
-//! What the numbers in a life table mean, as tables beside it.
+//! The tables that explain the numbers in a life table.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ fn write<R: Rows>(file: File, rows: impl IntoIterator<Item = R::Row>) -> io::Res
     let mut writer = TableWriter::<R>::new(file);
     for row in rows {
         writer.push(row);
-        // It says why when it is finished.
+        // `finish` returns the error.
         if writer.has_failed() {
             break;
         }
@@ -24,7 +24,7 @@ fn write<R: Rows>(file: File, rows: impl IntoIterator<Item = R::Row>) -> io::Res
     writer.finish()
 }
 
-/// Classes by their numbers in this table.
+/// Writes the classes, by their numbers in this life table.
 pub fn classes(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let mut classes: Vec<TypeId> = used.classes.iter().copied().collect();
     classes.sort_unstable_by_key(|class| class.0);
@@ -35,7 +35,7 @@ pub fn classes(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     write::<tables::classes::Rows>(file, classes.into_iter().map(row))
 }
 
-/// Sites by their ids.
+/// Writes the sites, by id.
 pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let mut sites: Vec<SiteId> = used.sites.iter().copied().collect();
     sites.sort_unstable_by_key(|site| site.0);
@@ -47,7 +47,7 @@ pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     write::<tables::sites::Rows>(file, sites.into_iter().map(row))
 }
 
-/// The tree of calling contexts.
+/// Writes the tree of calling contexts, callers before callees; 0 is the empty one.
 pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
     let rows = contexts.iter().map(|(id, context)| tables::contexts::Row {
         context: id.0.into(),
@@ -58,7 +58,7 @@ pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
     write::<tables::contexts::Rows>(file, rows)
 }
 
-/// The methods of contexts and sites by their ids.
+/// Writes the methods of contexts and sites, by id.
 pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Named) -> io::Result<Written> {
     let of_sites =
         used.sites.iter().filter_map(|site| trace.names.site(*site).map(|(table, site)| table.method_id(site.method)));
@@ -71,7 +71,7 @@ pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Named) -> 
     write::<tables::methods::Rows>(file, methods.into_iter().map(row))
 }
 
-/// The threads of the run; of virtual ones those that made an object or let one die.
+/// Writes the threads of the run, including virtual ones that allocated an object or made one unreachable.
 pub fn threads(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let virtual_ones = used.threads.iter().map(|thread| thread.0).filter(|&id| id != 0 && trace.thread(id).is_none());
     let mut threads: Vec<u32> = trace.threads.iter().map(|thread| thread.index).chain(virtual_ones).collect();

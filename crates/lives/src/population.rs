@@ -1,4 +1,4 @@
-//! The life table as analyses read it: that which is kept, or one that lasts as long as it is read.
+//! The rows of a life table for analyses: of the one beside the trace, or of a temporary one.
 
 use std::fs::File;
 use std::io;
@@ -19,24 +19,24 @@ use crate::known::{number32, unsigned};
 use crate::maker::Maker;
 use crate::{CONTEXTS, LifeTable, Manifest, OBJECTS};
 
-/// Why a trace has no rows.
+/// Why there are no rows.
 #[derive(Debug, Error)]
 pub enum PopulationError {
-    /// It cannot be read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] SourceError),
-    /// The disk is full, or worse.
+    /// The temporary file could not be written or read, for example because the disk is full.
     #[error("cannot keep a row for each object in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(io::Error),
 }
 
-/// All objects of a trace. `table` is what [`attach`](crate::attach) has given for it: if it is there it is read, else it is made.
-/// Where none can be kept, the trace is read as well, and the rows are in a temporary file.
+/// Returns all objects of a trace. `table` is the result of [`attach`](crate::attach): an existing table is read,
+/// otherwise it is made. If none can be kept, the rows are in a temporary file.
 pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) -> Result<Population, PopulationError> {
     if let Some(table) = table
         && source.deaths(reading.deaths) == Deaths::Trace
     {
-        // The second time it is what was made anew because the first was damaged.
+        // The second iteration reads the table that replaced a corrupt one.
         for _ in 0..2 {
             if let Some(population) = kept(source, table) {
                 return Ok(population);
@@ -50,7 +50,7 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     passing(source, reading)
 }
 
-/// What the folder has, if it is whole.
+/// Reads the table in the folder, if it is intact.
 fn kept(source: &Source, table: &LifeTable) -> Option<Population> {
     let manifest = table.manifest()?;
     let read = || -> io::Result<Population> {
@@ -64,7 +64,7 @@ fn kept(source: &Source, table: &LifeTable) -> Option<Population> {
     read().inspect_err(|_| table.doubt()).ok()
 }
 
-/// Reads the trace, and keeps the rows in a file without a name.
+/// Reads the trace and writes the rows to an unnamed file.
 fn passing(source: &Source, reading: Reading) -> Result<Population, PopulationError> {
     let file = || tempfile::tempfile().map_err(PopulationError::Temporary);
     let mut maker = Maker::new(file()?, file()?);
@@ -87,7 +87,7 @@ fn passing(source: &Source, reading: Reading) -> Result<Population, PopulationEr
     })
 }
 
-/// The tree of calling contexts as it was written.
+/// Reads the tree of calling contexts.
 fn contexts(file: File) -> io::Result<Contexts> {
     let table = TableReader::open(file)?;
     let mut contexts = Contexts::default();
@@ -95,7 +95,7 @@ fn contexts(file: File) -> io::Result<Contexts> {
         let column = |name| table.numbers(group, name);
         for (caller, method) in column("caller")?.into_iter().zip(column("method")?) {
             let (caller, method) = (number32(caller)?, number32(method)?);
-            // The empty one is there already.
+            // The empty context already exists.
             if method != 0 && contexts.append(ContextId(caller), MethodId(method)).is_none() {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
             }
@@ -104,7 +104,7 @@ fn contexts(file: File) -> io::Result<Contexts> {
     Ok(contexts)
 }
 
-/// The table of objects.
+/// Reads the table of objects.
 struct Table(TableReader);
 
 impl Groups for Table {
@@ -183,7 +183,7 @@ impl Groups for Table {
     }
 }
 
-/// Columns of numbers of one group.
+/// Reads number columns of one group.
 struct GroupReader<'a> {
     table: &'a TableReader,
     group: usize,
@@ -301,8 +301,9 @@ mod tests {
         assert!(rows.len > 1000 && rows.death_tick.iter().all(Option::is_none));
     }
 
-    /// `class Holder { Object o; void g() { Object a = new int[3]; weak = new WeakReference<>(a); o = a; } }`, called twice by `main`, of
-    /// which the second time the program clears the reference. The array dies with the holder, when `g` returns.
+    /// `class Holder { Object o; void g() { Object a = new int[3]; weak = new WeakReference<>(a); o = a; } }`, called
+    /// twice by `main`; the second time, the program clears the reference. The array dies with the holder, when `g`
+    /// returns.
     fn weakly_held() -> Trace {
         const BASE: u32 = 5_000_000;
         let mut builder = TraceBuilder::new();
@@ -360,7 +361,7 @@ mod tests {
         Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap()
     }
 
-    /// What the rows say, in words that do not depend on the source.
+    /// The content of the rows in a form that does not depend on the source.
     fn said(source: Source) -> Vec<String> {
         let population = population(&source, None, Reading::default()).unwrap();
         assert_eq!(population.warnings, [""; 0]);
@@ -382,7 +383,7 @@ mod tests {
         said.collect()
     }
 
-    /// The trace as a text, and its names.
+    /// The trace as a text, and its names file.
     fn as_text(trace: Trace, dialect: Dialect, deaths: Deaths, holders: Holders) -> (String, String) {
         let (source, mut text, mut names) = (Source::from(trace), Vec::new(), Vec::new());
         let reading = Reading { deaths, ..Reading::default() };
@@ -409,7 +410,7 @@ mod tests {
                 let named = said(TextTrace::from_text(&text, Some(names)).into());
                 assert_eq!(named, expected, "{dialect:?} {deaths:?} {holders:?}\n{text}");
                 if dialect == Dialect::Et {
-                    // What the field is shows without names, too.
+                    // The field can be recognized without names, too.
                     assert_eq!(
                         said(TextTrace::from_text(&text, None).into()),
                         expected,
@@ -420,7 +421,8 @@ mod tests {
         }
     }
 
-    /// A text that has its deaths, read without them, is the trace without them: what was cleared because it died is not.
+    /// A text with deaths that is read without them equals the trace without them: references cleared because of a
+    /// death are not cleared.
     #[test]
     fn a_text_without_its_deaths_is_the_trace_without_deaths() {
         let records = |text: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Whether a trace is still the file that its life table was made of.
+//! Detects whether a trace is still the file that its life table was made from.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::{self, Manifest};
 
-/// What the system says of the trace when it was last found whole: whoever writes to it changes that.
+/// File with the state of the trace when it was last found to be intact: any write to the trace changes that state.
 pub const CHECKED: &str = "checked-1.json";
 
-/// A file as the system knows it.
+/// Identity and state of a file according to the system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     device: u64,
@@ -23,7 +23,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of the file at that path.
+    /// Reads the state of the file at that path.
     pub fn of(path: &Path) -> Option<Self> {
         let file = fs::metadata(path).ok()?;
         Some(Self {
@@ -35,7 +35,7 @@ impl Stamp {
         })
     }
 
-    /// Keeps it with a life table. If that fails, the trace is checked again the next time.
+    /// Keeps the state with a life table. If that fails, the trace is checked again the next time.
     pub fn keep(&self, folder: &Path, manifest: &Manifest) {
         if let Ok(text) = serde_json::to_vec(self) {
             let _ = folder::keep(folder, manifest, CHECKED, &text);
@@ -43,7 +43,8 @@ impl Stamp {
     }
 }
 
-/// Whether the trace holds what it held when the table was made. Its blocks are read once if it looks as if somebody had been at it.
+/// Whether the trace has the same content as when the table was made. Reads its blocks only if the file seems to have
+/// changed.
 pub fn is_whole(trace: &TraceFile, stamp: Option<&Stamp>, folder: &Path, manifest: &Manifest) -> bool {
     let kept = folder::kept(folder, manifest, CHECKED).and_then(|text| serde_json::from_slice::<Stamp>(&text).ok());
     if kept.is_some() && kept.as_ref() == stamp {

@@ -20,7 +20,7 @@ const MAIN: MethodId = MethodId(5_000_000);
 const MAKE: MethodId = MethodId(5_000_001);
 const BOX: u32 = 0x15;
 
-/// A text of all that can be told, deaths and what holds objects included.
+/// The whole content of a trace as text, including deaths and holds.
 fn told(trace: &Path, lives: Option<&Path>) -> (String, Option<Arc<LifeTable>>) {
     let mut trace = TraceSource::open(trace).unwrap();
     let table = lives.and_then(|folder| attach(&mut trace, Some(folder)));
@@ -101,7 +101,7 @@ fn a_table_that_is_damaged_or_of_another_trace_is_made_anew() {
             assert_eq!(fs::read_to_string(lives.join(MANIFEST)).unwrap(), bad, "what is not ours stays");
         }
     }
-    // Another trace in the place of the one it is of.
+    // Another trace in place of the original.
     let mut other = boxes();
     fs::write(&trace, other.finish()).unwrap();
     let (plain, _) = told(&trace, None);
@@ -155,7 +155,7 @@ fn files_of_others_in_the_folder_stay() {
     fs::copy(REAL, &trace).unwrap();
     told(&trace, Some(&lives));
     fs::write(lives.join("notes.txt"), "mine").unwrap();
-    // It fits, and is used.
+    // It belongs to the trace and is used.
     assert_eq!(told(&trace, Some(&lives)).1.unwrap().trouble(), None);
     fs::write(&trace, boxes().finish()).unwrap();
     let (plain, _) = told(&trace, None);
@@ -185,7 +185,7 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
     assert!(told(&trace, Some(&link)).1.unwrap().trouble().unwrap().contains("leads nowhere"));
 }
 
-/// A trace of two blocks of events, with its table, and a byte of the second block.
+/// A trace with two blocks of events and its table, and the offset of a byte in the second block.
 fn with_table(folder: &Path) -> (PathBuf, usize) {
     let path = folder.join("a.ettrace");
     let mut builder = boxes();
@@ -196,7 +196,8 @@ fn with_table(folder: &Path) -> (PathBuf, usize) {
     (path, before + 40)
 }
 
-/// What was worked out of a trace is not told of one that has lost something since: not of its events, and not of its order.
+/// Results computed from a trace are not used after it has lost something: neither when events are corrupt nor when
+/// their order is.
 #[test]
 fn a_trace_that_was_damaged_since_has_no_table() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,14 +206,14 @@ fn a_trace_that_was_damaged_since_has_no_table() {
     let attached = || attach(&mut TraceSource::open(&path).unwrap(), None).and_then(|table| table.manifest());
     let manifest = attached();
     assert!(manifest.is_some());
-    // Its ticket is in the header, which has no checksum: it fits no more.
+    // The ticket is in the header, which has no checksum; the hash of the headers no longer matches.
     for damaged in [at, at - 8] {
         let mut bytes = whole.clone();
         bytes[damaged] ^= 0xff;
         fs::write(&path, &bytes).unwrap();
         assert_eq!(attached(), None, "byte {damaged}");
     }
-    // Mended, and copied: it is looked at again, and believed.
+    // Repaired and copied: it is checked again and accepted.
     fs::write(&path, &whole).unwrap();
     assert_eq!(attached(), manifest);
     fs::remove_file(&path).unwrap();
@@ -221,7 +222,7 @@ fn a_trace_that_was_damaged_since_has_no_table() {
     assert_eq!(names(folder.path()), ["a.ettrace", "a.ettrace.lives"]);
 }
 
-/// What nobody has touched is not read to be checked.
+/// An unchanged file is not read for a check.
 #[test]
 fn a_trace_is_checked_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,7 +242,7 @@ fn a_trace_is_checked_once() {
     assert!(checks() && !checks());
 }
 
-/// A table is of a whole trace: the steps of one that loses something now are others.
+/// A table belongs to an intact trace: if the trace loses something later, its steps differ.
 #[test]
 fn a_trace_that_is_damaged_while_it_is_read_is_an_error() {
     use std::os::unix::fs::FileExt;
@@ -317,7 +318,7 @@ fn boxes() -> TraceBuilder {
             Event::Entry { method: MAKE },
             // Dies with its frame.
             new(1, 0xa1),
-            // Leaves it, and dies when the static field is overwritten.
+            // Escapes the frame, and dies when the static field is overwritten.
             new(1, 0xa2),
             keep(0xa2),
             Event::Used { object: ObjectHash(0xa1) },
@@ -332,9 +333,9 @@ fn boxes() -> TraceBuilder {
         2,
         &[
             Event::Entry { method: MAIN },
-            // Another thread's.
+            // A mention by another thread.
             Event::EntryOn { method: MAKE, receiver: ObjectHash(0xa3) },
-            // Dies in the frame that made it.
+            // Dies in the frame that allocated it.
             new(1, 0xa4),
             Event::Exit { method: MAKE },
             new(0, 0xa5),
@@ -401,7 +402,7 @@ fn what_is_kept_with_it_is_believed_only_whole() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&file, bytes).unwrap();
     assert_eq!(table.kept("answer"), None);
-    // Of another table of the same folder.
+    // Belongs to another table in the same folder.
     table.keep("answer", b"forty-two");
     let file = table.folder().join(MANIFEST);
     let text = fs::read_to_string(&file).unwrap().replace("\"callsWithoutContext\": 0", "\"callsWithoutContext\": 1");
@@ -427,7 +428,7 @@ fn two_that_make_it_at_once_do_not_disturb_each_other() {
             }
         });
         assert_eq!(names(folder.path()), ["a.ettrace", "a.ettrace.lives"]);
-        // The next have something to put away first.
+        // The following have to move something away first.
         fs::write(lives.join(OBJECTS), "").unwrap();
     }
 }

@@ -1,8 +1,9 @@
-//! The URLs in the `Class-Path` of a manifest: et-instrument rewrites what they lead to, the runtime looks for its names tables.
+//! URLs in the `Class-Path` of a manifest: et-instrument rewrites the files that they lead to, the runtime looks for
+//! their names tables.
 
 use std::path::PathBuf;
 
-/// A relative URL as a path; other URLs as something that does not exist.
+/// Converts a relative URL to a path; any other URL becomes a path that does not exist.
 pub fn decoded(url: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = url.as_bytes();

@@ -1,6 +1,6 @@
-//! Names and messages as text (`docs/reading-traces.md`, "Escapes"). A name may hold anything but a few characters (JVMS
-//! §4.2.2): spaces and line ends, which would change the meaning of a text, and what a terminal takes for a command or
-//! what shows a line in another order than it has.
+//! Names and messages as text (`docs/reading-traces.md`, "Escapes"). A name may contain nearly any character (JVMS
+//! §4.2.2): spaces and line breaks, which would change the meaning of a text, control characters for terminals, and
+//! characters that change the order in which a line is displayed.
 //!
 //! | written | means |
 //! |---|---|
@@ -14,21 +14,21 @@ use std::io;
 
 use crate::mutf8;
 
-/// Whether a character has no business in a line: it ends it, moves the cursor, changes the order of what stands around it,
-/// or cannot be seen.
+/// Whether a character must not appear unescaped in a line: it ends the line, moves the cursor, changes the display
+/// order of its neighbours, or is invisible.
 pub fn is_special(character: char) -> bool {
     character.is_control()
         || (character.is_whitespace() && character != ' ')
         || mutf8::half_of_pair(character).is_some()
         || matches!(character,
-            // Soft hyphen, marks of direction, joiners, the byte order mark.
+            // Soft hyphen, directional marks, joiners, byte order mark.
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            // Format characters of music, tags.
+            // Musical format characters, tags.
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Nearly every name: nothing to look at character by character.
+/// Fast path for nearly all names: nothing needs escaping.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'!'..=b'[' | b']'..=b'~'))
 }
@@ -60,10 +60,10 @@ fn each_escaped(text: &str, mut is_escaped: impl FnMut(char) -> bool) -> String 
     let mut behind_high = false;
     for character in text.chars() {
         let half = mutf8::half_of_pair(character);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match character {
             '\\' => out.write_str("\\\\"),
-            // Behind the other half it would be read as one character with it.
+            // After the other half it would be read as one character with it.
             _ if behind_high && half.is_some_and(is_low) => push_units(&mut out, character),
             _ if is_escaped(character) => push(&mut out, character),
             _ => out.write_char(character),
@@ -73,7 +73,7 @@ fn each_escaped(text: &str, mut is_escaped: impl FnMut(char) -> bool) -> String 
     out
 }
 
-/// A name as one field of a line: it holds no space and is not empty.
+/// Escapes a name for use as one field of a line: the result has no spaces and is not empty.
 pub fn word(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return "\\_".into();
@@ -81,7 +81,7 @@ pub fn word(name: &str) -> Cow<'_, str> {
     if is_plain(name) { name.into() } else { escaped(name, |character| character == ' ' || is_special(character)) }
 }
 
-/// The same with its first character escaped in any case, where that would mean something else.
+/// Like [`word`], but always escapes the first character, for places where it would be misread.
 pub fn word_of_odd_start(name: &str) -> String {
     if name.is_empty() {
         return word(name).into_owned();
@@ -90,12 +90,12 @@ pub fn word_of_odd_start(name: &str) -> String {
     each_escaped(name, |character| std::mem::take(&mut is_first) || character == ' ' || is_special(character))
 }
 
-/// A name, or other text, within a line: spaces stay.
+/// Escapes a name or other text within a line; spaces are kept.
 pub fn line(text: &str) -> Cow<'_, str> {
     if is_plain(text) { text.into() } else { escaped(text, is_special) }
 }
 
-/// What [`word`] or [`line()`] was made of. A backslash with anything else behind it stands for itself.
+/// Undoes [`word`] and [`line()`]. A backslash that starts no escape sequence stands for itself.
 pub fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return text.into();
@@ -132,15 +132,15 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// The unit of `\uXXXX` at the start of a text.
+/// Decodes the UTF-16 unit of a `\uXXXX` at the start of a text.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
-    // A sign would be taken, too.
+    // `from_str_radix` would accept a sign.
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
-/// A message for a terminal, on one line. File names, arguments and names in it can do no harm; backslashes stay as they are,
-/// so it cannot be read back.
+/// Displays a message on one line, safe for terminals: special characters of file names, arguments and names are
+/// escaped. Backslashes are not, so this cannot be undone.
 #[derive(Clone, Copy, Debug)]
 pub struct OneLine<T>(pub T);
 
@@ -150,7 +150,7 @@ impl<T: Display> Display for OneLine<T> {
     }
 }
 
-/// The same for text of several lines.
+/// The same for text of several lines, whose line breaks are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<T>(pub T);
 
@@ -160,20 +160,20 @@ impl<T: Display> Display for Lines<T> {
     }
 }
 
-/// JSON for a terminal: such characters are escaped as JSON does it, in whose strings alone they can be.
+/// Displays JSON safely for terminals: special characters are written as JSON escapes. They can only be in strings.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
 impl<T: Display> Display for Json<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Half a pair is no text to most readers of JSON: what stands for it stays.
+        // Most readers of JSON reject an unpaired surrogate, so its substitute stays.
         let is_kept = |character| character == '\n' || mutf8::half_of_pair(character).is_some();
         write!(Filter { out: f, is_kept }, "{}", self.0)
     }
 }
 
-/// Writes a message as one line, in one piece: other processes may write to the same place, and their lines must not end up in
-/// the midst of ours. If nobody reads it there is nobody to tell.
+/// Writes a message as one line with a single `write` call: other processes may write to the same file, and lines must
+/// not be mixed. Errors are ignored, as there is nowhere else to report them.
 pub fn say(out: &mut impl io::Write, line: impl Display) {
     let _ = out.write_all(format!("{}\n", OneLine(line)).as_bytes());
 }
@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what was written, by calls of `write`.
+    /// Collects the bytes of each call of `write`.
     #[derive(Default)]
     struct Pieces(Vec<Vec<u8>>);
 
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(pieces.0, [b"tool: 1 of 2: no\\u000aand \\u001b[2J\n".to_vec()]);
     }
 
-    /// Names of characters that mean something here, and of any others.
+    /// Names made of characters with a special meaning here and of arbitrary ones.
     fn odd_names() -> impl Strategy<Value = String> {
         let special = proptest::sample::select(vec![
             '\\',

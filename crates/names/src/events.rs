@@ -1,41 +1,41 @@
-//! Kinds of events: those that classes have hooks for.
+//! The kinds of events that classes have hooks for.
 
-/// Which events are hooked.
+/// A set of event kinds, including witnesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSet(u8);
 
 impl EventSet {
-    /// Objects and arrays come to be, with their sites.
+    /// Allocations of objects and arrays, with their sites.
     pub const ALLOC: EventSet = EventSet(1);
-    /// Reference slots change.
+    /// Changes of reference slots.
     pub const UPDATE: EventSet = EventSet(2);
-    /// Methods are entered and left.
+    /// Method entries and exits.
     pub const METHOD: EventSet = EventSet(4);
-    /// Exceptions are thrown and caught.
+    /// Exceptions thrown and caught.
     pub const EXCEPTION: EventSet = EventSet(8);
-    /// All of them. Witnesses come on top.
+    /// All kinds except witnesses, which are added by [`with`](Self::with).
     pub const ALL: EventSet = EventSet(15);
-    /// Witnesses: references are used to read references.
+    /// Witnesses of references that are used to read a reference from the heap.
     const REFERENCES_READ: EventSet = EventSet(16);
-    /// Witnesses: references are used.
+    /// Witnesses of all uses of references.
     const USES: EventSet = EventSet(16 | 32);
 
-    /// Whether all events of `other` are in this set.
+    /// Whether the set contains all of `other`.
     pub fn has(self, other: EventSet) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The set as bits, for class attributes, names tables and hashes.
+    /// Encodes the set for class attributes, names tables and hashes.
     pub fn bits(self) -> u8 {
         self.0
     }
 
-    /// The set that [`bits`](Self::bits) made these of.
+    /// Decodes what [`bits`](Self::bits) encoded.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits & (Self::ALL.0 | Self::USES.0))
     }
 
-    /// These events, and those witnesses.
+    /// Returns the set with these witnesses in place of its own.
     pub fn with(self, witness: Witness) -> Self {
         let uses = match witness {
             Witness::None => Self(0),
@@ -45,7 +45,7 @@ impl EventSet {
         Self(self.0 & Self::ALL.0 | uses.0)
     }
 
-    /// Which witnesses are in it.
+    /// Which witnesses the set contains.
     pub fn witness(self) -> Witness {
         if self.has(Self::USES) {
             Witness::All
@@ -56,36 +56,34 @@ impl EventSet {
         }
     }
 
-    /// The events that are in both sets.
+    /// The intersection of both sets.
     pub fn and(self, other: EventSet) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The events of both sets.
+    /// The union of both sets.
     pub fn or(self, other: EventSet) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The events that are not in this set.
+    /// The complement of the set.
     pub fn missing(self) -> Self {
         Self(Self::ALL.0 & !self.0)
     }
 
-    /// Their names, as the option `--events` takes them.
+    /// Names of the kinds, as the option `--events` takes them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.iter().filter(move |(_, set)| self.has(*set)).map(|(name, _)| *name)
     }
 }
 
-/// Which uses of objects leave a record.
+/// Which uses of objects are recorded by witnesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Witness {
-    /// None.
     #[default]
     None,
-    /// Reads of reference fields and elements.
+    /// Only uses that read a reference from a field or an array element.
     Refs,
-    /// All.
     All,
 }
 

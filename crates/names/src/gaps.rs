@@ -1,8 +1,8 @@
-//! Ids and indexes of a table that has some classes of its artifact only.
+//! Conversion between ids and indexes for a table that contains only some classes of its artifact.
 
 use std::ops::Index;
 
-/// What ids are of. Each kind counts by itself.
+/// The kinds of ids, each of which is numbered separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Class,
@@ -12,7 +12,7 @@ pub(crate) enum Kind {
     FieldRef,
 }
 
-/// A number for each kind.
+/// One number for each kind of id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts(pub [u32; 5]);
 
@@ -25,40 +25,40 @@ impl Index<Kind> for Counts {
 }
 
 impl Counts {
-    /// Whether none is smaller than that of `other`.
+    /// Whether every number is at least that of `other`.
     pub(crate) fn reaches(&self, other: &Counts) -> bool {
         self.0.iter().zip(&other.0).all(|(own, other)| own >= other)
     }
 }
 
-/// Where the classes that there are lie among those of the artifact.
+/// Says which ranges of the artifact's classes are in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gaps {
     sizes: Counts,
     runs: Vec<Run>,
 }
 
-/// Classes that follow each other in the artifact.
+/// Consecutive classes of the artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    /// Of the first, counted from the first of the artifact.
+    /// Ids of the first class, relative to the artifact's base.
     offset: Counts,
-    /// The same in the vectors of the table.
+    /// Indexes of the first class in the vectors of the table.
     index: Counts,
 }
 
 impl Gaps {
-    /// Of a table without classes, whose artifact has so many.
+    /// Creates the gaps of an empty table whose artifact has `sizes` ids of each kind.
     pub(crate) fn new(sizes: Counts) -> Self {
         Self { sizes, runs: Vec::new() }
     }
 
-    /// How many the artifact has.
+    /// Number of ids of each kind in the artifact.
     pub(crate) fn sizes(&self) -> Counts {
         self.sizes
     }
 
-    /// A class comes whose ids begin at `offset` and whose entries in the vectors begin at `index`.
+    /// Adds a class whose ids begin at `offset` and whose entries in the vectors begin at `index`.
     pub(crate) fn push(&mut self, offset: Counts, index: Counts) {
         let follows = self.runs.last().is_some_and(|last| {
             let distance =
@@ -70,26 +70,27 @@ impl Gaps {
         }
     }
 
-    /// The index of what has that offset, unless it is of a class that is missing; it may lie behind the end of the vector.
+    /// Converts a relative id to an index; `None` if its class is missing. The index may be past the end of the vector.
     pub(crate) fn index(&self, kind: Kind, offset: u32) -> Option<u32> {
-        // Of runs that begin at the same offset all but the last have nothing of this kind.
+        // Of several runs that begin at the same offset, all but the last are empty for this kind.
         let next = self.runs.partition_point(|run| run.offset[kind] <= offset);
         let run = self.runs.get(next.checked_sub(1)?)?;
-        // Ids of damaged events may be anything.
+        // Corrupt events may contain any id.
         let index = run.index[kind].checked_add(offset - run.offset[kind])?;
         self.runs.get(next).is_none_or(|next| index < next.index[kind]).then_some(index)
     }
 
-    /// The offset of what is at that index.
+    /// Converts an index to a relative id.
     pub(crate) fn offset(&self, kind: Kind, index: u32) -> u32 {
         let next = self.runs.partition_point(|run| run.index[kind] <= index);
         let run = next.checked_sub(1).and_then(|at| self.runs.get(at));
         run.map_or(index, |run| run.offset[kind].wrapping_add(index - run.index[kind]))
     }
 
-    /// The offsets of a class whose entries begin there. What it has none of may stand anywhere between its neighbours.
+    /// Relative ids of the class whose entries begin at `index`. For kinds of which it has no entries, any value
+    /// between those of its neighbours will do.
     pub(crate) fn first_offsets(&self, index: Counts) -> Counts {
-        // No class is empty of classes, so that these tell the run.
+        // Every run contains a class, so the class index identifies the run.
         let next = self.runs.partition_point(|run| run.index[Kind::Class] <= index[Kind::Class]);
         let Some(run) = next.checked_sub(1).and_then(|at| self.runs.get(at)) else { return index };
         let mut offsets = index;

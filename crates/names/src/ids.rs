@@ -1,18 +1,18 @@
-//! Static ids and the blocks they come in.
+//! Static ids, and the blocks in which they are assigned.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Ids are below this bound, so that an entry or exit event fits one 32-bit word.
+/// Exclusive upper limit for ids, so that an entry or exit event fits one 32-bit word.
 pub const ID_LIMIT: u32 = 1 << 30;
 /// First id of an instrumented JDK's block.
 pub const JDK_BASE: u32 = 1;
-/// The blocks of JDKs end below this id, all others start at or above it.
+/// Blocks of JDKs end below this id; all others start at or above it.
 pub const JDK_LIMIT: u32 = 1 << 22;
-/// Ids from here up to [`ID_LIMIT`] are handed out by the runtime of a traced program: for classes made at run time,
-/// and for fields that native code stores to. The blocks of all artifacts written to disk end below.
+/// The runtime assigns ids from here to [`ID_LIMIT`] to classes created at run time, and to fields that native code
+/// stores to. All artifacts on disk have ids below.
 pub const DYNAMIC_BASE: u32 = ID_LIMIT - (1 << 26);
 
-/// Hands out blocks of ids from [`DYNAMIC_BASE`] on.
+/// Assigns blocks of ids from [`DYNAMIC_BASE`] on. Can be shared between threads.
 #[derive(Debug)]
 pub struct DynamicIds {
     next: AtomicU32,
@@ -25,23 +25,21 @@ impl Default for DynamicIds {
 }
 
 impl DynamicIds {
-    /// None are handed out yet.
     pub const fn new() -> Self {
         Self { next: AtomicU32::new(DYNAMIC_BASE) }
     }
 
-    /// The first of `count` ids that are nobody else's; none if they are used up.
+    /// Reserves `count` consecutive ids and returns the first; `None` if there are not enough left.
     pub fn take(&self, count: u32) -> Option<u32> {
         let after = |base: u32| base.checked_add(count).filter(|end| *end <= ID_LIMIT);
         self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).ok()
     }
 }
 
-/// An id that counts from its artifact's base.
+/// An id that is relative to the base of its artifact's block.
 pub trait StaticId: Copy + Ord + std::fmt::Debug {
-    /// The id as it stands in events and in the names file.
+    /// The number that events and the names file contain.
     fn get(self) -> u32;
-    /// Wraps a raw id.
     fn new(raw: u32) -> Self;
 }
 
@@ -65,22 +63,23 @@ macro_rules! static_id {
 static_id! {
     /// A class or interface.
     ClassId,
-    /// A method with its class.
+    /// A method of a class.
     MethodId,
-    /// A declared field.
+    /// A field, identified by its declaration.
     FieldId,
-    /// A bytecode that allocates.
+    /// An instruction that allocates.
     SiteId,
-    /// A field as a `putfield` or `putstatic` names it, before resolution.
+    /// A field as a `putfield` or `putstatic` instruction names it, before resolution.
     FieldRefId,
 }
 
-/// First id of the block of an artifact with this content hash that needs `size` ids.
+/// Returns the first id of the block for an artifact with this content hash and `size` ids.
 ///
-/// Blocks of different artifacts overlap only by chance; the runtime and the readers notice when they do.
+/// The block is a function of the hash, so blocks of different artifacts may overlap, though rarely; the runtime and
+/// the readers detect it.
 pub fn block_base(content_hash: u64, size: u32) -> u32 {
     let room = u64::from(DYNAMIC_BASE - JDK_LIMIT - size.min(DYNAMIC_BASE - JDK_LIMIT - 1));
-    // Fold the high half in: the low bits of weak hashes of similar jars look alike.
+    // Fold the high half in: similar jars with a weak hash have similar low bits.
     let mixed = (content_hash ^ (content_hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     JDK_LIMIT + (mixed % room) as u32
 }

@@ -1,4 +1,4 @@
-//! Tables of one artifact that came in parts, as the program loaded its classes.
+//! Joins partial tables of an artifact, which are written as the program loads its classes.
 
 use rustc_hash::FxHashMap;
 
@@ -6,7 +6,7 @@ use crate::gaps::{Counts, Gaps, Kind};
 use crate::table::NamesTable;
 
 impl NamesTable {
-    /// Puts tables that are parts of the same artifact together; the others stay as they are, in their order.
+    /// Merges tables that are parts of the same artifact; all others stay as they are and in their order.
     pub fn join(tables: Vec<NamesTable>) -> Vec<NamesTable> {
         let mut groups: FxHashMap<(u64, u32), usize> = FxHashMap::default();
         let mut joined: Vec<Vec<NamesTable>> = Vec::new();
@@ -14,7 +14,7 @@ impl NamesTable {
             let group = *groups.entry((table.artifact.hash, table.artifact.base)).or_insert(joined.len());
             match joined.get_mut(group) {
                 None => joined.push(vec![table]),
-                // One that has all classes is enough.
+                // A complete table makes the others redundant.
                 Some(parts) if parts[0].gaps.is_none() => {}
                 Some(parts) if table.gaps.is_none() => *parts = vec![table],
                 Some(parts) => parts.push(table),
@@ -30,7 +30,7 @@ fn of_parts(mut parts: Vec<NamesTable>) -> NamesTable {
     {
         return only;
     }
-    // The classes in the order of their ids, each once.
+    // The classes in the order of their ids, without duplicates.
     let mut classes: Vec<(Counts, usize, u32)> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         classes.extend((0..part.classes.len() as u32).map(|index| (part.first_offsets(index), at, index)));
@@ -43,7 +43,7 @@ fn of_parts(mut parts: Vec<NamesTable>) -> NamesTable {
     let mut next = Counts::default();
     let mut known = vec![FxHashMap::default(); parts.len()];
     for (first, part, index) in classes {
-        // Parts of a damaged trace need not fit together.
+        // Parts in a corrupt trace may contradict each other.
         if !first.reaches(&next) {
             continue;
         }

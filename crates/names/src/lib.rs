@@ -1,7 +1,7 @@
-//! Names tables: what the static ids in a trace (classes, methods, fields, sites, field references) mean.
+//! Names tables: what the static ids in a trace (of classes, methods, fields, sites, field references) mean.
 //!
-//! The rewriter makes one [`NamesTable`] per artifact, the runtime copies it into the trace, the
-//! analyser reads it. The format is described in `docs/inside/names.md`.
+//! The rewriter makes one [`NamesTable`] per artifact, the runtime copies it into the trace, and the reader decodes it.
+//! `docs/inside/names.md` describes the format.
 
 pub mod class_path;
 mod codec;
@@ -31,9 +31,10 @@ pub use table::{
     MethodNames, NamesTable, Shortfall, ShortfallNames, Site, SiteNames,
 };
 
-/// First bytes of a trace: who runs programs can tell one without knowing how to read it.
+/// Magic number at the start of a trace. It is here so that `run` can recognize traces without depending on their
+/// format.
 pub const TRACE_MAGIC: [u8; 8] = *b"ETTRACE\0";
-/// Where the table lies inside an instrumented jar or folder of classes.
+/// Path of the table in an instrumented jar or class folder.
 pub const ENTRY_IN_JAR: &str = "META-INF/elephant-tracks/names.etn";
-/// Where the table lies inside an instrumented copy of a JDK.
+/// Path of the table in an instrumented copy of a JDK.
 pub const PATH_IN_JDK: &str = "lib/elephant-tracks/names.etn";

@@ -1,25 +1,25 @@
-//! Modified UTF-8 (JVMS §4.4.7): the strings of class files and of the JVM.
+//! Modified UTF-8 (JVMS §4.4.7): the encoding of strings in class files and in the JVM.
 //!
-//! Half a surrogate pair may stand alone in a name, and two names may differ in nothing else. Strings cannot hold it: the last
-//! 2,048 private characters, U+10F800 to U+10FFFF, stand for such halves.
+//! A name may contain an unpaired surrogate, and two names may differ in nothing else. Rust strings cannot hold one, so
+//! the last 2,048 private-use characters, U+10F800 to U+10FFFF, stand for them.
 
 const FIRST: u32 = 0x10_f800;
 const SURROGATES: u32 = 0xd800;
 
-/// The unit that a character stands for, if it stands for half a pair.
+/// The surrogate that a character stands for, if any.
 pub(crate) fn half_of_pair(character: char) -> Option<u16> {
     u32::from(character).checked_sub(FIRST).and_then(|half| u16::try_from(SURROGATES + half).ok())
 }
 
-/// The character of a unit that is not half of a pair with another.
+/// Converts a UTF-16 unit that is not part of a surrogate pair to a character.
 pub(crate) fn of_unit(unit: u16) -> char {
     let unit = u32::from(unit);
     char::from_u32(unit).or_else(|| char::from_u32(FIRST + (unit - SURROGATES))).unwrap_or('\u{fffd}')
 }
 
-/// The string behind modified UTF-8 bytes; bytes that are not valid become U+FFFD.
+/// Decodes modified UTF-8; invalid bytes become U+FFFD.
 pub fn decode(bytes: &[u8]) -> String {
-    // Nearly every name is ASCII, where both encodings agree; surrogate pairs and C0 80 are not valid UTF-8.
+    // Nearly all names are ASCII, for which the encodings agree; surrogate pairs and C0 80 are not valid UTF-8.
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
         Err(_) => {

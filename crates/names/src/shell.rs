@@ -1,11 +1,11 @@
-//! Commands as people paste them.
+//! Commands in a form that users can paste into a shell.
 
 use std::fmt::Write;
 
 use crate::escape::is_special;
 
-/// As a shell takes it. What a terminal or the shell would take for something else than a character of the text is written in signs that
-/// can be seen: a line end in a name would start the command before it has been read.
+/// Quotes an argument for a POSIX shell. Characters that a terminal or the shell would act upon are written as visible
+/// escapes: a line break in a name would run the command before the user has read it.
 pub fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+,:@%=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -20,7 +20,7 @@ pub fn quoted(text: &str) -> String {
             '\\' | '\'' => quoted.extend(['\\', character]),
             special if is_special(special) => {
                 for byte in special.encode_utf8(&mut [0; 4]).bytes() {
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     let _ = write!(quoted, "\\x{byte:02x}");
                 }
             }

@@ -1,10 +1,11 @@
-//! Sizes as people write them, alike for all our tools.
+//! Parsing of sizes, the same in all tools.
 
-/// What is said of a text that is none.
+/// Error message for text that is not a size.
 pub const WRONG_SIZE: &str =
     "a size is a number of bytes, or one with k, M, G or T behind it, powers of 1024: 64M, 64MB, 1.5g";
 
-/// Bytes: `4096`, and as the VM's options, as people and as programs write them: `64m`, `1.5g`, `64MB`, `64 MiB`.
+/// Parses a number of bytes: `4096`, or with a unit in the style of JVM options, of people or of programs: `64m`,
+/// `1.5g`, `64MB`, `64 MiB`.
 pub fn size(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(lower.len());
@@ -18,7 +19,7 @@ pub fn size(text: &str) -> Option<u64> {
         "t" | "tb" | "ti" | "tib" => 40,
         _ => return None,
     };
-    // Exactly, as long as it is whole.
+    // Whole numbers are converted exactly.
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(1 << shift);
     }

@@ -1,18 +1,18 @@
-//! Strings by handle: a names table repeats its strings a great deal.
+//! Interned strings: the same strings occur in a names table again and again.
 
 use rustc_hash::FxHashMap;
 
-/// A string of a [`StringTable`]; equal handles of one table mean equal strings.
+/// Handle of a string in a [`StringTable`]. Within one table, equal handles mean equal strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Str(pub u32);
 
-/// A length or number of things in a table, of which it holds 32 bits. Whoever makes a table has less than 4 GiB of classes in
-/// memory at once; one that did not must not lose a bit in silence.
+/// Converts a length or count to the 32 bits that a table has for it. Panics if it does not fit: that takes 4 GiB of
+/// classes in memory at once, and truncation would corrupt the table.
 pub(crate) fn length(length: usize) -> u32 {
     u32::try_from(length).expect("a names table has less than 4 GiB of anything")
 }
 
-/// Interned strings; handle 0 is the empty string.
+/// A table of interned strings; handle 0 is the empty string.
 #[derive(Clone, Debug)]
 pub struct StringTable {
     text: String,
@@ -29,7 +29,7 @@ impl Default for StringTable {
 }
 
 impl StringTable {
-    /// The handle of `text`, which is added if it is new.
+    /// Returns the handle of `text`, after adding it if necessary.
     pub fn intern(&mut self, text: &str) -> Str {
         if let Some(&known) = self.index.get(text) {
             return known;
@@ -39,7 +39,7 @@ impl StringTable {
         handle
     }
 
-    /// Adds a string that the caller knows to be new, without indexing it (used when decoding).
+    /// Adds a string without indexing it; the caller knows that it is new. Used when decoding.
     pub(crate) fn push(&mut self, text: &str) -> Str {
         let handle = Str(length(self.ends.len()));
         self.text.push_str(text);
@@ -47,7 +47,7 @@ impl StringTable {
         handle
     }
 
-    /// Adds a string that may be there already, for tables whose index is gone.
+    /// Returns the handle of `text` after adding it if necessary, in tables whose index has been dropped.
     pub(crate) fn add(&mut self, text: &str) -> Str {
         if self.index.is_empty() { self.push(text) } else { self.intern(text) }
     }
@@ -56,24 +56,23 @@ impl StringTable {
         Self { text: String::new(), ends: Vec::new(), index: FxHashMap::default() }
     }
 
-    /// The string behind a handle of this table.
+    /// Returns the string of a handle from this table. Panics for other handles.
     pub fn get(&self, handle: Str) -> &str {
         let at = handle.0 as usize;
         let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
         &self.text[start..self.ends[at] as usize]
     }
 
-    /// How many strings there are.
+    /// Number of strings, including the empty one.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no string, not even the empty one.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// All strings in order of their handles.
+    /// All strings, ordered by handle.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len()).map(|at| self.get(Str(at as u32)))
     }

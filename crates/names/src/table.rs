@@ -1,4 +1,4 @@
-//! The table itself: dense vectors. An id is the artifact's base plus an index, unless classes are missing ([`Gaps`]).
+//! The table: vectors of entries. An id is the artifact's base plus an index, unless classes are missing ([`Gaps`]).
 
 use std::ops::Range;
 
@@ -8,58 +8,58 @@ use crate::gaps::{Counts, Gaps, Kind};
 use crate::strings::length;
 use crate::{ClassId, EventSet, FieldId, FieldRefId, MethodId, SiteId, Str, StringTable};
 
-/// What was instrumented.
+/// The kind of artifact that a table belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArtifactKind {
-    /// A JDK image, or the boot classes of a JDK 8.
+    /// A JDK image, or the boot classes of JDK 8.
     Jdk,
-    /// Jars, folders, class files.
+    /// Jars, folders or class files.
     Application,
-    /// Made by the runtime of a traced program: a class defined at run time, or fields that native code stores to. A
-    /// trace may hold thousands.
+    /// Created by the runtime: a class defined at run time, or fields that native code stores to. A trace may contain
+    /// thousands of these.
     Dynamic,
-    /// Made by the runtime, too: new methods of a class that an agent redefined. Its fields are those that the class had.
+    /// Also created by the runtime: new methods of a class that an agent redefined. The class keeps the ids of its
+    /// fields.
     Redefined,
 }
 
 impl ArtifactKind {
-    /// The runtime of a traced program made it.
+    /// Whether the runtime created the table during the run.
     pub fn is_made_at_run_time(self) -> bool {
         matches!(self, Self::Dynamic | Self::Redefined)
     }
 }
 
-/// One rewritten output and its block of ids.
+/// The output of an instrumentation, with its block of ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// Hash of the input's content and of the options it was rewritten with.
+    /// Hash of the input and of the options with which it was instrumented.
     pub hash: u64,
-    /// First id of the block, for each kind of id.
+    /// First id of the block, the same for each kind of id.
     pub base: u32,
-    /// File name for people.
+    /// File name, for display.
     pub name: String,
-    /// JDK, application, or made at run time.
     pub kind: ArtifactKind,
-    /// What its classes have hooks for. Those made at run time have what the JDK's have; of them it says all.
+    /// The events that its classes have hooks for. Classes created at run time get the same hooks as the JDK, but their
+    /// tables always say all.
     pub events: EventSet,
 }
 
-/// The ids an artifact may use, all kinds alike: `base ..  base + size`.
+/// The range of ids of an artifact, for all kinds of ids: `base..base + size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdBlock {
-    /// First id.
     pub base: u32,
-    /// Number of ids: the largest of the five kinds' counts.
+    /// Number of ids: the largest number of entries of any kind.
     pub size: u32,
 }
 
 impl IdBlock {
-    /// Of an artifact that has so many of each kind.
+    /// Returns the block of an artifact with these numbers of entries.
     pub(crate) fn of(artifact: &Artifact, sizes: Counts) -> Self {
         Self { base: artifact.base, size: sizes.0.into_iter().max().unwrap_or(0) }
     }
 
-    /// Whether two artifacts could use the same id.
+    /// Whether the two blocks have an id in common.
     pub fn overlaps(self, other: IdBlock) -> bool {
         self.base < other.base.saturating_add(other.size) && other.base < self.base.saturating_add(self.size)
     }
@@ -70,28 +70,28 @@ impl IdBlock {
 pub struct ClassFlags(pub u8);
 
 impl ClassFlags {
-    /// It is an interface.
+    /// The class is an interface.
     pub const INTERFACE: u8 = 1;
-    /// Its methods carry no hooks (excluded, or refused by the rewriter).
+    /// The class has no hooks: it was excluded, or the rewriter rejected it.
     pub const NOT_HOOKED: u8 = 2;
-    /// Whether `bit` is set.
+    /// Whether this flag is set.
     pub fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
     }
 }
 
-/// A class or interface. Its methods, fields, … are consecutive in the table's vectors.
+/// A class or interface. Its methods, fields, sites and field references are consecutive in the vectors of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Internal form, `java/lang/String`.
+    /// Binary name in internal form: `java/lang/String`.
     pub name: Str,
     /// Superclass in internal form; empty for `java/lang/Object` and module-info.
     pub super_name: Str,
     /// Direct superinterfaces in internal form.
     pub interfaces: Vec<Str>,
-    /// Interface, not hooked.
+    /// See the constants of [`ClassFlags`].
     pub flags: ClassFlags,
-    /// `SourceFile` attribute, empty if there is none.
+    /// `SourceFile` attribute; empty if there is none.
     pub source_file: Str,
     /// Index of the first method in [`NamesTable::methods`].
     pub first_method: u32,
@@ -103,117 +103,111 @@ pub struct Class {
     pub first_field_ref: u32,
 }
 
-/// A method; methods without code are listed too.
+/// A method, including abstract and native ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
     /// Index into [`NamesTable::classes`].
     pub class: u32,
-    /// Its name, `<init>` for a constructor.
+    /// Unqualified name; `<init>` for a constructor.
     pub name: Str,
-    /// JVM descriptor.
+    /// Method descriptor (JVMS §4.3.3).
     pub descriptor: Str,
     /// `access_flags` (JVMS §4.6).
     pub access: u16,
-    /// First line of its code, 0 if not known.
+    /// First source line of its code; 0 if unknown.
     pub line: u32,
 }
 
 impl Method {
-    /// ACC_STATIC.
     pub fn is_static(&self) -> bool {
         self.access & 0x0008 != 0
     }
-    /// ACC_NATIVE.
     pub fn is_native(&self) -> bool {
         self.access & 0x0100 != 0
     }
 }
 
-/// A declared field.
+/// A field, listed with the class that declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Index into [`NamesTable::classes`].
     pub class: u32,
-    /// Its name.
     pub name: Str,
-    /// JVM descriptor.
+    /// Field descriptor (JVMS §4.3.2).
     pub descriptor: Str,
     /// `access_flags` (JVMS §4.5).
     pub access: u16,
 }
 
 impl Field {
-    /// ACC_STATIC.
     pub fn is_static(&self) -> bool {
         self.access & 0x0008 != 0
     }
 }
 
-/// A bytecode that allocates.
+/// An instruction that allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Index into [`NamesTable::methods`].
     pub method: u32,
-    /// Descriptor of what is allocated: `Ljava/lang/String;`, `[[I`.
+    /// Descriptor of the allocated type: `Ljava/lang/String;`, `[[I`.
     pub descriptor: Str,
-    /// Dimensions that the bytecode allocates, 0 for a scalar.
+    /// Number of array dimensions that the instruction allocates; 0 for an object.
     pub dimensions: u8,
-    /// Source line, 0 if not known.
+    /// Source line; 0 if unknown.
     pub line: u32,
 }
 
-/// A field as an instruction names it.
+/// A field as an instruction names it (JVMS §4.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldRef {
-    /// The class named, in internal form.
+    /// The class that the instruction names, in internal form. The field may be declared in a superclass.
     pub class: Str,
-    /// The field's name.
     pub name: Str,
-    /// JVM descriptor.
+    /// Field descriptor.
     pub descriptor: Str,
-    /// Named by `putstatic`.
+    /// Whether the instruction is a `putstatic`.
     pub is_static: bool,
 }
 
-/// Hooks that a method went without.
+/// A method for which some hooks were left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     /// Index into [`NamesTable::methods`].
     pub method: u32,
-    /// Which hooks, for people: `array updates`.
+    /// The hooks that are missing, for display: `array updates`.
     pub hooks: Str,
-    /// Why: `the method would pass 65535 bytes`.
+    /// The reason, for display: `the method would pass 65535 bytes`.
     pub why: Str,
 }
 
-/// What the rewriter found in one class, before it has a place in a table.
+/// What the rewriter found in a class, before it is added to a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassNames {
-    /// Internal form.
+    /// Binary name in internal form.
     pub name: String,
-    /// Internal form, empty for none.
+    /// Superclass in internal form; empty if there is none.
     pub super_name: String,
-    /// Internal forms.
+    /// Direct superinterfaces in internal form.
     pub interfaces: Vec<String>,
-    /// Interface, not hooked.
+    /// See the constants of [`ClassFlags`].
     pub flags: ClassFlags,
-    /// `SourceFile`, or empty.
+    /// `SourceFile` attribute; empty if there is none.
     pub source_file: String,
-    /// In class file order; all of them.
+    /// All methods in class file order.
     pub methods: Vec<MethodNames>,
-    /// In class file order; all of them.
+    /// All fields in class file order.
     pub fields: Vec<FieldNames>,
-    /// In order of method, then of code.
+    /// Sites, ordered by method and then by offset in the code.
     pub sites: Vec<SiteNames>,
-    /// In order of first use.
+    /// Field references in order of first use.
     pub field_refs: Vec<FieldRefNames>,
-    /// What was left out.
+    /// Hooks that were left out.
     pub shortfalls: Vec<ShortfallNames>,
 }
 
-/// See [`Method`].
+/// A [`Method`] before it is added to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MethodNames {
     pub name: String,
     pub descriptor: String,
@@ -221,18 +215,16 @@ pub struct MethodNames {
     pub line: u32,
 }
 
-/// See [`Field`].
+/// A [`Field`] before it is added to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FieldNames {
     pub name: String,
     pub descriptor: String,
     pub access: u16,
 }
 
-/// See [`Site`]; `method` is an index into [`ClassNames::methods`].
+/// A [`Site`] before it is added to a table; `method` is an index into [`ClassNames::methods`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct SiteNames {
     pub method: u32,
     pub descriptor: String,
@@ -240,9 +232,8 @@ pub struct SiteNames {
     pub line: u32,
 }
 
-/// See [`FieldRef`].
+/// A [`FieldRef`] before it is added to a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FieldRefNames {
     pub class: String,
     pub name: String,
@@ -250,23 +241,22 @@ pub struct FieldRefNames {
     pub is_static: bool,
 }
 
-/// See [`Shortfall`]; `method` is an index into [`ClassNames::methods`].
+/// A [`Shortfall`] before it is added to a table; `method` is an index into [`ClassNames::methods`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ShortfallNames {
     pub method: u32,
     pub hooks: String,
     pub why: String,
 }
 
-/// The names table of one artifact, or the classes of it that a run had.
+/// The names table of an artifact, or of those of its classes that a run loaded.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct NamesTable {
     pub artifact: Artifact,
-    /// None if no class of the artifact is missing.
+    /// `None` if the table has all classes of the artifact.
     pub(crate) gaps: Option<Gaps>,
-    /// It was read from a file of version 1, which does not tell whose field references and sites are.
+    /// The table was read from a file of version 1, which does not say to which class field references and sites
+    /// belong.
     pub(crate) is_whole: bool,
     pub strings: StringTable,
     pub classes: Vec<Class>,
@@ -274,12 +264,12 @@ pub struct NamesTable {
     pub fields: Vec<Field>,
     pub sites: Vec<Site>,
     pub field_refs: Vec<FieldRef>,
-    /// In the order of their methods.
+    /// Ordered by method.
     pub shortfalls: Vec<Shortfall>,
 }
 
 impl NamesTable {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(artifact: Artifact) -> Self {
         Self {
             artifact,
@@ -295,8 +285,8 @@ impl NamesTable {
         }
     }
 
-    /// Adds a class at the end. Its ids are the table's next ones, so classes must be pushed in the order in
-    /// which the rewriter handed out their ids.
+    /// Appends a class. It gets the next ids of the table, so classes must be pushed in the order in which the rewriter
+    /// assigned their ids.
     pub fn push(&mut self, class: &ClassNames) {
         let class_index = length(self.classes.len());
         let first_method = length(self.methods.len());
@@ -343,19 +333,20 @@ impl NamesTable {
         self.sort_shortfalls(first_shortfall);
     }
 
-    /// Puts those from `first` on, which are of the last classes, in the order of their methods.
+    /// Sorts the shortfalls from index `first` on, which belong to the classes added last, by method.
     pub(crate) fn sort_shortfalls(&mut self, first: usize) {
         self.shortfalls[first..].sort_by_key(|short| short.method);
     }
 
-    /// Of the methods of the class at `index`.
+    /// Shortfalls in the methods of the class at `index`.
     pub(crate) fn shortfalls_of(&self, index: u32) -> &[Shortfall] {
         let methods = self.methods_of(index);
         let before = |method: usize| self.shortfalls.partition_point(|short| (short.method as usize) < method);
         &self.shortfalls[before(methods.start)..before(methods.end)]
     }
 
-    /// Adds a class of another table. `known` are the strings of the other that are here already, by their handles there.
+    /// Appends a class of another table. `known` maps handles of that table to handles of this one, for strings copied
+    /// before.
     pub(crate) fn push_of(&mut self, from: &NamesTable, index: u32, known: &mut FxHashMap<Str, Str>) {
         let first = self.counts();
         let (class, methods) = (&from.classes[index as usize], from.methods_of(index));
@@ -403,7 +394,7 @@ impl NamesTable {
         }));
     }
 
-    /// Adds a field reference that belongs to no class of the table.
+    /// Appends a field reference that belongs to no class of the table.
     pub fn push_field_ref(&mut self, field: &FieldRefNames) {
         let strings = &mut self.strings;
         self.field_refs.push(FieldRef {
@@ -414,8 +405,8 @@ impl NamesTable {
         });
     }
 
-    /// Gives the class at `index` another name, wherever the table means it: a hidden class gets a name that its
-    /// class file does not know. Descriptors of fields and methods stay, they are as the class file has them.
+    /// Renames the class at `index` wherever the table refers to it: the name of a hidden class differs from the one in
+    /// its class file. Descriptors are left as they are in the class file.
     pub fn rename_class(&mut self, index: u32, name: &str) {
         let old = self.classes[index as usize].name;
         let new = self.strings.add(name);
@@ -432,29 +423,29 @@ impl NamesTable {
         }
     }
 
-    /// How many there are of each kind.
+    /// Number of entries of each kind.
     pub(crate) fn counts(&self) -> Counts {
         let counts =
             [self.classes.len(), self.methods.len(), self.fields.len(), self.sites.len(), self.field_refs.len()];
         Counts(counts.map(|count| count as u32))
     }
 
-    /// How many the artifact has, of which this may be some.
+    /// Number of ids of each kind in the artifact, including those of missing classes.
     pub(crate) fn sizes(&self) -> Counts {
         self.gaps.as_ref().map_or_else(|| self.counts(), Gaps::sizes)
     }
 
-    /// How many classes the artifact has, of which this may be some.
+    /// Number of classes in the artifact, including missing ones.
     pub fn classes_of_artifact(&self) -> u32 {
         self.sizes()[Kind::Class]
     }
 
-    /// The ids of the artifact.
+    /// The range of ids of the artifact.
     pub fn block(&self) -> IdBlock {
         IdBlock::of(&self.artifact, self.sizes())
     }
 
-    /// The string behind a handle.
+    /// Returns the string of a handle.
     pub fn str(&self, handle: Str) -> &str {
         self.strings.get(handle)
     }
@@ -473,44 +464,44 @@ impl NamesTable {
         self.artifact.base.wrapping_add(offset)
     }
 
-    /// Index of the class with this id, if it is of this table.
+    /// Index of the class with this id; `None` if it is not in this table.
     pub fn class_index(&self, id: ClassId) -> Option<usize> {
         self.index(Kind::Class, id.0)
     }
-    /// Index of the method with this id, if it is of this table.
+    /// Index of the method with this id; `None` if it is not in this table.
     pub fn method_index(&self, id: MethodId) -> Option<usize> {
         self.index(Kind::Method, id.0)
     }
-    /// Index of the field with this id, if it is of this table.
+    /// Index of the field with this id; `None` if it is not in this table.
     pub fn field_index(&self, id: FieldId) -> Option<usize> {
         self.index(Kind::Field, id.0)
     }
-    /// Index of the site with this id, if it is of this table.
+    /// Index of the site with this id; `None` if it is not in this table.
     pub fn site_index(&self, id: SiteId) -> Option<usize> {
         self.index(Kind::Site, id.0)
     }
-    /// Index of the field reference with this id, if it is of this table.
+    /// Index of the field reference with this id; `None` if it is not in this table.
     pub fn field_ref_index(&self, id: FieldRefId) -> Option<usize> {
         self.index(Kind::FieldRef, id.0)
     }
 
-    /// The class with this id, if it is of this table.
+    /// The class with this id; `None` if it is not in this table.
     pub fn class(&self, id: ClassId) -> Option<&Class> {
         self.class_index(id).map(|index| &self.classes[index])
     }
-    /// The method with this id, if it is of this table.
+    /// The method with this id; `None` if it is not in this table.
     pub fn method(&self, id: MethodId) -> Option<&Method> {
         self.method_index(id).map(|index| &self.methods[index])
     }
-    /// The field with this id, if it is of this table.
+    /// The field with this id; `None` if it is not in this table.
     pub fn field(&self, id: FieldId) -> Option<&Field> {
         self.field_index(id).map(|index| &self.fields[index])
     }
-    /// The site with this id, if it is of this table.
+    /// The site with this id; `None` if it is not in this table.
     pub fn site(&self, id: SiteId) -> Option<&Site> {
         self.site_index(id).map(|index| &self.sites[index])
     }
-    /// The field reference with this id, if it is of this table.
+    /// The field reference with this id; `None` if it is not in this table.
     pub fn field_ref(&self, id: FieldRefId) -> Option<&FieldRef> {
         self.field_ref_index(id).map(|index| &self.field_refs[index])
     }
@@ -536,7 +527,8 @@ impl NamesTable {
         FieldRefId(self.id(Kind::FieldRef, index))
     }
 
-    /// `java.util.HashMap.put`, for people, of the method at `index`.
+    /// Qualified name of the method at `index`, for display: `java.util.HashMap.put`. `None` if there is no such
+    /// method.
     pub fn method_text(&self, index: u32) -> Option<String> {
         let method = self.methods.get(index as usize)?;
         let class = self.str(self.classes.get(method.class as usize)?.name).replace('/', ".");
@@ -568,7 +560,7 @@ impl NamesTable {
         first(&self.classes[index as usize]) as usize..next
     }
 
-    /// Where the ids of the class at `index` begin, counted from the first of the artifact.
+    /// First ids of the class at `index`, relative to the artifact's base.
     pub(crate) fn first_offsets(&self, index: u32) -> Counts {
         let class = &self.classes[index as usize];
         let own = Counts([index, class.first_method, class.first_field, class.first_site, class.first_field_ref]);

@@ -1,6 +1,6 @@
-//! Sizes, counts and times as all our tools write them.
+//! Formatting of sizes, counts and times, the same in all tools.
 
-/// Bytes in the unit that reads best: `1023 B`, `1.5 KiB`, `5.2 MiB`.
+/// Formats a number of bytes in the most readable unit: `1023 B`, `1.5 KiB`, `5.2 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     if count < 1024 {
@@ -15,7 +15,7 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub fn number(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -28,7 +28,7 @@ pub fn number(count: u64) -> String {
     text
 }
 
-/// `1 class`, `2 classes`, `1,234 events`.
+/// Formats a count with its noun, in the plural if necessary: `1 class`, `2 classes`, `1,234 events`.
 pub fn counted(count: u64, what: &str) -> String {
     let ending = match what.as_bytes() {
         _ if count == 1 => "",
@@ -38,7 +38,7 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{ending}", number(count))
 }
 
-/// A time in the unit that reads best: `250 µs`, `12.5 ms`, `3.20 s`.
+/// Formats a measured time in the most readable unit: `250 µs`, `12.5 ms`, `3.20 s`.
 pub fn seconds(value: f64) -> String {
     if value < 0.001 {
         format!("{:.0} µs", value * 1e6)
@@ -49,7 +49,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// A time that somebody waits: `42 s`, `3 min 20 s`, `1 h 5 min`.
+/// Formats a waiting time: `42 s`, `3 min 20 s`, `1 h 5 min`.
 pub fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -58,7 +58,7 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
-/// A share of the whole: `12.5 %`; nothing of nothing.
+/// Formats a percentage: `12.5 %`; empty if `whole` is 0.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }

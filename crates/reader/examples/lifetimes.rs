@@ -1,8 +1,8 @@
-//! Makes big traces, and measures what working out the deaths costs.
+//! Generates large traces, and measures the cost of computing deaths.
 //!
 //! ```text
-//! cargo run --release -p et-trace --example lifetimes -- make big.ettrace 10000000 100000
-//! cargo run --release -p et-trace --example lifetimes -- measure big.ettrace
+//! cargo run --release -p et-reader --example lifetimes -- make big.ettrace 10000000 100000
+//! cargo run --release -p et-reader --example lifetimes -- measure big.ettrace
 //! ```
 
 use std::error::Error;
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
 const NODE: ObjectHash = ObjectHash(1);
 const NODE_BYTES: u32 = 32;
 
-/// One file, written block by block.
+/// The output file, written block by block.
 struct Output {
     out: BufWriter<File>,
     sequence: u64,
@@ -79,8 +79,8 @@ fn names() -> NamesTable {
     table
 }
 
-/// A table of `live` chains; work replaces one chain after the other, and makes what dies young. Nine records in ten are
-/// entries and exits, as in real programs.
+/// Simulates a table of `live` linked chains: one chain after the other is replaced, and short-lived objects are
+/// allocated in between. Nine in ten records are entries and exits, as in real programs.
 fn make(file: &str, records: u64, live: u32) -> Result<()> {
     let mut output = Output { out: BufWriter::new(File::create(file)?), sequence: 0 };
     output.out.write_all(&file_header(RunId::random()))?;
@@ -100,7 +100,7 @@ fn make(file: &str, records: u64, live: u32) -> Result<()> {
 
     const THREADS: u32 = 2;
     let mut made = 1u32;
-    // Scattered as identity hashes are, and each once.
+    // Scattered like identity hashes, without duplicates.
     let mut fresh = || {
         made += 1;
         ObjectHash(made.wrapping_mul(0x9E37_79B1) & 0x7fff_ffff).max(ObjectHash(2))
@@ -150,7 +150,7 @@ fn make(file: &str, records: u64, live: u32) -> Result<()> {
             }
             last = node;
         }
-        // One chain in two dies young.
+        // Every second chain dies young.
         if draw(2) == 0 {
             put(Event::PutElement { index: draw(live), array: table, target: head });
         }
@@ -173,7 +173,7 @@ fn make(file: &str, records: u64, live: u32) -> Result<()> {
     Ok(output.out.flush()?)
 }
 
-/// Most memory this process had at a time.
+/// Peak memory usage of this process in bytes.
 fn peak_memory() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;

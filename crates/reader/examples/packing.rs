@@ -1,7 +1,7 @@
-//! Measures how the events of a trace are packed, and what that takes.
+//! Measures how well the events of a trace are packed, and how long it takes.
 //!
 //! ```text
-//! cargo run --release -p et-trace --example packing -- app.ettrace
+//! cargo run --release -p et-reader --example packing -- app.ettrace
 //! ```
 
 use std::error::Error;
@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs it some times, and adds the seconds of the quickest: others share the machine's caches and cores.
+/// Runs a function several times and adds the time of the fastest run in seconds: other processes share the caches and
+/// cores.
 fn timed<T>(seconds: &mut f64, mut run: impl FnMut() -> T) -> T {
     let mut once = || {
         let start = Instant::now();
@@ -37,9 +38,9 @@ fn timed<T>(seconds: &mut f64, mut run: impl FnMut() -> T) -> T {
 }
 
 const RUNS: usize = 5;
-/// Levels of zstd: what the writer takes, and what it takes in a hurry.
+/// Levels of zstd: the writer's default, and the one that it uses in a hurry.
 const LEVELS: [i32; 2] = [1, -3];
-/// Most bytes of events to look at: they are spread over the trace.
+/// Maximum number of bytes of events to examine; the sample is spread over the trace.
 const SAMPLE: u64 = 50 << 20;
 
 fn measure(path: &Path) -> Result<String, Box<dyn Error>> {

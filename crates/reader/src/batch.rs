@@ -1,4 +1,4 @@
-//! What is told of a trace, in batches: made on one thread, taken on another.
+//! The content of a trace in batches, which are made on one thread and consumed on another.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,40 +12,40 @@ use crate::record::{Clock, Record, Tick, Totals};
 use crate::told::Told;
 use crate::types::Types;
 
-/// What a batch holds at the most: enough to be worth handing over, and less than a core's cache.
+/// Maximum number of items in a batch: enough to be worth handing over, and less than a core's cache.
 const MOST: usize = 8192;
-/// Batches on their way.
+/// Maximum number of batches queued before the producer blocks.
 const QUEUED: usize = 4;
 
-/// Where a record stands.
+/// The position of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
-    /// The types that records name; a text's grow as it is read.
+    /// The types that records refer to. For a text, types are added while it is read.
     pub types: &'a Types,
-    /// What the clock has counted before the record.
+    /// The clock before the record.
     pub tick: Tick,
-    /// Between threads and in time; not known in a text, and where deaths are worked out and
-    /// [`Reading::places`](crate::source::Reading::places) does not ask for it.
+    /// Its position relative to other threads and in time. Unknown in a text, and if deaths are computed and
+    /// [`Reading::places`](crate::source::Reading::places) is not set.
     pub place: Place,
     /// The record is an update that no hook reported: a weak reference is cleared because its referent dies
-    /// (`docs/semantics.md`, "Weak slots"). Nobody has stored anything, and nobody has used the reference.
+    /// (`docs/semantics.md`, "Weak slots"). The program has neither stored to the slot nor used the reference.
     pub is_clearing: bool,
 }
 
-/// Some of what is told of a trace, in order. Who keeps batches of a text, whose types come as it is read, has a copy of the types
-/// so far for each batch with new ones.
+/// A part of the content of a trace, in order. Batches of a text share the types read so far; keeping a batch causes a
+/// copy of them when later batches add new ones.
 #[derive(Debug)]
 pub struct Batch {
     told: Vec<Told>,
-    /// From which of `told` on which holds, the first from 0 on.
+    /// Places, each with the index in `told` of the first item there; the first index is 0.
     places: Vec<(u32, Place)>,
-    /// Which of `told` are clearings, in order.
+    /// Indexes in `told` of clearings, in ascending order.
     clearings: Vec<u32>,
     types: Arc<Types>,
-    /// Of the first.
+    /// Clock before the first item.
     tick: Tick,
     clock: Clock,
-    /// Where the room goes to be used again.
+    /// Where the buffer goes to be reused.
     room: Sender<Vec<Told>>,
 }
 
@@ -53,23 +53,22 @@ impl Drop for Batch {
     fn drop(&mut self) {
         let mut room = std::mem::take(&mut self.told);
         room.clear();
-        // Whoever filled it may be gone.
+        // The filler may already be gone.
         _ = self.room.send(room);
     }
 }
 
 impl Batch {
-    /// How much is told.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.told.len()
     }
 
-    /// Whether nothing is.
     pub fn is_empty(&self) -> bool {
         self.told.is_empty()
     }
 
-    /// The records, and what else holds objects if it was asked for, with where each stands.
+    /// The records, and the holds if they were requested, each with its position.
     pub fn iter(&self) -> impl Iterator<Item = (&Told, At<'_>)> {
         let mut tick = self.tick;
         let mut places = self.places.iter().peekable();
@@ -88,7 +87,7 @@ impl Batch {
         })
     }
 
-    /// The records, with where each stands.
+    /// The records, each with its position.
     pub fn records(&self) -> impl Iterator<Item = (&Record, At<'_>)> {
         self.iter().filter_map(|(told, at)| match told {
             Told::Record(record) => Some((record, at)),
@@ -97,16 +96,16 @@ impl Batch {
     }
 }
 
-/// A batch on its way.
+/// A batch in the queue.
 #[derive(Debug)]
 struct Parcel {
     told: Vec<Told>,
     places: Vec<(u32, Place)>,
     clearings: Vec<u32>,
     tick: Tick,
-    /// Those that came up since the last.
+    /// Types added since the previous batch.
     types: Vec<Box<str>>,
-    /// Who waits for all that came before to be taken.
+    /// If set, the filler waits until all earlier batches have been consumed.
     waiting: Option<Sender<()>>,
 }
 
@@ -118,13 +117,13 @@ pub(crate) struct Filler {
     clearings: Vec<u32>,
     place: Place,
     new_types: Vec<Box<str>>,
-    /// How many types the other side knows, those on their way included.
+    /// Number of types sent so far.
     types: usize,
     clock: Clock,
     first_tick: Tick,
     tick: Tick,
     totals: Totals,
-    /// What a batch holds at the most; nothing when nobody wants more.
+    /// Maximum number of items in a batch; 0 once the consumer wants no more.
     most: usize,
     is_closed: Arc<AtomicBool>,
     send: SyncSender<Parcel>,
@@ -132,7 +131,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// What is told next stands there.
+    /// Sets the place of the items that follow.
     #[inline]
     pub fn at(&mut self, place: Place) {
         if place != self.place {
@@ -146,9 +145,9 @@ impl Filler {
         self.places.push((self.told.len() as u32, place));
     }
 
-    /// Adds what is told next. Breaks off when nobody wants more.
+    /// Adds an item. Breaks when the consumer wants no more.
     ///
-    /// Inlined, so that it is made where it is to be: what was just written by halves is slow to copy as a whole.
+    /// Inlined, so that the item is constructed in place: copying what was just written in smaller parts stalls.
     #[inline(always)]
     pub fn push(&mut self, told: Told) -> ControlFlow<()> {
         if let Told::Record(record) = &told {
@@ -159,7 +158,7 @@ impl Filler {
         if self.told.len() < self.most { ControlFlow::Continue(()) } else { self.hand_over() }
     }
 
-    /// As [`push`](Self::push), of a record that was found with the deaths.
+    /// Adds a record that was computed together with the deaths, like [`push`](Self::push).
     pub fn push_found(&mut self, record: Record) -> ControlFlow<()> {
         if matches!(record, Record::Update { .. }) {
             self.clearings.push(self.told.len() as u32);
@@ -167,7 +166,7 @@ impl Filler {
         self.push(Told::Record(record))
     }
 
-    /// The types so far.
+    /// Sends the types that have been added.
     #[inline]
     pub fn knows(&mut self, types: &Types) {
         if types.len() > self.types {
@@ -176,7 +175,7 @@ impl Filler {
         }
     }
 
-    /// Whether somebody wants more. Long work that fills nothing asks now and then.
+    /// Whether the consumer wants more. To be called now and then during long work that adds no items.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         !self.is_closed.load(Ordering::Relaxed)
@@ -207,14 +206,14 @@ impl Filler {
         match self.send.send(parcel) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => {
-                // From here on each break is told again: who told of a hold goes on to the next record.
+                // Every further call breaks, too: a caller that ignores it for a hold notices at the next record.
                 self.most = 0;
                 ControlFlow::Break(())
             }
         }
     }
 
-    /// Hands over what is left, and waits until all of it was taken; whether it was.
+    /// Hands over the rest and waits until everything has been consumed; returns whether it was.
     pub fn wait_until_taken(&mut self) -> bool {
         let (taken, wait) = channel();
         if !self.told.is_empty() && self.hand_over().is_break() {
@@ -231,23 +230,23 @@ impl Filler {
         self.send(nothing).is_continue() && wait.recv().is_ok()
     }
 
-    /// That was all; says how many records there were.
+    /// Ends the stream and returns the number of records.
     pub fn finish(self) -> Totals {
         self.totals
     }
 }
 
 impl Drop for Filler {
-    /// Hands over what is left: what was told before an error counts.
+    /// Hands over the rest: items before an error are still delivered.
     fn drop(&mut self) {
         if !self.told.is_empty() {
-            // Nobody wants it, if this breaks off.
+            // Ignored: if it breaks, the consumer wants no more.
             _ = self.hand_over();
         }
     }
 }
 
-/// Takes batches as they come.
+/// Receives batches.
 #[derive(Debug)]
 pub(crate) struct Batches {
     receive: Receiver<Parcel>,
@@ -270,13 +269,13 @@ impl Iterator for Batches {
         let (told, places, clearings, tick, new) = loop {
             let Parcel { told, places, clearings, tick, types, waiting } = self.receive.recv().ok()?;
             match waiting {
-                // Who waits may have panicked.
+                // The waiting thread may have panicked.
                 Some(waiting) => _ = waiting.send(()),
                 None => break (told, places, clearings, tick, types),
             }
         };
         if !new.is_empty() {
-            // Copied only where somebody still has an earlier batch.
+            // Copied only if the consumer still has an earlier batch.
             let types = Arc::make_mut(&mut self.types);
             new.iter().for_each(|descriptor| _ = types.intern(descriptor));
         }
@@ -285,7 +284,7 @@ impl Iterator for Batches {
     }
 }
 
-/// The two ends of a row of batches. Both begin with these types.
+/// Creates the two ends of a stream of batches. Both start with these types.
 pub(crate) fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
     let (send, receive) = sync_channel(QUEUED);
     let (give_room, room) = channel();
@@ -309,12 +308,12 @@ pub(crate) fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
     (filler, Batches { receive, types: Arc::clone(types), clock, room: give_room, is_closed })
 }
 
-/// Has batches filled on another thread, and calls `visit` on this one with what they hold, until it breaks off. Says what
-/// filling them came to, and whether `visit` broke off.
+/// Has batches filled on another thread and calls `visit` on this one for each of their items until it breaks. Returns
+/// the result of the filling, and whether `visit` broke.
 ///
 /// # Errors
 ///
-/// There is no other thread.
+/// Fails if the thread cannot be started.
 pub(crate) fn through<R: Send>(
     types: &Arc<Types>,
     clock: Clock,

@@ -1,4 +1,4 @@
-//! Times that threads spent at monitors: beginnings and ends of contention and waits, put together.
+//! Times that threads spent blocked at monitors, from the begin and end events of contention and waits.
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{MonitorEvent, MonitorPlace, MonitorRecord};
@@ -6,56 +6,55 @@ use rustc_hash::FxHashMap;
 
 use crate::types::for_people;
 
-/// Why a thread did not go on.
+/// Why a thread was blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// Another had the monitor: its thread index, 0 if nobody could be asked for.
+    /// Another thread owned the monitor.
     Contention {
-        /// See above.
+        /// Thread index of the owner; 0 if unknown.
         owner: u32,
     },
     /// `Object.wait`.
     Wait {
-        /// 0: without a limit.
+        /// Timeout in milliseconds; 0 if there is none.
         timeout_millis: u64,
-        /// Nobody has notified it.
+        /// Whether the wait ended because of the timeout.
         is_timed_out: bool,
     },
 }
 
-/// A thread that did not go on for a while.
+/// An interval in which a thread was blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Blocked {
     pub cause: Cause,
     pub thread: u32,
-    /// Whose monitor it is, as events name it.
+    /// Object of the monitor, as events refer to it.
     pub object: ObjectHash,
     pub place: MonitorPlace,
     pub begin: Ticket,
-    /// Nanoseconds since the trace began.
+    /// Start, in nanoseconds since the trace began.
     pub begin_nanos: u64,
-    /// None: it did not go on before the trace ended.
+    /// End, in nanoseconds since the trace began; `None` if the thread was still blocked at the end of the trace.
     pub end_nanos: Option<u64>,
 }
 
 impl Blocked {
-    /// How long it took; to `end`, if that is all that is known.
+    /// Duration in nanoseconds; up to `end` if the interval has no known end.
     pub fn nanos(&self, end: u64) -> u64 {
         self.end_nanos.unwrap_or(end).saturating_sub(self.begin_nanos)
     }
 }
 
-/// What the records of a trace count to.
+/// All blocked intervals of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllBlocked {
-    /// In order of their beginnings.
+    /// Intervals in order of their start.
     pub all: Vec<Blocked>,
-    /// Ends without a beginning: of waits that had begun before tracing did.
+    /// Number of end events without a begin event: of waits that began before tracing.
     pub ends_alone: u64,
 }
 
-/// Where a thread was: `com.acme.Shop.sell:12`
+/// Formats the place in the program: `com.acme.Shop.sell:12`.
 pub fn site(place: &MonitorPlace) -> String {
     let class = for_people(&place.class);
     match place.line {
@@ -65,7 +64,7 @@ pub fn site(place: &MonitorPlace) -> String {
     }
 }
 
-/// Whether an event is the end of what a thread has begun.
+/// Whether the event ends an interval with this cause.
 fn is_end_of(cause: &Cause, event: &MonitorEvent) -> bool {
     match event {
         MonitorEvent::Entered => matches!(cause, Cause::Contention { .. }),
@@ -74,8 +73,8 @@ fn is_end_of(cause: &Cause, event: &MonitorEvent) -> bool {
     }
 }
 
-/// Puts records, which are in order of their tickets, together. A thread that has waited may have to enter again before it has
-/// waited.
+/// Pairs begin and end events, given in order of their tickets. A thread whose wait ends may first have to contend for
+/// the monitor again.
 pub fn all(records: &[MonitorRecord]) -> AllBlocked {
     let mut found = AllBlocked::default();
     let mut open: FxHashMap<u32, Vec<usize>> = FxHashMap::default();

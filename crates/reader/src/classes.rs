@@ -1,4 +1,4 @@
-//! The classes that the run prepared, by their mirrors.
+//! The classes that the run loaded, found by their mirrors.
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{ClassRecord, class_flags};
@@ -6,35 +6,35 @@ use rustc_hash::FxHashMap;
 
 use crate::types::{TypeId, Types};
 
-/// A class of the run: index into [`Classes`].
+/// Index of a class in [`Classes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassIndex(pub u32);
 
-/// A class of the run.
+/// A class that the run loaded.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Class {
     pub record: ClassRecord,
     pub ty: TypeId,
     pub superclass: Option<ClassIndex>,
-    /// Of a hidden class: what its class file is called, and its hooks if they were there before it was defined.
+    /// For hidden classes: type according to the class file, which is also the one in its hooks if it was instrumented
+    /// ahead of time.
     pub file_ty: Option<TypeId>,
-    /// Made at run time, with a names table of its own.
+    /// Whether it has a names table of its own because it was created at run time.
     pub has_table: bool,
 }
 
-/// All of them, in order of their tickets.
+/// All classes, in order of their tickets.
 #[derive(Debug, Default)]
 pub struct Classes {
     all: Vec<Class>,
     by_mirror: FxHashMap<u32, ClassIndex>,
-    /// Later classes whose mirror got the id of one that was unloaded, in order of their tickets.
+    /// Later classes whose mirror reuses the id of an unloaded one's, in order of their tickets.
     reused: FxHashMap<u32, Vec<ClassIndex>>,
     by_type: FxHashMap<TypeId, ClassIndex>,
 }
 
 impl Classes {
-    /// Indexes class records.
+    /// Builds the index from class records.
     pub fn new(mut records: Vec<ClassRecord>, types: &mut Types) -> Self {
         records.sort_by_key(|record| record.ticket);
         let mut classes = Self::default();
@@ -60,32 +60,29 @@ impl Classes {
         classes
     }
 
-    /// All classes.
     pub fn iter(&self) -> impl Iterator<Item = &Class> {
         self.all.iter()
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Notes that this class has a names table of its own.
+    /// Records that this class has a names table of its own.
     pub fn has_table(&mut self, index: ClassIndex) {
         self.all[index.0 as usize].has_table = true;
     }
 
-    /// The class behind an index.
+    /// Returns the class with this index.
     pub fn get(&self, index: ClassIndex) -> &Class {
         &self.all[index.0 as usize]
     }
 
-    /// The class whose mirror this object is at that time.
+    /// The class whose mirror has this id at the given time.
     #[inline]
     pub fn at(&self, mirror: ObjectHash, ticket: Ticket) -> Option<ClassIndex> {
         let first = *self.by_mirror.get(&mirror.0)?;
@@ -97,7 +94,7 @@ impl Classes {
         Some(before.checked_sub(1).map_or(first, |last| later[last]))
     }
 
-    /// The first class with this descriptor.
+    /// The first class loaded with this descriptor.
     pub fn of_type(&self, ty: TypeId) -> Option<ClassIndex> {
         self.by_type.get(&ty).copied()
     }
@@ -106,7 +103,7 @@ impl Classes {
     #[inline]
     pub fn is_subclass(&self, class: ClassIndex, ancestor: TypeId) -> bool {
         let mut at = Some(class);
-        // A damaged record could close a circle.
+        // Corrupt records may contain a cycle.
         for _ in 0..1000 {
             let Some(index) = at else { return false };
             let class = self.get(index);
@@ -119,7 +116,7 @@ impl Classes {
     }
 }
 
-/// `LFoo;` of a hidden class `LFoo.0x1f;` (JVMTI's `GetClassSignature`).
+/// Descriptor in the class file of a hidden class: `LFoo;` for `LFoo.0x1f;` (JVMTI's `GetClassSignature`).
 fn file_signature(record: &ClassRecord) -> Option<String> {
     let name = record.signature.strip_suffix(';').filter(|_| record.flags & class_flags::HIDDEN != 0)?;
     let (name, _suffix) = name.rsplit_once('.')?;

@@ -1,8 +1,9 @@
-//! Classes made at run time, put together from their two halves: the names table that the runtime wrote when it rewrote
-//! the class, and the class record from when the class existed.
+//! Links the two parts of a class created at run time: the names table that the runtime wrote when it instrumented the
+//! class, and the class record from when the class was loaded.
 //!
-//! Only the record knows what the VM calls the class: the class file of a lambda says `Main$$Lambda`, and so do the others
-//! of the same class; the VM makes `Main$$Lambda.0x00007f…` of it. And only the record knows the loader.
+//! Only the record has the name that the VM uses: the class file of a lambda says `Main$$Lambda` like those of all
+//! other lambdas in the same class, and the VM makes `Main$$Lambda.0x00007f…` of it. The loader is also only in the
+//! record.
 
 use et_format::dynamic::DynamicClass;
 use et_format::event::{ObjectHash, Ticket};
@@ -12,28 +13,28 @@ use rustc_hash::FxHashMap;
 use crate::classes::Classes;
 use crate::types::class_name;
 
-/// What is known of a table that was made at run time.
+/// Origin of a table that was created at run time.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
-    /// The defining loader of its class.
+    /// Defining loader of its class.
     pub loader: ObjectHash,
-    /// Of a class that was redefined: where its fields are listed.
+    /// For a redefined class: where its fields are listed.
     pub redefines: Option<Redefines>,
 }
 
-/// The table that a class had before it was redefined.
+/// The table that a redefined class had before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redefines {
-    /// One that was made before the run; nothing but the class's name tells which.
+    /// A table made before the run; it can only be found by the class's name.
     Artifact,
-    /// One that was made at run time, by its base.
+    /// A table created at run time, given by its base.
     Table(u32),
 }
 
-/// Origins by the base of a dynamic table.
+/// Origins of dynamic tables by their base.
 pub type Origins = FxHashMap<u32, Origin>;
 
-/// Renames the classes of dynamic tables to what the VM calls them and notes in `classes` which have hooks.
+/// Renames the classes of dynamic tables to the names that the VM uses, and marks the classes with tables in `classes`.
 pub fn link(tables: &mut [NamesTable], classes: &mut Classes, links: &[DynamicClass]) -> Origins {
     let mut origins = Origins::default();
     if links.is_empty() {
@@ -53,7 +54,7 @@ pub fn link(tables: &mut [NamesTable], classes: &mut Classes, links: &[DynamicCl
         let redefines = (table.artifact.kind == ArtifactKind::Redefined)
             .then(|| first_tables.get(&class).map_or(Redefines::Artifact, |first| Redefines::Table(*first)));
         origins.insert(base, Origin { loader: record.loader, redefines });
-        // A table without classes names fields only, for stores by native code.
+        // A table without classes only lists fields that native code stores to.
         if let Some(own) = table.classes.first() {
             if redefines.is_none() {
                 first_tables.entry(class).or_insert(base);
@@ -103,7 +104,7 @@ mod tests {
         class(text, "java/lang/Object", &["<init> ()V"])
     }
 
-    /// Its records as text.
+    /// The records of a trace as text.
     fn records(trace: &Trace) -> Vec<String> {
         let mut text = Vec::new();
         let outcome = trace.for_each(|record, _| {
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(without, ["La/Main$$Lambda.0x3;"]);
         let text = records(&trace);
         let found = |start: &str| text.iter().any(|line| line.starts_with(start));
-        // The constructor is bound to the new object, which has its class's name and its site.
+        // The constructor belongs to the new object, which has the name of its class and a site.
         assert!(found(&format!("N a 10 La/Main$$Lambda.0x2; {:x} 0 1", BASE + 2)), "{text:#?}");
         assert!(found(&format!("M {:x} a 1", BASE + 2)), "{text:#?}");
     }
@@ -170,7 +171,7 @@ mod tests {
                 record(builder, 0x21 + at, loader, "La/User;", 0);
                 builder.dynamic_classes(&[(0x20 + at, BASE + at), (0x21 + at, BASE + at + 5)]);
             }
-            // A third loader's, which no table is of.
+            // A third loader's class, which has no table.
             record(builder, 0x50, 9, "La/Node;", 0);
         });
         let field = |id| trace.names.resolve_field_ref(FieldRefId(id), &trace.types);
@@ -189,7 +190,7 @@ mod tests {
             table
         };
         let trace = trace(|builder| {
-            // One that was instrumented before the run, one that a loader made.
+            // One instrumented before the run, and one created by a loader.
             builder.names(&table("app", 100, &[node()]));
             builder.names(&table("a/Node", BASE, &[node()]));
             builder.names(&redefined(BASE + 10)).names(&redefined(BASE + 20)).names(&redefined(BASE + 30));

@@ -1,7 +1,7 @@
 //! Reads traces of Elephant Tracks.
 //!
-//! [`source::Source`] opens a trace in whatever form, [`source::Reading`] says what is needed of it, and
-//! [`records::Records`] gives it in batches:
+//! [`source::Source`] opens a trace in any form, [`source::Reading`] says what is needed of it, and
+//! [`records::Records`] returns it in batches:
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Where an object was made: its site or, where none is known, the method that ran, and by what means.
+//! Where an object was allocated: at a site or, if it has none, in which method and how.
 //!
-//! Sites are instructions that allocate. Clones, strings put together, objects made by reflection and the like have none, but a method
-//! ran, and which one says what made them.
+//! Sites are instructions that allocate. Clones, concatenated strings, objects created by reflection and the like have
+//! no site, but they were created while a method ran, and which one shows how.
 
 use et_names::{MethodId, SiteId};
 use rustc_hash::FxHashMap;
@@ -11,46 +11,46 @@ use crate::naming::Naming;
 use crate::record::{Alloc, AllocKind};
 use crate::types::{TypeId, Types};
 
-/// Where an object was made.
+/// Where an object was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MadeIn {
-    /// At a site.
+    /// At an allocation site.
     Site(SiteId),
-    /// In a method, at no site.
+    /// In a method, but at no site.
     Method(MethodId, Means),
-    /// No method ran.
+    /// While no method ran.
     Nowhere(Means),
 }
 
-/// By what an object was made that has no site.
+/// How an object without a site was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Means {
-    /// `clone()`.
+    /// By `clone()`.
     Clone,
-    /// String concatenation.
+    /// By string concatenation.
     Concatenation,
-    /// Reflection.
+    /// By reflection.
     Reflection,
-    /// Deserialization.
+    /// By deserialization.
     Deserialization,
-    /// A method handle.
+    /// By a method handle.
     MethodHandle,
-    /// A constant of a class.
+    /// As a constant of a class.
     Constant,
-    /// The stack trace of an exception.
+    /// For the stack trace of an exception.
     StackTrace,
-    /// A class that was loaded.
+    /// When a class was loaded.
     Loading,
-    /// It was there when tracing began.
+    /// It existed when tracing began.
     Initial,
-    /// Its creation was not seen.
+    /// Unknown: it was first seen later.
     Found,
-    /// The VM, native code, or code without hooks.
+    /// By the VM, native code, or code without hooks.
     Native,
 }
 
 impl Means {
-    /// As it stands behind a method.
+    /// Text to put after a method's name.
     pub fn text(self) -> &'static str {
         match self {
             Self::Clone => "by clone()",
@@ -69,7 +69,7 @@ impl Means {
 }
 
 impl MadeIn {
-    /// At a site, where nothing else is known.
+    /// An allocation at a site, with nothing else known.
     pub fn of_site(site: SiteId) -> Self {
         if site.0 == 0 { Self::Nowhere(Means::Native) } else { Self::Site(site) }
     }
@@ -83,7 +83,7 @@ impl MadeIn {
         }
     }
 
-    /// The site, if one is known.
+    /// The site, if it is known.
     pub fn site(self) -> Option<SiteId> {
         match self {
             Self::Site(site) => Some(site),
@@ -91,7 +91,7 @@ impl MadeIn {
         }
     }
 
-    /// `java.util.HashMap.newNode:1901`; `shop.Page.clone, by clone()`; `(by the VM or native code)`.
+    /// Display text: `java.util.HashMap.newNode:1901`; `shop.Page.clone, by clone()`; `(by the VM or native code)`.
     pub fn text(self, naming: Naming<'_>) -> String {
         match self {
             Self::Site(site) => naming.site(site),
@@ -101,7 +101,7 @@ impl MadeIn {
     }
 }
 
-/// What a method makes without sites, as its name tells.
+/// What a method creates without sites, according to its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     Clone,
@@ -110,7 +110,7 @@ enum Maker {
     Serialization,
     MethodHandle,
     StackTrace,
-    /// Another of the JDK's.
+    /// Another method of the JDK.
     Jdk,
     Other,
 }
@@ -134,7 +134,7 @@ fn maker(method: &str) -> Maker {
     }
 }
 
-/// Tells where objects were made. The same question is answered once.
+/// Computes where objects were allocated. Caches its answers.
 #[derive(Debug)]
 pub struct Places<'a> {
     naming: Naming<'a>,
@@ -142,9 +142,8 @@ pub struct Places<'a> {
     means: FxHashMap<(ContextId, TypeId, AllocKind), MadeIn>,
 }
 
-/// What is asked about.
+/// The properties of an object that determine the answer.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Made {
     pub kind: AllocKind,
     pub site: SiteId,
@@ -158,12 +157,12 @@ impl From<&Alloc> for Made {
 }
 
 impl<'a> Places<'a> {
-    /// Of a trace.
+    /// Creates an instance for a trace.
     pub fn new(naming: Naming<'a>) -> Self {
         Self { naming, makers: FxHashMap::default(), means: FxHashMap::default() }
     }
 
-    /// In a calling context.
+    /// For an object allocated in a calling context.
     #[inline]
     pub fn in_context(&mut self, made: Made, context: ContextId, contexts: &Contexts, types: &Types) -> MadeIn {
         if made.site.0 != 0 {
@@ -178,7 +177,7 @@ impl<'a> Places<'a> {
         found
     }
 
-    /// On a stack, the innermost method first.
+    /// For an object allocated on a stack, given innermost method first.
     pub fn on_stack(&mut self, made: Made, stack: impl Iterator<Item = MethodId>, types: &Types) -> MadeIn {
         match made.site {
             SiteId(0) => self.without_site(made, stack, types.descriptor(made.ty)),
@@ -200,7 +199,7 @@ impl<'a> Places<'a> {
             (Means::Native, Maker::StackTrace) => Means::StackTrace,
             (Means::Native, Maker::Serialization) => Means::Deserialization,
             (Means::Native, Maker::Reflection | Maker::MethodHandle) => {
-                // For whom: the callers up to the first that is not of this machinery.
+                // Attributed to the first caller outside this machinery.
                 let mut means = if maker == Maker::Reflection { Means::Reflection } else { Means::MethodHandle };
                 for method in stack {
                     match self.maker(method) {
@@ -212,7 +211,7 @@ impl<'a> Places<'a> {
                 }
                 means
             }
-            // Of other methods the program itself calls nothing that makes arrays or strings but these.
+            // Other methods of the program only create arrays and strings without sites by calling these.
             (Means::Native, Maker::Other) if made.kind == AllocKind::Vm && descriptor.starts_with('[') => Means::Clone,
             (Means::Native, Maker::Other) if descriptor == "Ljava/lang/String;" => Means::Constant,
             (means, _) => means,
@@ -221,7 +220,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What needs no method to be known.
+/// For objects where the method does not matter.
 fn of_class(kind: AllocKind, descriptor: &str) -> Means {
     match (kind, descriptor) {
         (AllocKind::Initial, _) => Means::Initial,

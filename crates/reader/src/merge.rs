@@ -1,4 +1,4 @@
-//! One stream out of many: events of different threads are ordered by ticket (`docs/inside/events.md`).
+//! Merges the events of all threads into one stream, ordered by ticket (`docs/inside/events.md`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,42 +8,42 @@ use et_format::event::Ticket;
 
 /// The items of one thread, in order.
 pub trait Source {
-    /// What all sources share while they are read.
+    /// State that all sources share while they are read.
     type Shared;
-    /// What they give.
     type Item;
-    /// Hands the items up to the next ticket to `take`; returns that ticket, `None` at the end or where `take` says
-    /// to stop. What comes before the first ticket belongs to the one that the source began with.
+    /// Passes the items up to the next ticket to `take` and returns that ticket; `None` at the end, or if `take`
+    /// breaks. Items before the first ticket belong to the one with which the source began.
     fn segment(
         &mut self,
         shared: &mut Self::Shared,
         take: impl FnMut(Self::Item, &mut Self::Shared) -> ControlFlow<()>,
     ) -> Option<Ticket>;
-    /// Whether all open sources together hold more than they should.
+    /// Whether all open sources together hold too much memory.
     fn is_crowded(_shared: &Self::Shared) -> bool {
         false
     }
-    /// Holds less, if that can be: its turn was long ago. `false`: that is enough.
+    /// Reduces the memory that the source holds, which has not been read for some time. Returns false once enough has
+    /// been freed.
     fn make_room(&mut self, _shared: &mut Self::Shared) -> bool {
         false
     }
-    /// All have done so, and it is not enough: it will not be soon.
+    /// Called when all sources have done so and still hold too much: the limit has to be raised.
     fn lacks_room(_shared: &mut Self::Shared) {}
 }
 
-/// Who gets the merged stream.
+/// Receives the merged stream.
 pub trait Sink<S: Source> {
-    /// A segment begins: all items until the next call are of this source and ticket.
+    /// Begins a segment: all items until the next call belong to this source and ticket.
     fn segment(&mut self, source: usize, ticket: Ticket, shared: &mut S::Shared);
-    /// An item of the current segment; whether to go on.
+    /// Receives an item of the current segment. Breaks to stop.
     fn item(&mut self, source: usize, item: S::Item, shared: &mut S::Shared) -> ControlFlow<()>;
     /// The source has ended.
     fn end(&mut self, _source: usize) {}
 }
 
-/// Merges sources, of which `firsts` are the tickets they begin with, into `sink`. Each is opened when its turn comes for the
-/// first time and dropped at its end: there may be very many, and few at a time. Within a source the order is kept whatever
-/// its tickets are.
+/// Merges sources into `sink`; `firsts` are their first tickets. Each source is opened when it is first needed and
+/// dropped at its end, since there may be very many of which few overlap. The order within a source is preserved
+/// whatever its tickets are.
 pub fn merge<S: Source>(
     firsts: impl IntoIterator<Item = (usize, Ticket)>,
     mut open: impl FnMut(usize) -> S,
@@ -71,16 +71,16 @@ pub fn merge<S: Source>(
     }
 }
 
-/// When a source goes on. The first two decide which is the earliest.
+/// When a source continues. The first two fields determine the order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     ticket: Ticket,
     source: usize,
-    /// Among the open ones; `None`: it is not open yet.
+    /// Index among the open sources; `None` if it has not been opened.
     place: Option<usize>,
 }
 
-/// How a source goes on.
+/// How a source continues.
 enum Next {
     At(Ticket),
     Ended,
@@ -88,7 +88,7 @@ enum Next {
     Stop,
 }
 
-/// Drains a source for as long as no other has an earlier ticket.
+/// Reads a source until another one has an earlier ticket.
 fn run<S: Source>(
     items: &mut S,
     source: usize,
@@ -115,7 +115,7 @@ fn run<S: Source>(
 
 /// The open sources.
 struct Sources<S> {
-    /// With the number of their last turn.
+    /// Each with the number of its last turn.
     all: Vec<Option<(S, u64)>>,
     free: Vec<usize>,
     turn: u64,
@@ -142,7 +142,7 @@ impl<S: Source> Sources<S> {
         self.free.push(place);
     }
 
-    /// The source that is open at that place.
+    /// Marks a turn of the source at this index and returns it.
     fn take_turn(&mut self, place: usize) -> Option<&mut S> {
         self.turn += 1;
         let (source, turn) = self.all[place].as_mut()?;
@@ -150,7 +150,7 @@ impl<S: Source> Sources<S> {
         Some(source)
     }
 
-    /// Has those hold less whose turns were longest ago.
+    /// Has the least recently read sources free memory.
     fn make_room(&mut self, shared: &mut S::Shared) {
         let mut open: Vec<&mut (S, u64)> = self.all.iter_mut().flatten().collect();
         open.sort_unstable_by_key(|(_, turn)| *turn);
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a thread of the test gives next.
+    /// What a thread of the test returns next.
     #[derive(Clone)]
     enum Step {
         Ticket(Ticket),
@@ -180,7 +180,7 @@ mod tests {
 
     struct List {
         items: std::vec::IntoIter<Step>,
-        /// Lists that are open.
+        /// Number of open lists.
         open: Rc<Cell<usize>>,
     }
 
@@ -210,7 +210,7 @@ mod tests {
         ended: Vec<usize>,
         open: Rc<Cell<usize>>,
         most_open: usize,
-        /// Wants no more than so many.
+        /// Breaks after this number of items.
         most_items: Option<usize>,
     }
 
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Merges threads: each has its first ticket, then items and further tickets.
+    /// Merges threads, each given by its first ticket and then items and further tickets.
     fn merged(threads: Vec<(u64, Vec<Step>)>) -> Collect {
         merged_up_to(threads, None)
     }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// Tickets are dealt to threads at random; the merge must restore the order in which they were dealt.
+        /// Tickets are dealt to threads at random; the merge must restore the original order.
         #[test]
         fn the_merge_is_in_ticket_order(deal in prop::collection::vec((0..4usize, 0..4u32), 0..200)) {
             let mut threads: Vec<(u64, Vec<Step>)> = vec![(0, Vec::new()); 4];
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_no_more_gets_no_more() {
+    fn a_consumer_that_breaks_gets_no_more() {
         let thread = || (0, vec![Step::Item(1), Step::Item(2), Step::Ticket(Ticket(5)), Step::Item(3)]);
         for most in 1..=6 {
             assert_eq!(merged_up_to(vec![thread(), thread()], Some(most)).items.len(), most);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_source_is_open_from_its_first_turn_to_its_last() {
-        // Each overlaps with the one before it only.
+        // Each overlaps only with the one before it.
         let thread = |at: u64| (2 * at + 1, vec![Step::Item(0), Step::Ticket(Ticket(2 * at + 4)), Step::Item(1)]);
         let sink = merged((0..100_000).map(thread).collect());
         assert_eq!((sink.items.len(), sink.ended.len()), (200_000, 100_000));

@@ -1,4 +1,4 @@
-//! The names tables of all artifacts of a trace as one: every static id finds its meaning here.
+//! The names tables of all artifacts of a trace combined: resolves every static id.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -10,46 +10,45 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dynamic::{Origins, Redefines};
 use crate::types::{TypeId, Types};
 
-/// A class of one of the tables.
+/// A class in one of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClassRef {
     table: u32,
     index: u32,
 }
 
-/// No class has more superclasses and superinterfaces that a field is looked for in.
+/// Maximum number of superclasses and superinterfaces searched for a field.
 const MOST_ANCESTORS: usize = 1 << 12;
 
-/// What the resolver must know of a method, at hand.
+/// What resolving needs to know about a method.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MethodInfo {
-    /// Its class.
     pub class: TypeId,
-    /// It is a `<init>`.
+    /// Whether it is an `<init>`.
     pub is_constructor: bool,
 }
 
 #[derive(Debug)]
 struct Table {
     names: NamesTable,
-    /// Where this table's ids start in the vectors over all tables.
+    /// Start of this table's entries in the vectors over all tables.
     first_method: usize,
     first_field: usize,
     first_site: usize,
     first_field_ref: usize,
     class_types: Vec<TypeId>,
-    /// Of a class made at run time. None for artifacts, whose loaders nobody knows.
+    /// Defining loader of a class created at run time; `None` for artifacts, whose loaders are unknown.
     loader: Option<ObjectHash>,
-    /// Of a class that was redefined: the class as it was, whose fields are the same.
+    /// For a redefined class: the original class, which has the same fields.
     redefines: Option<ClassRef>,
 }
 
 /// Two artifacts that use the same ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// Name of the artifact whose ids are used.
+    /// Name of the artifact to which the ids are resolved.
     pub kept: String,
-    /// Name of the other.
+    /// Name of the other artifact.
     pub shadowed: String,
 }
 
@@ -63,31 +62,31 @@ impl Display for Overlap {
     }
 }
 
-/// All names tables of a trace. Ids also have an *index*, dense over all tables, for vectors by id.
+/// All names tables of a trace. Ids also have an *index*, which is dense over all tables, for vectors indexed by id.
 #[derive(Debug, Default)]
 pub struct Names {
     tables: Vec<Table>,
-    /// First ids of the tables in order, with the tables: a trace may have thousands.
+    /// First id and index of each table, in order: a trace may have thousands of tables.
     blocks: Vec<(u32, u32)>,
-    /// Tables that share ids with another, which are looked at last.
+    /// Tables that share ids with another one; searched last.
     shadowed: Vec<u32>,
     overlaps: Vec<Overlap>,
     methods: Vec<MethodInfo>,
     site_types: Vec<TypeId>,
-    /// Types of the inner arrays that a `multianewarray` makes, by site index and depth.
+    /// Types of the inner arrays allocated by a `multianewarray`, by site index and depth.
     inner_types: FxHashMap<(u32, u8), TypeId>,
     fields: usize,
     field_refs: usize,
     by_type: FxHashMap<TypeId, Vec<ClassRef>>,
-    /// The first class of each type and loader, `None` for artifacts, where there is more than one class of the type: a name
-    /// may be defined by thousands of loaders.
+    /// If there are several classes of a type: the first of each loader, `None` for artifacts. A name may be defined by
+    /// thousands of loaders.
     by_loader: FxHashMap<(TypeId, Option<ObjectHash>), ClassRef>,
-    /// Types of which an artifact has a class with hooks.
+    /// Types of hooked classes in artifacts.
     hooked: FxHashSet<TypeId>,
 }
 
 impl Names {
-    /// Puts tables together; a table that comes twice counts once.
+    /// Combines tables; duplicates are ignored.
     pub fn new(tables: Vec<NamesTable>, types: &mut Types) -> Self {
         let mut all = Self::default();
         let mut seen = FxHashSet::default();
@@ -98,7 +97,7 @@ impl Names {
             }
             let index = all.tables.len() as u32;
             let block = names.block();
-            // Blocks in the map do not overlap: of those that begin earlier only the last can reach into this one.
+            // Blocks in the map do not overlap: of those that begin earlier, only the last can extend into this one.
             let before = blocks.range(..block.base).next_back();
             let inside = blocks.range(block.base..block.base.saturating_add(block.size));
             let near = before.into_iter().chain(inside).map(|(_, table)| *table).chain(all.shadowed.iter().copied());
@@ -160,7 +159,7 @@ impl Names {
         });
     }
 
-    /// Where the dynamic tables come from.
+    /// Sets the origins of dynamic tables.
     pub fn set_origins(&mut self, origins: &Origins) {
         for table in &mut self.tables {
             table.loader = origins.get(&table.names.artifact.base).map(|origin| origin.loader);
@@ -212,17 +211,16 @@ impl Names {
         }
     }
 
-    /// Artifacts whose blocks of ids overlap: their ids cannot be told apart.
+    /// Artifacts whose id blocks overlap, so that their ids are ambiguous.
     pub fn overlaps(&self) -> &[Overlap] {
         &self.overlaps
     }
 
-    /// The tables themselves.
     pub fn tables(&self) -> impl Iterator<Item = &NamesTable> {
         self.tables.iter().map(|table| &table.names)
     }
 
-    /// Table and index within it of an id, which `index` looks up.
+    /// The table of an id, and the index in it that `index` returns.
     #[inline]
     fn find(&self, id: u32, index: impl Fn(&NamesTable) -> Option<usize>) -> Option<(&Table, usize)> {
         self.find_table(id, index).map(|(table, index)| (&self.tables[table as usize], index))
@@ -233,7 +231,7 @@ impl Names {
         self.candidates(id).find_map(|table| index(&self.tables[table as usize].names).map(|index| (table, index)))
     }
 
-    /// The tables that may have an id.
+    /// The tables that may contain an id.
     #[inline]
     fn candidates(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
         let before = self.blocks.partition_point(|(base, _)| *base <= id);
@@ -257,41 +255,40 @@ impl Names {
         self.find(id.0, |table| table.field_ref_index(id))
     }
 
-    /// Dense index of a method.
+    /// Dense index of a method; `None` if the id is unknown.
     #[inline]
     pub fn method_index(&self, id: MethodId) -> Option<usize> {
         self.find_method(id).map(|(table, index)| table.first_method + index)
     }
 
-    /// Dense index of a site.
+    /// Dense index of a site; `None` if the id is unknown.
     #[inline]
     pub fn site_index(&self, id: SiteId) -> Option<usize> {
         self.find_site(id).map(|(table, index)| table.first_site + index)
     }
 
-    /// Dense index of a field.
+    /// Dense index of a field; `None` if the id is unknown.
     pub fn field_index(&self, id: FieldId) -> Option<usize> {
         self.find_field(id).map(|(table, index)| table.first_field + index)
     }
 
-    /// Dense index of a field reference.
+    /// Dense index of a field reference; `None` if the id is unknown.
     #[inline]
     pub fn field_ref_index(&self, id: FieldRefId) -> Option<usize> {
         self.find_field_ref(id).map(|(table, index)| table.first_field_ref + index)
     }
 
-    /// Number of methods, sites, fields, field references: the bounds of the dense indexes.
+    /// Number of methods, sites, fields and field references: the exclusive upper limits of the dense indexes.
     pub fn counts(&self) -> (usize, usize, usize, usize) {
         (self.methods.len(), self.site_types.len(), self.fields, self.field_refs)
     }
 
-    /// What the resolver needs of a method.
     #[inline]
     pub fn method_info(&self, id: MethodId) -> Option<MethodInfo> {
         self.method_index(id).map(|index| self.methods[index])
     }
 
-    /// The type that a site allocates, `depth` levels down (`multianewarray`).
+    /// The type that a site allocates, `depth` array dimensions down (`multianewarray`).
     #[inline]
     pub fn site_type(&self, id: SiteId, depth: u8) -> Option<TypeId> {
         let index = self.site_index(id)?;
@@ -301,33 +298,33 @@ impl Names {
         self.inner_types.get(&(index as u32, depth)).copied()
     }
 
-    /// A method's class and its own entry, with the table that holds them.
+    /// Entry of a method, with its table.
     pub fn method(&self, id: MethodId) -> Option<(&NamesTable, &et_names::Method)> {
         self.find_method(id).map(|(table, index)| (&table.names, &table.names.methods[index]))
     }
 
-    /// A field's entry, with the table that holds it.
+    /// Entry of a field, with its table.
     pub fn field(&self, id: FieldId) -> Option<(&NamesTable, &et_names::Field)> {
         self.find_field(id).map(|(table, index)| (&table.names, &table.names.fields[index]))
     }
 
-    /// A site's entry, with the table that holds it.
+    /// Entry of a site, with its table.
     pub fn site(&self, id: SiteId) -> Option<(&NamesTable, &et_names::Site)> {
         self.find_site(id).map(|(table, index)| (&table.names, &table.names.sites[index]))
     }
 
-    /// A field reference's entry, with the table that holds it.
+    /// Entry of a field reference, with its table.
     pub fn field_ref(&self, id: FieldRefId) -> Option<(&NamesTable, &et_names::FieldRef)> {
         self.find_field_ref(id).map(|(table, index)| (&table.names, &table.names.field_refs[index]))
     }
 
-    /// `java.util.HashMap.put` for people; `method 12` if the id is not known.
+    /// Display name of a method: `java.util.HashMap.put`, or `method 12` if the id is unknown.
     pub fn method_text(&self, id: MethodId) -> String {
         let text = self.find_method(id).and_then(|(table, index)| table.names.method_text(index as u32));
         text.unwrap_or_else(|| format!("method {:x}", id.0))
     }
 
-    /// `java.util.HashMap.put:123` for people.
+    /// Display name of a site: `java.util.HashMap.put:123`.
     pub fn site_text(&self, id: SiteId) -> String {
         match self.site(id) {
             Some((table, site)) => {
@@ -338,7 +335,7 @@ impl Names {
         }
     }
 
-    /// The classes of this type, in order of their tables.
+    /// Classes of this type, in order of their tables.
     pub fn classes_of(&self, ty: TypeId) -> &[ClassRef] {
         self.by_type.get(&ty).map_or(&[], Vec::as_slice)
     }
@@ -354,7 +351,6 @@ impl Names {
         (names, &names.classes[class.index as usize], names.class_id(class.index))
     }
 
-    /// The type of a class.
     pub fn type_of(&self, class: ClassRef) -> TypeId {
         self.tables[class.table as usize].class_types[class.index as usize]
     }
@@ -378,15 +374,15 @@ impl Names {
         Some(ClassRef { table, index: self.tables[table as usize].names.fields[index].class })
     }
 
-    /// Whether a class of this type is in some table and carries hooks. Tables that are known to be of one class only,
-    /// which a loader made at run time, say nothing of others of that name.
+    /// Whether a table has a class of this type with hooks. Tables of single classes that a loader defined at run time
+    /// are ignored, since they say nothing about other classes of that name.
     pub fn is_hooked(&self, ty: TypeId) -> bool {
         self.hooked.contains(&ty)
     }
 
-    /// The class named `internal_name` as `near` sees it: of the same artifact, of the same loader, or of an artifact
-    /// that was made before the run, in this order. Loaders delegate in ways of their own, so the last is a guess.
-    /// Of a class that was redefined it is the class as it was.
+    /// The class named `internal_name` from the point of view of `near`: of the same artifact, of the same loader, or
+    /// of an artifact made before the run, in this order. Loaders may delegate in their own way, so the last is a
+    /// guess. For a redefined class it is the original class.
     pub fn class_near(&self, internal_name: &str, near: Option<ClassRef>, types: &Types) -> Option<ClassRef> {
         let found = self.entry_near(internal_name, near, types)?;
         Some(self.tables[found.table as usize].redefines.unwrap_or(found))
@@ -404,7 +400,7 @@ impl Names {
         siblings.or_else(|| of_loader(None)).or(candidates.first().copied())
     }
 
-    /// A method by name, as stack walks give it. Methods that cannot have hooks are not found.
+    /// A method by name, as stack walks return it. Methods without hooks are not found.
     pub fn hooked_method(&self, class: &str, name: &str, descriptor: &str, types: &Types) -> Option<MethodId> {
         for &class in self.classes_of(types.get(class)?) {
             let (table, entry, _) = self.class(class);
@@ -431,10 +427,11 @@ impl Names {
         })
     }
 
-    /// The declared field that `class.name:descriptor` means (JVMS §5.4.3.2): the class itself, its
-    /// superinterfaces, its superclass, in this order. `None` if a class on the way is in no table.
+    /// The declared field to which `class.name:descriptor` resolves (JVMS §5.4.3.2): searches the class, its
+    /// superinterfaces and its superclass, in this order. `None` if a class on the way is in no table.
     pub fn resolve_field(&self, class: ClassRef, name: &str, descriptor: &str, types: &Types) -> Option<FieldId> {
-        // Each class once: a damaged table could make one its own ancestor, and there may be many ways to the same.
+        // Each class once: in a corrupt table a class may be its own ancestor, and there may be many paths to an
+        // ancestor.
         let mut seen = FxHashSet::default();
         let mut next = vec![class];
         while let Some(class) = next.pop().filter(|_| seen.len() < MOST_ANCESTORS) {
@@ -448,13 +445,13 @@ impl Names {
             let parents = entry.interfaces.iter().copied().chain([entry.super_name]);
             let first = next.len();
             next.extend(parents.filter_map(|parent| self.class_near(table.str(parent), Some(class), types)));
-            // The first is looked at next, with all that is above it.
+            // The first is searched next, with all its ancestors.
             next[first..].reverse();
         }
         None
     }
 
-    /// What a field reference means.
+    /// The declared field to which a field reference resolves.
     pub fn resolve_field_ref(&self, id: FieldRefId, types: &Types) -> Option<FieldId> {
         let (table, index) = self.find_table(id.0, |table| table.field_ref_index(id))?;
         let names = &self.tables[table as usize].names;
@@ -591,7 +588,8 @@ mod tests {
         let names = Names::new(vec![table("a", 1, 10, &classes)], &mut types);
         assert_eq!(names.resolve_field_ref(FieldRefId(10), &types), None);
     }
-    /// As many ways lead to an ancestor as there are combinations of interfaces; each ancestor is looked at once.
+    /// The number of paths to an ancestor may be exponential in the number of interfaces; each ancestor is searched
+    /// once.
     #[test]
     fn ancestors_that_many_ways_lead_to_are_looked_at_once() {
         let mut types = Types::default();
@@ -611,7 +609,7 @@ mod tests {
         assert_eq!(resolve("C0", "g"), None, "it is its own ancestor");
     }
 
-    /// Each of very many loaders has classes of the same names.
+    /// Each of many loaders has classes of the same names.
     #[test]
     fn a_name_may_be_defined_by_very_many_loaders() {
         const LOADERS: u32 = 20_000;

@@ -1,4 +1,4 @@
-//! What the ids of records mean, whether the trace is the runtime's file or a text.
+//! The meaning of the ids in records, for trace files and texts alike.
 
 use et_names::{FieldId, MethodId, SiteId};
 
@@ -7,28 +7,28 @@ use crate::source::Source;
 use crate::text::TextNames;
 use crate::types::Types;
 
-/// Names for people. An id that nothing is known of is named by its number.
+/// Display names. An unknown id is displayed as a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Naming<'a>(Of<'a>);
 
 #[derive(Clone, Copy, Debug)]
 enum Of<'a> {
     Trace(&'a Names, &'a Types),
-    /// None without a names file.
+    /// `None` without a names file.
     Text(Option<&'a TextNames>),
 }
 
-/// Where code is.
+/// A place in the source code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// `java/util/HashMap.java`; empty if not known.
+    /// Path of the source file, `java/util/HashMap.java`; empty if unknown.
     pub file: String,
-    /// The first line, 0 if not known.
+    /// The first line; 0 if unknown.
     pub line: u32,
 }
 
 impl Source {
-    /// What its ids mean.
+    /// Returns the names of the trace's ids.
     pub fn naming(&self) -> Naming<'_> {
         Naming(match self {
             Self::Trace(trace) => Of::Trace(&trace.names, &trace.types),
@@ -43,7 +43,7 @@ impl<'a> Naming<'a> {
         !matches!(self.0, Of::Text(None))
     }
 
-    /// `java.util.HashMap.put`
+    /// Display name of a method: `java.util.HashMap.put`.
     pub fn method(&self, id: MethodId) -> String {
         match self.0 {
             Of::Trace(names, _) => Some(names.method_text(id)),
@@ -52,7 +52,7 @@ impl<'a> Naming<'a> {
         .unwrap_or_else(|| format!("method {:x}", id.0))
     }
 
-    /// `java.util.HashMap.put:123`
+    /// Display name of a site: `java.util.HashMap.put:123`.
     pub fn site(&self, id: SiteId) -> String {
         match self.0 {
             Of::Trace(names, _) => Some(names.site_text(id)),
@@ -61,7 +61,7 @@ impl<'a> Naming<'a> {
         .unwrap_or_else(|| format!("site {:x}", id.0))
     }
 
-    /// Whether a field is declared to hold an array of references; `None`: not known.
+    /// Whether the type of a field is an array of references; `None` if unknown.
     pub fn is_array_field(&self, id: FieldId) -> Option<bool> {
         let Of::Trace(names, _) = self.0 else { return None };
         let (table, field) = names.field(id)?;
@@ -69,7 +69,7 @@ impl<'a> Naming<'a> {
         Some(descriptor.starts_with("[[") || descriptor.starts_with("[L"))
     }
 
-    /// `java.util.HashMap.table`
+    /// Display name of a field: `java.util.HashMap.table`.
     pub fn field(&self, id: FieldId) -> String {
         match self.0 {
             Of::Trace(names, _) => names.field(id).map(|(table, field)| {
@@ -81,7 +81,7 @@ impl<'a> Naming<'a> {
         .unwrap_or_else(|| format!("field {:x}", id.0))
     }
 
-    /// Internal name of the class that a method is of.
+    /// Internal name of the class that declares a method.
     pub fn class_of_method(&self, id: MethodId) -> Option<String> {
         match self.0 {
             Of::Trace(names, _) => {
@@ -95,7 +95,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The method that a site is in.
+    /// The method that contains a site.
     pub fn method_of_site(&self, id: SiteId) -> Option<MethodId> {
         match self.0 {
             Of::Trace(names, _) => names.site(id).map(|(table, site)| table.method_id(site.method)),
@@ -103,7 +103,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// Where the code of a method is; `None` if that is not known, as in a text.
+    /// Source location of a method; `None` if unknown, as in a text.
     pub fn code_of_method(&self, id: MethodId) -> Option<Code> {
         let Of::Trace(names, _) = self.0 else { return None };
         let (table, method) = names.method(id)?;
@@ -118,17 +118,17 @@ impl<'a> Naming<'a> {
         Some(Code { file, line: method.line })
     }
 
-    /// The source line of a site, if it is known.
+    /// Source line of a site, if it is known.
     pub fn line_of_site(&self, id: SiteId) -> Option<u32> {
         match self.0 {
             Of::Trace(names, _) => names.site(id).map(|(_, site)| site.line),
-            // Names end in it.
+            // Display names end with the line.
             Of::Text(names) => names?.site_text(id.0.into())?.rsplit_once(':')?.1.parse().ok(),
         }
         .filter(|&line| line > 0)
     }
 
-    /// Descriptor of what a site makes; of a `multianewarray` that of the whole.
+    /// Descriptor of what a site allocates; for a `multianewarray`, that of the outermost array.
     pub fn type_of_site(&self, id: SiteId) -> Option<&'a str> {
         match self.0 {
             Of::Trace(names, types) => names.site_type(id, 0).map(|ty| types.descriptor(ty)),
@@ -145,7 +145,7 @@ mod tests {
     use crate::text::{Dialect, TextTrace, write_names};
     use crate::trace::Trace;
 
-    /// A text with the names of a trace names all as the trace does.
+    /// A text with the names file of a trace has the same display names as the trace.
     #[test]
     fn a_text_names_what_its_trace_names() {
         let mut builder = TraceBuilder::new();

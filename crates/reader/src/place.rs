@@ -1,9 +1,10 @@
-//! Where records stand between threads and in time.
+//! Positions of records relative to other threads and in time.
 
 use et_format::Wall;
 use et_format::event::Ticket;
 
-/// Where things stand between threads and in time. Plain numbers, because it is compared for each record.
+/// A position relative to other threads and in time. Consists of plain numbers because places are compared for each
+/// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     ticket: u64,
@@ -11,7 +12,7 @@ pub struct Place {
     end: u64,
 }
 
-/// Stands for no ticket: no trace has so many.
+/// Stands for no ticket: traces cannot reach this number.
 const NO_TICKET: u64 = u64::MAX - 1;
 
 impl Default for Place {
@@ -21,10 +22,10 @@ impl Default for Place {
 }
 
 impl Place {
-    /// Words that say it all.
+    /// Length of an encoded place in words.
     pub(crate) const WORDS: usize = 3;
 
-    /// With a ticket, and the time if the trace says.
+    /// Creates a place from a ticket, and the time if the trace has it.
     #[inline]
     pub fn new(ticket: Ticket, wall: Option<Wall>) -> Self {
         let begin = wall.map_or(0, |wall| wall.begin.0);
@@ -32,12 +33,12 @@ impl Place {
         Self { ticket: ticket.0, begin, end }
     }
 
-    /// The place in the order between threads.
+    /// The ticket, which determines the order between threads; `None` if unknown.
     pub fn ticket(&self) -> Option<Ticket> {
         (self.ticket != NO_TICKET).then_some(Ticket(self.ticket))
     }
 
-    /// When the events were made that it is among.
+    /// When the chunk of events that contains it was filled; `None` if unknown.
     #[inline]
     pub fn wall(&self) -> Option<Wall> {
         Wall::from_fields(self.begin, self.end)

@@ -1,5 +1,5 @@
-//! All objects of a trace, a row each: what analyses are made of that ask what became of objects and not in which order
-//! things happened. Who keeps the rows implements [`Groups`].
+//! All objects of a trace as rows, for analyses that need to know what happened to objects but not in which order.
+//! Sources of rows implement [`Groups`].
 
 use std::io;
 use std::ops::BitOr;
@@ -12,7 +12,7 @@ use crate::record::{AllocKind, ObjectId, ThreadId};
 use crate::resolve::Lost;
 use crate::types::{TypeId, Types};
 
-/// Which columns of [`Rows`] are wanted. Each that is not read saves time.
+/// A set of columns of [`Rows`]. Columns that are not read save time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns(u32);
 
@@ -20,15 +20,15 @@ macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident $bit:literal: $column:ident $ty:ty,)*) => {
         impl Columns {
             $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)*
-            /// Every column.
+            /// All columns.
             pub const ALL: Self = Self(0 $(| 1 << $bit)*);
         }
 
-        /// Columns of some objects. Those that were not asked for are empty, the others have an entry for each object.
+        /// Rows of some objects, column by column. Columns that were not requested are empty, the others have an entry
+        /// for each object.
         #[derive(Clone, Debug, Default)]
-        #[allow(missing_docs)]
         pub struct Rows {
-            /// How many objects these are.
+            /// Number of rows.
             pub len: usize,
             $(pub $column: Vec<$ty>,)*
         }
@@ -81,7 +81,7 @@ columns! {
 }
 
 impl Columns {
-    /// Whether all of `columns` are among these.
+    /// Whether the set contains all of `columns`.
     pub fn has(self, columns: Self) -> bool {
         self.0 & columns.0 == columns.0
     }
@@ -95,49 +95,47 @@ impl BitOr for Columns {
     }
 }
 
-/// Rows in groups of some 100,000, which can be read in any order and on several threads.
+/// Rows in groups of about 100,000, which can be read in any order and on several threads.
 pub trait Groups: Send + Sync {
-    /// How many groups there are. Those that died come first, in the order of their deaths; then those alive at the end, in
+    /// Number of groups. Objects that died come first, in the order of their deaths; then those alive at the end, in
     /// the order of their births.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Columns of a group.
+    /// Reads columns of a group. Fails if the file cannot be read or is corrupt.
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows>;
 }
 
 /// A point in the course of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Of the clock.
+    /// Value of the clock.
     pub tick: u64,
-    /// Allocated so far, without what was there when tracing began.
+    /// Bytes allocated so far, not counting initial objects.
     pub bytes: u64,
-    /// Since the start of the run; `None` if the trace has no times.
+    /// Nanoseconds since the start of the run; `None` if the trace has no times.
     pub nanos: Option<u64>,
 }
 
 /// All objects of a trace.
 #[allow(missing_debug_implementations)]
 pub struct Population {
-    /// Their rows.
     pub groups: Box<dyn Groups>,
-    /// How many there are.
+    /// Number of objects.
     pub objects: u64,
-    /// Calling contexts; callers are before those they call.
+    /// Calling contexts; callers precede callees.
     pub contexts: Contexts,
-    /// The classes' names.
+    /// Descriptors of the classes.
     pub types: Arc<Types>,
-    /// Whether deaths are known: else all objects are alive at the end.
+    /// Whether deaths are known; if not, all objects are alive at the end.
     pub has_deaths: bool,
     /// The end of the trace.
     pub end: Moment,
-    /// What the trace lacks.
+    /// What is missing from the trace.
     pub lost: Lost,
-    /// What is not as it should be.
+    /// Warnings for users about anything unusual.
     pub warnings: Vec<String>,
 }

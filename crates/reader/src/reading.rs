@@ -1,4 +1,4 @@
-//! How a trace is read, in whatever form, and what is known in the end.
+//! Options for reading a trace in any form, and the results at the end.
 
 use std::ops::ControlFlow;
 
@@ -14,17 +14,17 @@ use crate::types::Types;
 /// Where `D` records come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deaths {
-    /// Worked out from the records; a text that has them keeps its own.
+    /// Computed from the records; a text with deaths keeps its own.
     #[default]
     Trace,
-    /// There are none.
+    /// There are no `D` records.
     None,
 }
 
-/// Deaths cannot be worked out of records that lack any of these: what an object is held by, and when it was used.
+/// Events without which deaths cannot be computed: what holds an object, and when it was used.
 const OF_DEATHS: [EventSet; 3] = [EventSet::ALLOC, EventSet::UPDATE, EventSet::METHOD];
 
-/// Why deaths cannot be known, if records are of these events only.
+/// Why deaths cannot be computed from records of these events only; `None` if they can.
 pub fn deaths_unknown(events: EventSet) -> Option<String> {
     if OF_DEATHS.into_iter().all(|needed| events.has(needed)) {
         return None;
@@ -32,38 +32,37 @@ pub fn deaths_unknown(events: EventSet) -> Option<String> {
     Some(format!("deaths cannot be known, and none are told: the classes have hooks for {events} events only"))
 }
 
-/// How to read: what is not asked for is not worked out.
+/// What to read: what is not requested is not computed.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Reading {
     pub deaths: Deaths,
     pub clock: Clock,
     pub limits: Limits,
-    /// Also tell what holds objects although no record does: whoever takes all of it but the deaths down can work out the
-    /// deaths. A text may not know ([`Source::tells_holders`](crate::source::Source::tells_holders)).
+    /// Whether to include what holds objects although no record says so: deaths can be computed from a copy of the
+    /// whole content. Not available for all texts ([`Source::tells_holders`](crate::source::Source::tells_holders)).
     pub holders: bool,
-    /// Also say of each record where it stands between threads and in time, if deaths are worked out. Without deaths, and
-    /// where they were worked out before, that is known anyway; a text does not have it.
+    /// Whether to include the place of each record when deaths are computed. Otherwise places are always included,
+    /// except for a text, which has none.
     pub places: bool,
 }
 
-/// What is known once all records were seen.
+/// Results that are available after all records.
 #[derive(Debug, Default)]
 pub struct Ending {
-    /// Totals and so on, deaths included.
+    /// Totals and other results, including deaths.
     pub outcome: Outcome,
-    /// All types of a text.
+    /// Types that occurred in a text; empty for a trace file.
     pub text_types: Types,
-    /// What the closing comments of a text say, as far as it is not counted again.
+    /// Closing comments of a text, except those that are recomputed.
     pub text_comments: Vec<String>,
-    /// What is not as it should be in a text.
+    /// Warnings about anything unusual in a text.
     pub warnings: Vec<String>,
-    /// What working out the deaths took.
+    /// Cost of computing the deaths; `None` if they were not computed.
     pub cost: Option<Cost>,
 }
 
-/// Fills in all that was taken down, and the deaths; what holds objects only if that is wanted. What is held to the end is no
-/// step of its own. `see` gets what is played before that. Says also whether it was broken off.
+/// Replays everything that was recorded, with the deaths; includes holds only if requested. Objects held to the end
+/// have no step of their own. `see` is called with each item first. Returns also whether the replay was stopped.
 pub(crate) fn play(
     recording: &Recording,
     to_the_end: &[(u64, Hold)],
@@ -85,7 +84,7 @@ pub(crate) fn play(
                 while let Some((_, hold)) = to_the_end.next_if(|(at, _)| *at <= number) {
                     _ = filler.push(Told::Hold(*hold));
                 }
-                // Each by itself, as `push` says.
+                // Each is constructed in place, as `push` explains.
                 match *step {
                     Step::Record(record) => filler.push(Told::Record(record)),
                     Step::WeakUpdate { old, origin, target, slot, thread } => {

@@ -1,55 +1,52 @@
-//! Records: what readers of a trace work with, in the words of Elephant Tracks (`docs/semantics.md`).
+//! Records: the content of a trace for readers, in the terms of `docs/semantics.md`.
 
 use et_names::{FieldId, MethodId, SiteId};
 
 use crate::types::TypeId;
 
-/// An object, unique in the whole trace; 0 is null.
+/// An object, with an id that is unique in the entire trace; 0 is null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
-/// Bytes of the largest object that is believed: four times the largest array of the JVM, 2^31 elements of 8 bytes. Sums of sizes stay far from
-/// what a number can hold.
+/// Maximum plausible size of an object in bytes: four times the largest array of the JVM, 2^31 elements of 8 bytes.
+/// Sums of sizes then stay far from overflow.
 pub const LARGEST: u64 = 1 << 36;
 
 impl ObjectId {
-    /// Null; as an origin or receiver "static".
+    /// Null; as an origin or receiver, "static".
     pub const NULL: ObjectId = ObjectId(0);
 
-    /// Whether it is null.
     pub fn is_null(self) -> bool {
         self.0 == 0
     }
 }
 
-/// A thread: the runtime's thread index; continuations of virtual threads count from 2^31. 0 is no thread.
+/// A thread: the runtime's thread index, or from 2^31 on a continuation of a virtual thread. 0 is no thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u32);
 
-/// The logical clock: number of M, E and X records so far.
+/// Value of the logical clock: number of M, E and X records so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
-/// How an object came to be.
+/// How an object was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AllocKind {
-    /// `A`: array by bytecode.
+    /// `A`: an array, by bytecode.
     Array,
-    /// `I`: was there when tracing began.
+    /// `I`: it existed when tracing began.
     Initial,
-    /// `N`: scalar by `new`.
+    /// `N`: an object, by `new`.
     New,
-    /// `P`: found later, its allocation was missed.
+    /// `P`: its allocation was not seen; found later.
     Found,
-    /// `V`: by the VM or native code.
+    /// `V`: by the VM or by native code.
     Vm,
 }
 
 impl AllocKind {
-    /// All kinds, in order of their letters.
     pub const ALL: [AllocKind; 5] = [Self::Array, Self::Initial, Self::New, Self::Found, Self::Vm];
 
-    /// The kind of its record.
     #[inline]
     pub fn record_kind(self) -> RecordKind {
         match self {
@@ -61,7 +58,6 @@ impl AllocKind {
         }
     }
 
-    /// The record's letter.
     pub fn letter(self) -> char {
         self.record_kind().letter()
     }
@@ -69,16 +65,15 @@ impl AllocKind {
 
 /// An allocation record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Alloc {
     pub kind: AllocKind,
     pub object: ObjectId,
-    /// Bytes as the VM counts them, 0 if not known.
+    /// Size in bytes according to the VM; 0 if unknown.
     pub size: u64,
     pub ty: TypeId,
-    /// 0: none.
+    /// Allocation site; 0 if there is none.
     pub site: SiteId,
-    /// 0 for scalars.
+    /// Length of an array; 0 for other objects.
     pub length: u32,
     pub thread: ThreadId,
 }
@@ -86,14 +81,14 @@ pub struct Alloc {
 /// A slot that holds a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// A field of an object, or a static field.
+    /// An instance field or a static field.
     Field(FieldId),
-    /// An element of an array.
+    /// An array element.
     Element(u32),
 }
 
 impl Slot {
-    /// The number that stands in a record.
+    /// The number of the slot in a record: the field id, or the index of the element.
     pub fn number(self) -> u32 {
         match self {
             Self::Field(field) => field.0,
@@ -102,52 +97,50 @@ impl Slot {
     }
 }
 
-/// One record.
+/// A step of the program, as readers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Record {
-    /// `A I N P V`.
+    /// `A I N P V`: an allocation.
     Alloc(Alloc),
-    /// `U`.
+    /// `U`: an update of a slot.
     Update { old: ObjectId, origin: ObjectId, target: ObjectId, slot: Slot, thread: ThreadId },
-    /// `M`.
+    /// `M`: a method entry.
     Entry { method: MethodId, receiver: ObjectId, thread: ThreadId },
-    /// `E`.
+    /// `E`: a normal method exit.
     Exit { method: MethodId, receiver: ObjectId, thread: ThreadId },
-    /// `X`.
+    /// `X`: a method exit by an exception.
     ExitThrow { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
-    /// `T`.
+    /// `T`: an exception is thrown.
     Throw { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
-    /// `H`.
+    /// `H`: an exception is caught.
     Handle { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
-    /// `D`: unreachable from here on; the thread's action was the last that kept it.
+    /// `D`: the object is unreachable from now on; the last action that kept it alive was in this thread.
     Death { object: ObjectId, thread: ThreadId },
-    /// `R`: a use; a stack of that thread held the object here.
+    /// `R`: a use; a stack of this thread held the object.
     Use { object: ObjectId, thread: ThreadId },
 }
 
-/// Defines [`RecordKind`], in the order in which totals are listed: name, letter, and the records that are of the kind. A kind of
+/// Defines [`RecordKind`] in the order in which totals are listed: name, letter, and the matching records. A variant of
 /// [`Record`] without a row does not compile.
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $name:ident $letter:literal $records:pat,)*) => {
-        /// What a record says; the spool's code of it is its number.
+        /// The kind of a record. Its number is also its code in the spool.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum RecordKind { $($(#[doc = $doc])* $name,)* }
 
         impl RecordKind {
-            /// All kinds, each at its number.
+            /// All kinds, indexed by number.
             pub const ALL: [RecordKind; LETTERS.len()] = [$(Self::$name),*];
         }
 
-        /// The letters of all kinds of records, each at its kind's number.
+        /// The letters of all kinds, indexed by number.
         pub const LETTERS: [char; { const NAMES: &[&str] = &[$(stringify!($name)),*]; NAMES.len() }] = [$($letter),*];
 
         /// The letters as texts.
         const TEXTS: [&str; LETTERS.len()] = [$(concat!($letter)),*];
 
         impl Record {
-            /// Its kind.
             #[inline]
             pub fn kind(&self) -> RecordKind {
                 match self {
@@ -159,15 +152,15 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// An array was made by bytecode.
+    /// An array was allocated by bytecode.
     Array 'A' Self::Alloc(Alloc { kind: AllocKind::Array, .. }),
-    /// The object was there when tracing began.
+    /// The object existed when tracing began.
     Initial 'I' Self::Alloc(Alloc { kind: AllocKind::Initial, .. }),
-    /// A scalar was made by `new`.
+    /// An object was allocated by `new`.
     New 'N' Self::Alloc(Alloc { kind: AllocKind::New, .. }),
-    /// The object was found later: its allocation was missed.
+    /// The allocation of the object was not seen; it was found later.
     Found 'P' Self::Alloc(Alloc { kind: AllocKind::Found, .. }),
-    /// The object was made by the VM or native code.
+    /// The object was created by the VM or by native code.
     Vm 'V' Self::Alloc(Alloc { kind: AllocKind::Vm, .. }),
     /// A reference was stored.
     Update 'U' Self::Update { .. },
@@ -188,7 +181,6 @@ kinds! {
 }
 
 impl RecordKind {
-    /// Its letter.
     #[inline]
     pub fn letter(self) -> char {
         LETTERS[self as usize]
@@ -201,18 +193,17 @@ impl RecordKind {
     }
 }
 
-/// What the logical clock counts.
+/// Which records the logical clock counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
     /// Method entries and exits: `M`, `E`, `X`.
     #[default]
     Methods,
-    /// `T` and `H` as well, as the first Elephant Tracks had it.
+    /// `T` and `H` as well, as in the first Elephant Tracks.
     MethodsAndExceptions,
 }
 
 impl Record {
-    /// The record's letter.
     pub fn letter(&self) -> char {
         self.kind().letter()
     }
@@ -223,13 +214,13 @@ impl Record {
         matches!(self, Self::Entry { .. } | Self::Exit { .. } | Self::ExitThrow { .. })
     }
 
-    /// Whether that clock ticks at this record.
+    /// Whether the given clock ticks at this record.
     #[inline]
     pub fn ticks_of(&self, clock: Clock) -> bool {
         self.ticks() || clock == Clock::MethodsAndExceptions && matches!(self, Self::Throw { .. } | Self::Handle { .. })
     }
 
-    /// The objects that the record names, null where it has fewer: of an update the old target, the origin and the new
+    /// The objects that the record names, padded with null: for an update, the old target, the origin and the new
     /// target.
     #[inline]
     pub fn objects(&self) -> [ObjectId; 3] {
@@ -245,7 +236,6 @@ impl Record {
         }
     }
 
-    /// The thread it happened in.
     pub fn thread(&self) -> ThreadId {
         match *self {
             Self::Alloc(Alloc { thread, .. })
@@ -261,23 +251,22 @@ impl Record {
     }
 }
 
-/// How many records of each letter, in the order of [`LETTERS`].
+/// Number of records of each kind, in the order of [`LETTERS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals(pub [u64; LETTERS.len()]);
 
 impl Totals {
-    /// Counts one record.
     #[inline]
     pub fn count(&mut self, record: &Record) {
         self.0[record.kind() as usize] += 1;
     }
 
-    /// The number of records with this letter.
+    /// Number of records with this letter.
     pub fn of(&self, letter: char) -> u64 {
         LETTERS.iter().position(|&l| l == letter).map_or(0, |index| self.0[index])
     }
 
-    /// All records.
+    /// Total number of records.
     pub fn sum(&self) -> u64 {
         self.0.iter().sum()
     }

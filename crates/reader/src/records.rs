@@ -8,8 +8,8 @@ use et_system::threads::{NoThread, spawn};
 use crate::batch::{Batch, Batches, batches};
 use crate::source::{Ending, Reading, Source, SourceError, ending_of_stopped};
 
-/// Reads a trace on other threads, and gives what is told in batches. Who wants no more drops it: the threads stop soon after, but
-/// not in the middle of the look for last uses, if deaths are computed.
+/// Reads a trace on other threads and returns its content in batches. Dropping it stops the threads soon after, except
+/// in the middle of the search for last uses, if deaths are computed.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -34,17 +34,17 @@ use crate::source::{Ending, Reading, Source, SourceError, ending_of_stopped};
 /// ```
 #[derive(Debug)]
 pub struct Records {
-    /// None when all of it was given.
+    /// `None` once all batches have been returned.
     batches: Option<Batches>,
     filling: Option<Filling>,
     ending: Option<Ending>,
 }
 
-/// The thread that reads, or why there is none.
+/// The reading thread, or why it could not be started.
 type Filling = Result<JoinHandle<Result<Ending, SourceError>>, NoThread>;
 
 impl Source {
-    /// What is told, in batches. The trace is read on other threads meanwhile.
+    /// Starts reading on other threads and returns the content in batches.
     pub fn records(self: &Arc<Self>, reading: Reading) -> Records {
         Records::new(Arc::clone(self), reading)
     }
@@ -57,19 +57,19 @@ impl Records {
         Self { batches: Some(batches), filling: Some(filling), ending: None }
     }
 
-    /// What is known once all was read. Where batches were left, the outcome says that it was stopped; its totals then count some of
-    /// what was read ahead, and nothing is said of what cannot be read.
+    /// Results at the end of the trace. If not all batches were consumed, the outcome is marked as stopped; its totals
+    /// then include some of what was read ahead, and errors in that part are ignored.
     ///
     /// # Errors
     ///
-    /// If the trace cannot be read, unless the iterator said so already: then there is nothing to say.
+    /// Fails if the trace cannot be read, unless the iterator has already returned the error.
     pub fn into_ending(mut self) -> Result<Ending, SourceError> {
         let stopped = self.batches.take().is_some();
         let ending = self.finish();
         if stopped { Ok(ending_of_stopped(ending)) } else { ending }
     }
 
-    /// Waits until nothing is filled any more.
+    /// Waits for the reading thread.
     fn finish(&mut self) -> Result<Ending, SourceError> {
         match self.filling.take().transpose()?.map(JoinHandle::join) {
             Some(Ok(ending)) => ending,
@@ -109,7 +109,7 @@ mod tests {
     use et_names::MethodId;
     use std::ops::ControlFlow;
 
-    /// A trace of so many calls, in pieces.
+    /// A trace with many calls, in this number of pieces.
     fn calls(pieces: u64) -> Vec<u8> {
         let mut builder = TraceBuilder::new();
         let call = [Event::Entry { method: MethodId(7) }, Event::Exit { method: MethodId(7) }];
@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_no_more_stops_the_reading() {
+    fn dropping_the_records_stops_the_reading() {
         let source = Arc::new(Source::from_bytes(calls(200)).unwrap());
         let mut records = source.records(Reading::default());
         assert!(!records.next().unwrap().unwrap().is_empty());
         let ending = records.into_ending().unwrap();
         assert!(ending.outcome.stopped && ending.outcome.totals.sum() < 200_000);
-        // The thread that reads lets go of the trace.
+        // The reading thread releases the trace.
         let mut dropped = source.records(Reading::default());
         dropped.next();
         drop(dropped);
@@ -158,18 +158,18 @@ mod tests {
         }
     }
 
-    /// Deaths take several passes; who wants none of it must not wait for them.
+    /// Deaths take several passes; dropping the iterator must not wait for them.
     #[test]
-    fn who_wants_nothing_stops_the_first_pass() {
+    fn dropping_the_records_stops_the_first_pass() {
         let source = Arc::new(Source::from_bytes(calls(400)).unwrap());
         let records = source.records(Reading::default());
         let ending = records.into_ending().unwrap();
         assert!(ending.outcome.stopped && ending.cost.is_none());
     }
 
-    /// What is wrong behind the place where somebody broke off was read ahead only.
+    /// Errors after the place where reading was stopped only concern what was read ahead.
     #[test]
-    fn who_breaks_off_is_not_told_of_what_follows() {
+    fn errors_after_a_break_are_not_reported() {
         let text: String = "M 1 0 1\n".repeat(10) + "M 1 0 zzz\n";
         let source = Arc::new(Source::from(TextTrace::from_text(&text, None)));
         let reading = Reading { deaths: Deaths::None, ..Reading::default() };
@@ -201,7 +201,7 @@ mod tests {
         assert!(std::panic::catch_unwind(panics).is_err());
     }
 
-    /// The types of a text come as it is read.
+    /// The types of a text are added as it is read.
     #[test]
     fn batches_of_a_text_have_their_types() {
         let lines: String = (1..9000u32).map(|n| format!("N {n:x} 10 Lshop/C{}; 0 0 1\n", n / 3)).collect();
@@ -212,7 +212,7 @@ mod tests {
         };
         let expected: Vec<String> = (1..9000u32).map(|n| format!("{n:x} Lshop/C{};", n / 3)).collect();
         let reading = Reading { deaths: Deaths::None, ..Reading::default() };
-        // All kept, which costs a copy of the types for each.
+        // Keeps all, which costs a copy of the types for each.
         let kept: Vec<Batch> = source.records(reading).map(Result::unwrap).collect();
         let of_kept = kept.iter().flat_map(|batch| batch.records().map(|(record, at)| name(record, at.types)));
         assert!(of_kept.eq(expected.iter().cloned()));

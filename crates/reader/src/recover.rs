@@ -1,4 +1,4 @@
-//! Makes a whole trace out of one that is cut off: its blocks, what the buffer file beside it holds, and an end.
+//! Makes a complete trace from a truncated one: its blocks, the content of the buffer file, and an end.
 
 use std::io::{self, Write};
 
@@ -12,21 +12,21 @@ use crate::watch::Unit;
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Blocks that the trace had.
+    /// Number of blocks copied from the trace.
     pub blocks: u64,
-    /// Chunks of events out of the buffer file.
+    /// Number of chunks from the buffer file.
     pub chunks: u64,
 }
 
-/// Writes the whole trace. What is said of the cut one is a problem of the new one, so that nobody takes it for a run that
-/// ended well.
+/// Writes the complete trace. The message about the truncation becomes a problem in the new trace, so that it is not
+/// mistaken for a run that ended normally.
 pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
     let mut writer = Writer { out, sequence: 0, event_bytes: 0, last: Ticket(0), packer: BlockPacker::default() };
     writer.out.write_all(&file_header(file.run()))?;
     let mut recovered = Recovered::default();
     file.watcher().begin("writing", Unit::Bytes, file.size());
     for block in file.blocks() {
-        // Its content is in the end and the problems.
+        // Its content goes to the end block and the problems.
         if block.header.kind != BlockKind::Progress {
             writer.copy(block.header, file.stored(block))?;
             file.watcher().add(block.header.stored_len.into());
@@ -39,7 +39,7 @@ pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
     let mut events = Vec::new();
     for thread in file.threads() {
         for piece in thread.chunks() {
-            // A chunk is mapped memory: it cannot fail to load.
+            // A chunk is in mapped memory: loading cannot fail.
             if file.load_events(thread, piece, &mut events).is_ok() {
                 writer.events(thread.thread, file.wall(thread, piece), &events)?;
                 recovered.chunks += 1;
@@ -80,7 +80,7 @@ struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// As it is, only its number is another.
+    /// Copies a block with a new sequence number.
     fn copy(&mut self, header: BlockHeader, stored: &[u8]) -> io::Result<()> {
         if header.kind == BlockKind::Events {
             self.event_bytes += u64::from(header.raw_len);

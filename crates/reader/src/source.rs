@@ -1,4 +1,4 @@
-//! A trace in whatever form: the runtime's file, or a text of any dialect.
+//! A trace in any form: a trace file, or a text in any dialect.
 
 use std::fs::File;
 use std::io::Read;
@@ -29,7 +29,6 @@ pub use crate::reading::{Deaths, Ending, Reading, deaths_unknown};
 
 /// Why a trace cannot be read.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum SourceError {
     #[error(transparent)]
     Trace(#[from] ReadError),
@@ -62,22 +61,21 @@ impl From<LifetimesError> for SourceError {
 
 /// An open trace.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub enum Source {
     Trace(Box<TraceSource>),
     Text(Box<TextTrace>),
 }
 
-/// The runtime's file, and who keeps what is worked out of it.
+/// A trace file, and what keeps the results computed from it.
 #[derive(Debug)]
 pub struct TraceSource {
     trace: Trace,
-    /// Keeps the deaths from one reading to the next, if somebody does.
+    /// Keeps the deaths from one reading to the next, if set.
     pub lives: Option<Arc<dyn Lives>>,
 }
 
 impl TraceSource {
-    /// Opens a trace; `-` is standard input.
+    /// Opens a trace file; `-` is standard input.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Trace::open(path).map(Self::from)
     }
@@ -104,7 +102,7 @@ impl From<Trace> for TraceSource {
 }
 
 impl Source {
-    /// Opens a trace; `-` is standard input. What the ids of a text mean is in the file `names`.
+    /// Opens a trace; `-` is standard input. `names` is the names file of a text.
     pub fn open(path: &Path, names: Option<&Path>) -> Result<Self, SourceError> {
         let fail = |source| ReadError::Io { path: path.to_owned(), source };
         if path == Path::new("-") {
@@ -123,7 +121,7 @@ impl Source {
         Ok(TraceSource::open(path)?.into())
     }
 
-    /// One that is in memory, in whatever form.
+    /// Opens a trace in memory, in any form.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, SourceError> {
         if is_text(&bytes[..bytes.len().min(START)]) {
             return Self::from_stream(Path::new("text in memory"), bytes.as_slice(), None);
@@ -141,7 +139,7 @@ impl Source {
         Ok(Trace::from_file(TraceFile::from_stream(name, whole)?)?.into())
     }
 
-    /// Who is told how far the reading has come.
+    /// Sets the watcher that is informed about the progress of reading.
     pub fn watch(&mut self, watcher: &Watcher) {
         match self {
             Self::Trace(trace) => trace.file.watch(watcher),
@@ -149,7 +147,7 @@ impl Source {
         }
     }
 
-    /// The runtime's file, if it is one.
+    /// The trace if it is a trace file and not a text.
     pub fn trace(&self) -> Option<&Trace> {
         match self {
             Self::Trace(trace) => Some(trace),
@@ -157,7 +155,7 @@ impl Source {
         }
     }
 
-    /// What it is called.
+    /// Its path, for messages.
     pub fn path(&self) -> &Path {
         match self {
             Self::Trace(trace) => trace.file.path(),
@@ -165,7 +163,7 @@ impl Source {
         }
     }
 
-    /// What the classes of the run have hooks for.
+    /// The events that the classes of the run have hooks for.
     pub fn events(&self) -> EventSet {
         match self {
             Self::Trace(trace) => trace.events,
@@ -173,7 +171,7 @@ impl Source {
         }
     }
 
-    /// Where deaths come from, if they are asked for: nowhere if they cannot be known. A text may have its own.
+    /// Where deaths come from if they are requested; [`Deaths::None`] if they cannot be known. A text may have its own.
     pub fn deaths(&self, asked: Deaths) -> Deaths {
         match self {
             Self::Text(text) if text.has_deaths() => asked,
@@ -190,10 +188,10 @@ impl Source {
         }
     }
 
-    /// Calls `visit` with each record, in order, until it breaks off or the trace ends. Where deaths are asked for and
-    /// cannot be known, there are none, and a warning.
+    /// Calls `visit` with each record, in order, until it breaks or the trace ends. If deaths are requested but cannot
+    /// be known, there are none, and there is a warning.
     ///
-    /// The trace is read on other threads meanwhile.
+    /// The trace is read on other threads in the meantime.
     pub fn for_each(
         &self,
         reading: Reading,
@@ -205,7 +203,7 @@ impl Source {
         })
     }
 
-    /// As [`for_each`](Self::for_each), with what else holds objects, if `reading` asks for it.
+    /// Like [`for_each`](Self::for_each), including what else holds objects if `reading` requests it.
     pub fn for_each_told(
         &self,
         reading: Reading,
@@ -214,7 +212,7 @@ impl Source {
         through(&self.types(), reading, |filler| self.fill(reading, filler), visit)
     }
 
-    /// Where it stops, if it has no proper end. Of a text that is cut off [`Ending::warnings`] says so.
+    /// Where a trace file stops if it has no end. For a truncated text, see [`Ending::warnings`].
     pub fn cut_off(&self) -> Option<&CutOff> {
         match self {
             Self::Trace(trace) => trace.file.cut_off(),
@@ -222,7 +220,7 @@ impl Source {
         }
     }
 
-    /// Which slots do not keep what they hold. Of a text without a names file that is not known.
+    /// Which slots do not keep their target alive. Unknown for a text without a names file.
     pub fn weak_fields(&self) -> WeakFields {
         match self {
             Self::Trace(trace) => {
@@ -235,7 +233,7 @@ impl Source {
         }
     }
 
-    /// Types that are known before anything is read: all of a trace, none of a text.
+    /// Types that are known before anything is read: all types of a trace file, none of a text.
     pub fn types(&self) -> Arc<Types> {
         match self {
             Self::Trace(trace) => Arc::clone(&trace.types),
@@ -243,7 +241,7 @@ impl Source {
         }
     }
 
-    /// Fills batches with all that is asked for.
+    /// Fills batches with everything that is requested.
     pub(crate) fn fill(&self, reading: Reading, filler: Filler) -> Result<Ending, SourceError> {
         match self {
             Self::Trace(trace) => fill(trace, reading, filler),
@@ -262,7 +260,7 @@ fn through(
     if stopped { Ok(ending_of_stopped(ending)) } else { ending }
 }
 
-/// What is known where somebody broke off. What was wrong with what was only read ahead is none of his business.
+/// Results of a reading that was stopped: errors in what was only read ahead are ignored.
 pub(crate) fn ending_of_stopped(ending: Result<Ending, SourceError>) -> Ending {
     let mut ending = ending.unwrap_or_default();
     ending.outcome.stopped = true;
@@ -299,7 +297,7 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
         let (cost, stopped) =
             play(&recording, &to_the_end, |played| keeper.played(played), (&mut filler, reading.holders))?;
         ending.cost = Some(cost);
-        // Nothing is kept of a reading that somebody broke off, however much of it was read ahead.
+        // If the reading was stopped, nothing is kept, however much was read ahead.
         ending.outcome.stopped = stopped || (keeper.0.is_some() && !filler.wait_until_taken());
         keeper.finish(trace, &ending);
     }
@@ -307,7 +305,7 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
     Ok(ending)
 }
 
-/// What was found before, put between what is told.
+/// Inserts earlier results between the items.
 struct Replayed<'a> {
     filler: &'a mut Filler,
     holders: bool,
@@ -329,7 +327,7 @@ impl Replay for Replayed<'_> {
     }
 }
 
-/// Keeps records, and nothing else.
+/// Passes on records only.
 struct OnlyRecords<'a>(&'a mut Filler);
 
 impl Visit for OnlyRecords<'_> {
@@ -358,13 +356,13 @@ impl From<TextTrace> for Source {
     }
 }
 
-/// What was found before, if that was kept. It cost nothing now.
+/// Earlier results, if there are any. They cost nothing now.
 fn known(trace: &TraceSource) -> Option<(AllKnown<'_>, Cost)> {
     let Earlier { found, held_by_stacks } = trace.lives.as_ref()?.earlier()?;
     Some((found, Cost { held_by_stacks, ..Cost::default() }))
 }
 
-/// Who keeps what is found now, if anybody does.
+/// What keeps the results of this reading, if anything.
 struct Kept(Option<Box<dyn Keeper>>);
 
 impl Kept {
@@ -379,7 +377,7 @@ impl Kept {
         }
     }
 
-    /// All of it was played, unless somebody broke off.
+    /// Completes the results unless the replay was stopped.
     fn finish(self, trace: &Trace, ending: &Ending) {
         let held = ending.cost.as_ref().map_or(&[][..], |cost| &cost.held_by_stacks);
         if let Some(keeper) = self.0.filter(|_| !ending.outcome.stopped) {
@@ -388,7 +386,7 @@ impl Kept {
     }
 }
 
-/// So many bytes tell what it is.
+/// Number of bytes at the start that are enough to recognize the format.
 const START: usize = 64;
 
 fn start_of(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
@@ -397,7 +395,7 @@ fn start_of(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// Whether this is the start of a text; anything unclear is left to the trace reader's messages.
+/// Whether this is the start of a text; anything unclear is left to the trace reader, which reports the error.
 fn is_text(start: &[u8]) -> bool {
     !start.is_empty()
         && !start.starts_with(&FILE_MAGIC)

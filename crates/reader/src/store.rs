@@ -1,11 +1,11 @@
-//! Pieces of bytes that are written once and read in any order: in memory while they are small, then in a temporary file
-//! without a name. The files are `tempfile`'s: they vanish with the process, however it ends.
+//! Pieces of bytes that are written once and read in any order: in memory while they are small, then in an unnamed
+//! temporary file, which vanishes with the process however it ends.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Where a piece lies.
+/// Location of a piece.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     at: u64,
@@ -24,17 +24,17 @@ enum Place {
 pub struct Store {
     place: Place,
     end: u64,
-    /// Bytes to keep in memory at most.
+    /// Maximum number of bytes to keep in memory.
     limit: u64,
 }
 
 impl Store {
-    /// An empty store that goes to a file when it passes `limit` bytes.
+    /// Creates an empty store that moves to a file when it exceeds `limit` bytes.
     pub fn new(limit: u64) -> Self {
         Self { place: Place::Memory(Vec::new()), end: 0, limit }
     }
 
-    /// Adds a piece.
+    /// Compresses and appends a piece.
     pub fn append(&mut self, raw: &[u8]) -> io::Result<Piece> {
         let stored = lz4_flex::block::compress(raw);
         let piece = Piece { at: self.end, stored: stored.len() as u32, raw: raw.len() as u32 };
@@ -53,7 +53,7 @@ impl Store {
         Ok(piece)
     }
 
-    /// The bytes of a piece.
+    /// Reads and decompresses a piece.
     pub fn read(&self, piece: Piece) -> io::Result<Vec<u8>> {
         let unpack = |stored: &[u8]| {
             lz4_flex::block::decompress(stored, piece.raw as usize)
@@ -72,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Bytes stored.
+    /// Total length of the compressed pieces in bytes.
     pub fn stored_bytes(&self) -> u64 {
         self.end
     }

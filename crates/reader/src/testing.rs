@@ -1,4 +1,4 @@
-//! Makes small traces for tests.
+//! Generates small traces for tests.
 
 use et_format::collector::{Collected, Fate};
 use et_format::dynamic::{DynamicClass, DynamicCounts};
@@ -17,7 +17,7 @@ use et_names::{
 use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId};
 use crate::types::TypeId;
 
-/// A record of that kind, of the numbers that `next` gives.
+/// A record of that kind, made from the numbers that `next` returns.
 pub fn any_record(kind: RecordKind, thread: ThreadId, mut next: impl FnMut() -> u64) -> Record {
     let mut object = || ObjectId(next());
     match kind {
@@ -58,8 +58,7 @@ pub fn any_slot(next: &mut impl FnMut() -> u64) -> Slot {
     if is_element { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
 }
 
-/// Writes a trace file, block by block. The first block is a `Meta` as a HotSpot with compressed references
-/// would write it.
+/// Writes a trace file block by block. The first block is a `Meta` as for a HotSpot with compressed references.
 #[derive(Debug)]
 pub struct TraceBuilder {
     bytes: Vec<u8>,
@@ -77,12 +76,12 @@ impl Default for TraceBuilder {
 }
 
 impl TraceBuilder {
-    /// A trace with its `Meta` block.
+    /// Starts a trace with a `Meta` block.
     pub fn new() -> Self {
         Self::of_run(RunId::default())
     }
 
-    /// As [`TraceBuilder::new`], with an id of the run.
+    /// Like [`TraceBuilder::new`], but with this run id.
     pub fn of_run(run: RunId) -> Self {
         let four = ["I", "F", "L"].map(|letter| (letter.to_owned(), 4));
         let others = [("Z", 1), ("B", 1), ("C", 2), ("S", 2), ("J", 8), ("D", 8)];
@@ -121,13 +120,13 @@ impl TraceBuilder {
         self.sequence += 1;
     }
 
-    /// A `Names` block.
+    /// Adds a `Names` block.
     pub fn names(&mut self, table: &NamesTable) -> &mut Self {
         self.block(BlockKind::Names, 0, Ticket(0), &table.encode());
         self
     }
 
-    /// A `Classes` block of one class.
+    /// Adds a `Classes` block with one class.
     pub fn class(&mut self, record: &ClassRecord) -> &mut Self {
         let mut raw = Vec::new();
         record.encode(&mut raw);
@@ -135,7 +134,7 @@ impl TraceBuilder {
         self
     }
 
-    /// A `Classes` block of many classes.
+    /// Adds a `Classes` block with several classes.
     pub fn classes(&mut self, records: &[ClassRecord]) -> &mut Self {
         let mut raw = Vec::new();
         records.iter().for_each(|record| record.encode(&mut raw));
@@ -143,7 +142,7 @@ impl TraceBuilder {
         self
     }
 
-    /// A `Threads` block of one record.
+    /// Adds a `Threads` block with one record.
     pub fn thread(&mut self, record: &ThreadRecord) -> &mut Self {
         let mut raw = Vec::new();
         record.encode(&mut raw);
@@ -151,7 +150,7 @@ impl TraceBuilder {
         self
     }
 
-    /// A `Threads` block of many records.
+    /// Adds a `Threads` block with several records.
     pub fn threads(&mut self, records: &[ThreadRecord]) -> &mut Self {
         let mut raw = Vec::new();
         records.iter().for_each(|record| record.encode(&mut raw));
@@ -159,7 +158,7 @@ impl TraceBuilder {
         self
     }
 
-    /// A thread that was there from the beginning, with its frames.
+    /// Adds a thread that existed when tracing began, with its frames.
     pub fn first_thread(&mut self, thread: u32, name: &str, frames: Vec<InitialFrame>) -> &mut Self {
         self.thread(&ThreadRecord::Start {
             ticket: Ticket(0),
@@ -171,12 +170,12 @@ impl TraceBuilder {
         })
     }
 
-    /// An `Events` block, with the `Ticket` it starts with.
+    /// Adds an `Events` block, including the `Ticket` with which it starts.
     pub fn events(&mut self, thread: u32, ticket: u64, events: &[Event<'_>]) -> &mut Self {
         self.events_at(thread, ticket, None, events)
     }
 
-    /// As [`TraceBuilder::events`], with when they happened.
+    /// Like [`TraceBuilder::events`], with timestamps.
     pub fn timed_events(&mut self, thread: u32, ticket: u64, wall: Wall, events: &[Event<'_>]) -> &mut Self {
         self.events_at(thread, ticket, Some(wall), events)
     }
@@ -200,7 +199,7 @@ impl TraceBuilder {
         self
     }
 
-    /// A `Gcs` block of one collection.
+    /// Adds a `Gcs` block with one collection.
     pub fn gc(&mut self, record: &GcRecord) -> &mut Self {
         let mut raw = Vec::new();
         record.encode(&mut raw);
@@ -208,7 +207,7 @@ impl TraceBuilder {
         self
     }
 
-    /// A `Monitors` block.
+    /// Adds a `Monitors` block.
     pub fn monitors(&mut self, records: &[MonitorRecord]) -> &mut Self {
         let mut raw = Vec::new();
         records.iter().for_each(|record| record.encode(&mut raw));
@@ -216,12 +215,12 @@ impl TraceBuilder {
         self
     }
 
-    /// A `Collector` block: what became of objects, told behind the start of that collection.
+    /// Adds a `Collector` block: the fate of objects, found by a collection that started at ticket `by`.
     pub fn collected(&mut self, fate: Fate, by: u64, objects: &[u32]) -> &mut Self {
         self.collected_of(fate, 1, by, objects)
     }
 
-    /// As [`TraceBuilder::collected`], of one object in `share`.
+    /// Like [`TraceBuilder::collected`], with a sampling interval of `share`.
     pub fn collected_of(&mut self, fate: Fate, share: u32, by: u64, objects: &[u32]) -> &mut Self {
         let mut raw = Vec::new();
         let objects = objects.iter().copied().map(ObjectHash).collect();
@@ -230,7 +229,7 @@ impl TraceBuilder {
         self
     }
 
-    /// An `InitialObjects` block.
+    /// Adds an `InitialObjects` block.
     pub fn initial_objects(&mut self, objects: &[InitialObject]) -> &mut Self {
         let mut raw = Vec::new();
         objects.iter().for_each(|object| object.encode(&mut raw));
@@ -238,7 +237,7 @@ impl TraceBuilder {
         self
     }
 
-    /// An `InitialReferences` block.
+    /// Adds an `InitialReferences` block.
     pub fn initial_references(&mut self, references: &InitialReferences) -> &mut Self {
         let mut raw = Vec::new();
         references.encode(&mut raw);
@@ -246,19 +245,19 @@ impl TraceBuilder {
         self
     }
 
-    /// A `Problem` block.
+    /// Adds a `Problem` block.
     pub fn problem(&mut self, what: &str, count: u64) -> &mut Self {
         self.block(BlockKind::Problem, 0, Ticket(0), &encode_json(&Problem { what: what.into(), count }));
         self
     }
 
-    /// A `Progress` block.
+    /// Adds a `Progress` block.
     pub fn progress(&mut self, progress: &Progress) -> &mut Self {
         self.block(BlockKind::Progress, 0, Ticket(0), &progress.json());
         self
     }
 
-    /// A `DynamicClasses` block: mirrors, and ids of classes.
+    /// Adds a `DynamicClasses` block: mirrors, and ids of classes.
     pub fn dynamic_classes(&mut self, classes: &[(u32, u32)]) -> &mut Self {
         let mut raw = Vec::new();
         for &(mirror, class) in classes {
@@ -268,24 +267,24 @@ impl TraceBuilder {
         self
     }
 
-    /// The `End` block will have these counts.
+    /// Sets the counts in the `End` block.
     pub fn dynamic(&mut self, counts: DynamicCounts) -> &mut Self {
         self.dynamic = Some(counts);
         self
     }
 
-    /// The `End` block will say that so many events were lost.
+    /// Sets the number of lost events in the `End` block.
     pub fn lost(&mut self, events: u64) -> &mut Self {
         self.lost = events;
         self
     }
 
-    /// The file, as a killed program leaves it.
+    /// Returns the file as a killed program leaves it.
     pub fn without_end(&mut self) -> Vec<u8> {
         self.bytes.clone()
     }
 
-    /// The file with its `End` block.
+    /// Returns the file with its `End` block.
     pub fn finish(&mut self) -> Vec<u8> {
         let end = End {
             reason: "VMDeath".into(),
@@ -305,7 +304,7 @@ impl TraceBuilder {
     }
 }
 
-/// A names table to fill with [`class`].
+/// Creates a names table with classes made by [`class`].
 pub fn table(name: &str, base: u32, classes: &[ClassNames]) -> NamesTable {
     let kind = match base {
         1 => ArtifactKind::Jdk,
@@ -318,7 +317,7 @@ pub fn table(name: &str, base: u32, classes: &[ClassNames]) -> NamesTable {
     table
 }
 
-/// A class with methods, given as `name descriptor` with `static` before it where it applies.
+/// Creates a class with methods, each given as `name descriptor`, with `static` before it for a static one.
 pub fn class(name: &str, super_name: &str, methods: &[&str]) -> ClassNames {
     let methods = methods
         .iter()
@@ -339,11 +338,10 @@ pub fn class(name: &str, super_name: &str, methods: &[&str]) -> ClassNames {
 
 /// Adds to a class what [`class`] leaves out.
 pub trait ClassNamesExt: Sized {
-    /// Fields, as `name descriptor` with `static` before it where it applies, each with a reference to it.
+    /// Adds fields, each given as `name descriptor`, with `static` before it for a static one, and a reference to each.
     fn with_fields(self, fields: &[&str]) -> Self;
-    /// Sites: index of the method, descriptor of what is allocated, line.
+    /// Adds sites: index of the method, descriptor of the allocated type, line.
     fn with_sites(self, sites: &[(u32, &str, u32)]) -> Self;
-    /// Marks the class as not hooked.
     fn not_hooked(self) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! A trace with all that explains it.
+//! A trace file with everything that explains its events.
 
 use std::collections::hash_map::Entry;
 use std::path::Path;
@@ -23,9 +23,8 @@ use crate::types::Types;
 /// A frame that was on a stack when tracing began.
 #[derive(Clone, Copy, Debug)]
 pub struct StartFrame {
-    /// Its method.
     pub method: MethodId,
-    /// Null: static or not known.
+    /// Receiver; null for a static method, or if unknown.
     pub receiver: ObjectHash,
 }
 
@@ -34,13 +33,12 @@ pub struct StartFrame {
 pub struct Thread {
     /// Thread index.
     pub index: u32,
-    /// Its name when it started, empty if not known.
+    /// Its name when it started; empty if unknown.
     pub name: String,
     /// Its `Thread` object.
     pub object: ObjectHash,
-    /// Daemon thread.
     pub is_daemon: bool,
-    /// It ran before tracing began.
+    /// Whether it was running before tracing began.
     pub from_start: bool,
     /// When it started.
     pub start: Ticket,
@@ -52,24 +50,23 @@ pub struct Thread {
 
 /// An open trace.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Trace {
     pub file: TraceFile,
     pub types: Arc<Types>,
     pub names: Names,
     pub classes: Classes,
-    /// In order of their indexes.
+    /// Threads in order of their indexes.
     pub threads: Vec<Thread>,
     pub gcs: Vec<GcRecord>,
-    /// In order of their tickets; none without `monitors=on`.
+    /// Monitor events in order of their tickets; empty without `monitors=on`.
     pub monitors: Vec<MonitorRecord>,
     pub problems: Vec<Problem>,
-    /// What all classes of the run have hooks for.
+    /// The events that all classes of the run have hooks for.
     pub events: EventSet,
 }
 
-/// How many bytes all names may have uncompressed, given what is stored of them: a trace of a few megabytes cannot claim the whole
-/// memory. What the runtime writes has a tenth of it.
+/// Maximum total length in bytes of all uncompressed names, given their stored length: a trace of a few megabytes must
+/// not be able to claim the whole memory. What the runtime writes stays below a tenth of it.
 fn most_names(stored: u64) -> usize {
     const EXPANSION: u64 = 64;
     // Tables of one artifact are joined, and offsets into their text have 32 bits.
@@ -83,7 +80,7 @@ impl Trace {
         Self::from_file(TraceFile::open(path)?)
     }
 
-    /// Reads what explains the events.
+    /// Reads everything that explains the events.
     pub fn from_file(file: TraceFile) -> Result<Self, ReadError> {
         let mut types = Types::default();
         let mut tables = Vec::new();
@@ -111,20 +108,20 @@ impl Trace {
         let threads = threads(all(&file, BlockKind::Threads, ThreadRecord::decode_block)?, &file, &names, &types);
         let gcs = all(&file, BlockKind::Gcs, GcRecord::decode_block)?;
         let mut monitors = all(&file, BlockKind::Monitors, MonitorRecord::decode_block)?;
-        // Threads put them as they come to it.
+        // Threads write them in any order.
         monitors.sort_by_key(|record| record.ticket);
         let mut problems = file.problems()?;
         if left_out > 0 {
             let what = "tables of names that are too large for so small a trace, and left out";
             problems.push(Problem { what: what.to_owned(), count: left_out });
         }
-        // At a proper end the runtime says it itself.
+        // At a proper end the runtime writes it as a problem.
         let overflows = file.last_known().map_or(0, |progress| progress.overflows);
         if overflows > 0 {
             problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
         }
         let events = events(&names, &classes, &types);
-        // There are mirrors even where nothing was loaded that has names.
+        // There are mirrors even if no class with a names table was loaded.
         types.intern_class("java/lang/Class");
         Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, monitors, problems, events })
     }
@@ -155,8 +152,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Classes of the run without hooks (arrays and the hooks' own classes apart): made at run time and not rewritten, left
-    /// out by the rewriter, or of artifacts that were not instrumented.
+    /// Classes of the run without hooks, except arrays and the classes of the hooks: classes created at run time and
+    /// not instrumented, excluded classes, and classes of artifacts that were not instrumented.
     pub fn not_instrumented(&self) -> impl Iterator<Item = &Class> {
         self.classes.iter().filter(|class| {
             let signature = &class.record.signature;
@@ -170,7 +167,7 @@ impl Trace {
 
     /// The thread with that index.
     pub fn thread(&self, index: u32) -> Option<&Thread> {
-        // Indexes are given out from 1 on; only a trace that is cut off lacks some.
+        // Indexes are consecutive from 1 on; only in a truncated trace some are missing.
         let likely = self.threads.get((index as usize).wrapping_sub(1)).filter(|thread| thread.index == index);
         likely.or_else(|| {
             let place = self.threads.binary_search_by_key(&index, |thread| thread.index).ok()?;
@@ -178,16 +175,17 @@ impl Trace {
         })
     }
 
-    /// Name of a thread for people.
+    /// Name of a thread, for display; `None` if it has none.
     pub fn thread_name(&self, index: u32) -> Option<&str> {
         self.thread(index).map(|thread| thread.name.as_str())
     }
 }
 
-/// How the names of the classes begin that the hooks are in.
+/// Beginning of the descriptors of the classes that contain the hooks.
 const HEAP_PROXY: &str = "Ljava/lang/HeapProxy";
 
-/// What every artifact has hooks for of which a class is in the run: tables are found in all places of the class path.
+/// The events that all artifacts with a class in the run have hooks for. Tables are found everywhere on the class path,
+/// so there may be others.
 fn events(names: &Names, classes: &Classes, types: &Types) -> EventSet {
     let ran = |table: &NamesTable| {
         let mut types = table.classes.iter().filter_map(|class| types.get_class(table.str(class.name)));
@@ -206,7 +204,7 @@ fn all<T>(
     for block in file.of_kind(kind) {
         records.extend(decode(&file.unpack(block)?).map_err(|source| file.block_error(block, source))?);
     }
-    // What cannot be decoded was counted when the file was opened.
+    // What cannot be decoded was already counted when the file was opened.
     records.extend(file.recovered(kind).filter_map(|raw| decode(raw).ok()).flatten());
     Ok(records)
 }
@@ -244,7 +242,7 @@ fn threads(records: Vec<ThreadRecord>, file: &TraceFile, names: &Names, types: &
             }
         }
     }
-    // A cut-off trace may hold events of threads that it does not tell of.
+    // A truncated trace may have events of threads without a record.
     for events in file.threads() {
         if !places.contains_key(&events.thread) {
             threads.push(Thread {

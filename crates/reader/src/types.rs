@@ -1,4 +1,4 @@
-//! JVM descriptors by handle.
+//! Interned JVM descriptors.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use rustc_hash::FxHashMap;
 pub struct TypeId(pub u32);
 
 impl TypeId {
-    /// The trace does not say; its descriptor is `?`.
+    /// An unknown type; its descriptor is `?`.
     pub const UNKNOWN: TypeId = TypeId(0);
 }
 
-/// Interned descriptors. All that a trace can need are interned when it is opened.
+/// Interned descriptors. Those of a trace file are all interned when it is opened.
 #[derive(Clone, Debug)]
 pub struct Types {
     descriptors: Vec<Box<str>>,
     index: FxHashMap<Box<str>, TypeId>,
-    /// Those that stand otherwise in a text.
+    /// Descriptors that are escaped in a text.
     words: FxHashMap<TypeId, Box<str>>,
 }
 
@@ -32,7 +32,7 @@ impl Default for Types {
 }
 
 impl Types {
-    /// The handle of `descriptor`, which is added if it is new.
+    /// Returns the handle of `descriptor`, after adding it if necessary.
     pub fn intern(&mut self, descriptor: &str) -> TypeId {
         if let Some(&known) = self.index.get(descriptor) {
             return known;
@@ -40,7 +40,7 @@ impl Types {
         let id = TypeId(self.descriptors.len() as u32);
         self.descriptors.push(descriptor.into());
         let word = if descriptor.starts_with(|first: char| first.is_ascii_digit()) {
-            // Types that begin with a digit are numbers.
+            // A type that begins with a digit would be read as a number.
             Cow::Owned(escape::word_of_odd_start(descriptor))
         } else {
             escape::word(descriptor)
@@ -52,22 +52,22 @@ impl Types {
         id
     }
 
-    /// The handle of the class with this internal name.
+    /// Returns the handle of the class with this internal name, after adding it if necessary.
     pub fn intern_class(&mut self, internal_name: &str) -> TypeId {
         self.intern(&class_descriptor(internal_name))
     }
 
-    /// The handle of a known descriptor.
+    /// Handle of a known descriptor.
     pub fn get(&self, descriptor: &str) -> Option<TypeId> {
         self.index.get(descriptor).copied()
     }
 
-    /// The handle of a known class by its internal name.
+    /// Handle of a known class, by its internal name.
     pub fn get_class(&self, internal_name: &str) -> Option<TypeId> {
         self.get(&class_descriptor(internal_name))
     }
 
-    /// The descriptor behind a handle.
+    /// Descriptor of a handle.
     pub fn descriptor(&self, id: TypeId) -> &str {
         self.descriptors.get(id.0 as usize).map_or("?", |text| text)
     }
@@ -82,17 +82,16 @@ impl Types {
         }
     }
 
-    /// The descriptors from that number on: those that were added since there were so many.
+    /// Descriptors from that number on, to find those that were added.
     pub fn from(&self, first: usize) -> impl Iterator<Item = &str> {
         self.descriptors.iter().skip(first).map(|descriptor| &**descriptor)
     }
 
-    /// How many types there are.
     pub fn len(&self) -> usize {
         self.descriptors.len()
     }
 
-    /// Never: the unknown type is always there.
+    /// Always false: there is always the unknown type.
     pub fn is_empty(&self) -> bool {
         self.descriptors.is_empty()
     }
@@ -102,12 +101,12 @@ fn class_descriptor(internal_name: &str) -> String {
     format!("L{internal_name};")
 }
 
-/// Internal name of a class descriptor: `a/B` of `La/B;`. `None` for arrays and primitives.
+/// Internal name of a class descriptor: `a/B` for `La/B;`. `None` for arrays and primitives.
 pub fn class_name(descriptor: &str) -> Option<&str> {
     descriptor.strip_prefix('L')?.strip_suffix(';')
 }
 
-/// A descriptor as Java source writes it: `java.lang.String[]`.
+/// A descriptor as in Java source: `java.lang.String[]`.
 pub fn for_people(descriptor: &str) -> String {
     let element = descriptor.trim_start_matches('[');
     let dimensions = descriptor.len() - element.len();

@@ -1,4 +1,4 @@
-//! How far long work has come, for whoever wants to know.
+//! Progress of long work.
 
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,25 +7,23 @@ use std::time::{Duration, Instant};
 
 use et_names::units;
 
-/// What is counted.
+/// The unit of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes of the trace.
     Bytes,
-    /// Records, and what else is between them.
+    /// Records, and other items between them.
     Records,
 }
 
-/// A part of the work.
+/// A stage of the work.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
-    /// What is done, for people.
+    /// Description for display.
     pub what: &'static str,
-    /// All that there is to do.
+    /// Total amount of work, in units.
     pub total: u64,
-    /// What is counted.
     pub unit: Unit,
-    /// When it began.
     pub begun: Instant,
 }
 
@@ -37,17 +35,17 @@ struct State {
     all: Mutex<Vec<(&'static str, u64, u64)>>,
 }
 
-/// Is told how far the work has come. The default is one that nobody watches.
+/// Receives the progress of the work. The default instance ignores it.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher(Option<Arc<State>>);
 
 impl Watcher {
-    /// One that somebody watches.
+    /// Creates an instance that keeps the progress.
     pub fn watched() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// A stage begins.
+    /// Begins a stage.
     pub fn begin(&self, what: &'static str, unit: Unit, total: u64) {
         let Some(watched) = &self.0 else { return };
         self.note_end();
@@ -56,7 +54,7 @@ impl Watcher {
         *stage = Some(Stage { what, total, unit, begun: Instant::now() });
     }
 
-    /// So much more is done.
+    /// Reports more work done, in units.
     #[inline]
     pub fn add(&self, amount: u64) {
         if let Some(watched) = &self.0 {
@@ -64,14 +62,14 @@ impl Watcher {
         }
     }
 
-    /// The current stage, and what of it is done.
+    /// The current stage, and how much of it is done.
     pub fn stage(&self) -> Option<(Stage, u64)> {
         let watched = self.0.as_ref()?;
         let stage = (*watched.stage.lock().unwrap_or_else(PoisonError::into_inner))?;
         Some((stage, watched.done.load(Ordering::Relaxed)))
     }
 
-    /// All of that in one line: `finding deaths, 45 %, 12.3 MiB/s, 42 s left`.
+    /// The progress of the current stage in one line: `finding deaths, 45 %, 12.3 MiB/s, 42 s left`.
     pub fn line(&self) -> String {
         let Some((stage, done)) = self.stage() else { return "opening the trace".to_owned() };
         match stage.text(done, stage.begun.elapsed()) {
@@ -90,7 +88,7 @@ impl Watcher {
         }
     }
 
-    /// All stages, what was done of them, and what there was to do.
+    /// All stages with the work done and the total work, in units.
     #[cfg(test)]
     pub fn all(&self) -> Vec<(&'static str, u64, u64)> {
         self.note_end();
@@ -99,7 +97,7 @@ impl Watcher {
 }
 
 impl Stage {
-    /// `45 %, 12.3 MiB/s, 42 s left`, after so long.
+    /// Formats the progress after some time: `45 %, 12.3 MiB/s, 42 s left`.
     pub fn text(&self, done: u64, elapsed: Duration) -> String {
         let seconds = elapsed.as_secs_f64();
         if self.total == 0 || done == 0 || seconds <= 0.0 {
@@ -119,7 +117,7 @@ impl Stage {
     }
 }
 
-/// A text of which it is told how far it has been read.
+/// A text that reports how far it has been read.
 #[derive(Debug)]
 pub struct Watched<'a> {
     rest: &'a [u8],
@@ -127,7 +125,7 @@ pub struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// The reading of the whole text begins.
+    /// Begins a stage that reads the whole text.
     pub fn new(text: &'a [u8], watcher: &Watcher) -> Self {
         watcher.begin("reading records", Unit::Bytes, text.len() as u64);
         Self { rest: text, watcher: watcher.clone() }
@@ -190,7 +188,7 @@ mod tests {
         assert!(line.starts_with("finding deaths, 100 %, ") && line.ends_with(", 0 s left"), "{line}");
     }
 
-    /// Every stage is told of, and each comes to its end.
+    /// Every stage is reported, and each reaches its end.
     #[test]
     fn stages_come_to_their_ends() {
         let mut builder = TraceBuilder::new();

@@ -1,4 +1,4 @@
-//! Completions for shells.
+//! Shell completions.
 
 use std::fs;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap_complete::{Shell, generate};
 
-/// The shells, and where each looks for completions below `share`.
+/// The shells, and the directories below `share` in which they look for completions.
 const SHELLS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions"),
     (Shell::Zsh, "zsh/site-functions"),
     (Shell::Fish, "fish/vendor_completions.d"),
 ];
 
-/// Writes those of all tools below `share`.
+/// Writes the completions of all tools below `share`.
 pub fn write(share: &Path) -> Result<()> {
     for (shell, place) in SHELLS {
         let folder = share.join(place);
@@ -35,15 +35,15 @@ pub fn write(share: &Path) -> Result<()> {
     Ok(())
 }
 
-/// clap_complete 4.6 writes the hyphen of a tool's name in one way where it says which subcommand a line has, and in another where
-/// it says what that takes, so that nothing would be completed behind a subcommand.
+/// clap_complete 4.6 writes the hyphen in a tool's name in one way where it determines the subcommand of a line, and in
+/// another where it completes the subcommand's arguments, so that nothing would be completed after a subcommand.
 fn with_one_name(script: &str, tool: &str) -> String {
     let [told, asked] = ["__", "__subcmd__"].map(|hyphen| format!("{}__subcmd__", tool.replace('-', hyphen)));
     script.replace(&asked, &told)
 }
 
-/// Where a tool takes either a subcommand or inputs, clap_complete 4.6 has zsh look for the subcommand behind an input. Here the first
-/// word is either; behind one that is no subcommand, options and more inputs follow.
+/// If a tool takes either a subcommand or inputs, clap_complete 4.6 makes zsh look for the subcommand after an input.
+/// Here the first word is either; after one that is not a subcommand, options and more inputs follow.
 fn with_inputs(script: String, tool: &str) -> Result<String> {
     let commands = format!("\":: :_{tool}_commands\" \\\n");
     let Some(at) = script.find(&commands) else { return Ok(script) };
@@ -67,7 +67,7 @@ fn with_inputs(script: String, tool: &str) -> Result<String> {
     Ok(script.replace(&described, &format!("{described}    _files\n")))
 }
 
-/// What a shell finds the completions of a command by.
+/// File name under which a shell finds the completions of a command.
 fn file_name(shell: Shell, tool: &str) -> String {
     match shell {
         Shell::Zsh => format!("_{tool}"),

@@ -1,4 +1,4 @@
-//! The tables in `docs/` that the code defines: options, columns, events.
+//! The tables in `docs/` that are defined by the code: options, columns, events.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 
 use crate::{events, markdown, plugins, runtime, with_subcommands};
 
-/// In a page that says more, the table stands between these.
+/// Markers around the generated table in a page with other content.
 const MARKS: [&str; 2] =
     ["<!-- cargo xtask docs writes this table: begin -->\n", "<!-- cargo xtask docs writes this table: end -->"];
 
-/// Brings them up to date.
+/// Updates the pages.
 pub fn write(repo: &Path) -> Result<()> {
     for (name, text) in pages(repo)? {
         let path = repo.join(name);
@@ -21,7 +21,7 @@ pub fn write(repo: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Each page by its path in the repository, as it should be.
+/// The up-to-date content of each page, by its path in the repository.
 fn pages(repo: &Path) -> Result<[(&'static str, String); 5]> {
     let between = |name: &'static str, table: &str| -> Result<(&'static str, String)> {
         let path = repo.join(name);
@@ -41,7 +41,7 @@ fn with_table(text: &str, table: &str) -> Option<String> {
     Some(format!("{before}{}{table}{}{after}", MARKS[0], MARKS[1]))
 }
 
-/// All that can be said to the tools, the runtime and the plugins.
+/// All options of the tools, the runtime and the plugins.
 fn options(repo: &Path) -> Result<String> {
     let mut page = String::from(
         "# All options\n\n\

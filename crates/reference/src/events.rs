@@ -4,7 +4,7 @@ use et_format::event::{Content, Field, SHAPES, Shape};
 
 use crate::markdown;
 
-/// A row for each kind.
+/// One row per kind.
 pub(crate) fn table() -> String {
     let mut shapes: Vec<&Shape> = SHAPES.iter().collect();
     shapes.sort_by_key(|shape| shape.kind);
@@ -36,7 +36,7 @@ fn word(field: &Field) -> String {
     }
 }
 
-/// A doc comment as it is in a table.
+/// Formats a doc comment for a table.
 fn sentence(note: &str) -> String {
     note.trim().to_owned()
 }

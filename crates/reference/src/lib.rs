@@ -1,5 +1,5 @@
-//! What is generated from the code that takes the options, so that it cannot say anything else: man pages, completions for
-//! shells, and the tables of options in `docs/`.
+//! Documentation that is generated from the definitions of options, so that it cannot contradict them: man pages, shell
+//! completions, and the tables of options in `docs/`.
 
 pub mod completions;
 pub mod docs;
@@ -11,7 +11,7 @@ mod runtime;
 
 use clap::Command;
 
-/// The tools, with all subcommands; those that clap adds by itself need no explanation.
+/// The tools with all subcommands, except those that clap adds.
 pub fn tools() -> [Command; 5] {
     let all = [
         et_instrument::cli::command(),
@@ -27,7 +27,7 @@ pub fn tools() -> [Command; 5] {
     })
 }
 
-/// A command and all commands below it.
+/// A command and all its subcommands, recursively.
 fn with_subcommands(command: &Command) -> Vec<&Command> {
     let mut all = vec![command];
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
@@ -36,21 +36,21 @@ fn with_subcommands(command: &Command) -> Vec<&Command> {
     all
 }
 
-/// As it is typed: `et-instrument cache list`.
+/// The command as typed: `et-instrument cache list`.
 fn full_name(command: &Command) -> &str {
     command.get_bin_name().unwrap_or_else(|| command.get_name())
 }
 
-/// A part of the text that follows a command's options.
+/// A part of the text after a command's options.
 #[derive(Debug, PartialEq, Eq)]
 struct Paragraph<'a> {
-    /// If there is one, its lines are examples, which must not be joined.
+    /// If there is one, the lines are examples and must not be joined.
     heading: Option<&'a str>,
     lines: &'a str,
 }
 
 impl<'a> Paragraph<'a> {
-    /// Splits a text. A first line that ends with a colon is a heading.
+    /// Splits a text into paragraphs. A first line that ends with a colon is a heading.
     fn all(text: &'a str) -> Vec<Self> {
         let paragraphs = text.split("\n\n");
         let split = |paragraph: &'a str| match paragraph.split_once('\n') {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn examples_are_told_from_prose() {
+    fn examples_are_distinguished_from_prose() {
         let paragraphs = Paragraph::all("Examples:\n  a\n  b\n\nCodes: 0 well;\n1 bad.");
         let expected = [
             Paragraph { heading: Some("Examples"), lines: "  a\n  b" },

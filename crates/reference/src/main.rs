@@ -1,4 +1,4 @@
-//! `et-reference`: what `cargo xtask dist` and `cargo xtask docs` call.
+//! `et-reference`: used by `cargo xtask dist` and `cargo xtask docs`.
 
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use crate::{Paragraph, with_subcommands};
 
-/// Writes them below `share`.
+/// Writes the pages below `share`.
 pub fn write(share: &Path) -> Result<()> {
     let folder = share.join("man/man1");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -24,7 +24,7 @@ pub fn write(share: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `et-instrument-cache-list`
+/// Name of a page: `et-instrument-cache-list`.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }

@@ -1,4 +1,4 @@
-//! Options of commands as Markdown.
+//! Documentation of command options in Markdown.
 
 use std::fmt::Write as _;
 
@@ -21,11 +21,11 @@ pub(crate) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>)
     text
 }
 
-/// A command's section.
+/// The section of a command.
 pub(crate) fn command(command: &Command, heading: &str) -> String {
     let about = command.get_long_about().or_else(|| command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
-    // Clap takes the full stop off the first paragraph.
+    // Clap removes the full stop of the first paragraph.
     let (first, more) = about.split_once("\n\n").unwrap_or((&about, ""));
     let stop = if first.ends_with(['.', '…']) { "" } else { "." };
     let mut text = format!("{heading} {}\n\n", full_name(command));
@@ -58,14 +58,14 @@ fn usage(command: &Command) -> String {
     usage.lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
-/// Every command has these.
+/// Whether an argument is specific to the command; all commands have the others.
 fn is_worth_telling(argument: &Arg) -> bool {
     !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
 }
 
 fn row(argument: &Arg) -> Vec<String> {
     let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string).unwrap_or_default();
-    // Defaults that are worked out are said in words.
+    // Computed defaults are described in the text.
     let (meaning, default) = match help.split_once(" [default: ") {
         Some((meaning, default)) => (plain(meaning), plain(default.trim_end_matches(']'))),
         None => (plain(&help), written_default(argument)),
@@ -97,7 +97,7 @@ fn written_default(argument: &Arg) -> String {
     values.map(|value| format!("`{}`", value.to_string_lossy())).collect::<Vec<_>>().join(", ")
 }
 
-/// What can be given, if that is a list.
+/// The possible values, if they are a list.
 fn values(argument: &Arg) -> String {
     if !argument.get_action().takes_values() {
         return String::new();
@@ -111,7 +111,7 @@ fn values(argument: &Arg) -> String {
     if values.is_empty() { values } else { format!(". {values}") }
 }
 
-/// Text in which nothing but backquotes has a meaning.
+/// Text in which only backquotes have a special meaning.
 fn plain(text: &str) -> String {
     let mut written = String::new();
     let mut in_code = false;

@@ -1,7 +1,8 @@
-//! What builds can say to the plugins, from the sources of these.
+//! The options of the build plugins, from their sources.
 //!
-//! They are read as text: no Gradle can be asked, and Maven's plugin says it only where there is a Maven to build it. What is
-//! looked for are comments for Javadoc and what stands below them, in the form that the sources have.
+//! The sources are read as text, since Gradle cannot be asked, and Maven's plugin lists its options only where Maven is
+//! available to build it. This looks for Javadoc comments and the declarations after them, in the form that the sources
+//! have.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::markdown;
 const GRADLE: &str = "gradle-plugin/src/main/java/org/elephanttracks/gradle";
 const MAVEN: &str = "maven-plugin/src/main/java/org/elephanttracks/maven";
 
-/// Gradle's section.
+/// Section of the Gradle plugin.
 pub(crate) fn gradle(repo: &Path) -> Result<String> {
     let tables = [("ElephantTracksExtension", "elephantTracks"), ("EtRun", "etRun")].map(|(class, block)| {
         let getters: Vec<Vec<String>> = members(&read(&repo.join(GRADLE).join(format!("{class}.java")))?)
@@ -33,7 +34,7 @@ pub(crate) fn gradle(repo: &Path) -> Result<String> {
     ))
 }
 
-/// Maven's section.
+/// Section of the Maven plugin.
 pub(crate) fn maven(repo: &Path) -> Result<String> {
     let folder = repo.join(MAVEN);
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -64,7 +65,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// An option that nobody has explained is a gap in the docs.
+/// Fails if an option has no documentation.
 fn check(place: &str, rows: &[Vec<String>]) -> Result<()> {
     for row in rows {
         ensure!(!row[1].is_empty(), "{place}: {} has no comment for Javadoc", row[0]);
@@ -72,18 +73,18 @@ fn check(place: &str, rows: &[Vec<String>]) -> Result<()> {
     Ok(())
 }
 
-/// A class, field or method with what stands above it.
+/// A class, field or method with its comment and annotations.
 #[derive(Debug, Default)]
 struct Member {
     /// The comment, in Markdown.
     doc: String,
     annotations: String,
-    /// Its first line.
+    /// First line of the declaration.
     declaration: String,
 }
 
 impl Member {
-    /// A row of the table, if it is a parameter that is for users.
+    /// A row of the table if it is a parameter for users.
     fn parameter(&self) -> Option<Vec<String>> {
         if !self.annotations.contains("@Parameter") || self.annotations.contains("readonly") {
             return None;
@@ -100,7 +101,7 @@ impl Member {
     }
 }
 
-/// Whatever has annotations, or is declared for others.
+/// Members with annotations, or declared for use by others.
 fn members(source: &str) -> Vec<Member> {
     let mut members = Vec::new();
     let mut next = Member::default();
@@ -131,7 +132,7 @@ fn members(source: &str) -> Vec<Member> {
 
 fn doc(comment: &str) -> String {
     let text = comment.trim_start_matches("/**").trim_end_matches("*/").trim();
-    // Of Javadoc's tags only this one is in use there.
+    // The only Javadoc tag in use there.
     let mut written = String::new();
     let mut rest = text;
     while let Some((before, code)) = rest.split_once("{@code ") {

@@ -4,7 +4,7 @@ use et_runtime::options::{OPTIONS, PROPERTY_PREFIX};
 
 use crate::markdown;
 
-/// Their table.
+/// The table of options.
 pub(crate) fn table() -> String {
     let rows = OPTIONS.iter().map(|option| {
         let default = option.default.map(|value| format!("`{value}`")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Completions in real shells: they are asked as by the tab key, and not only read.
+//! Completions in real shells: requested as by the tab key, and not only parsed.
 
 use std::fs;
 use std::io::Write;
@@ -9,9 +9,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Command as Tool;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Answers to the lines that it is given, in bash: as readline calls the function that a script has registered.
+/// Completes lines from standard input in bash, calling the registered function as readline does.
 const BASH: &str = include_str!("completions/ask.bash");
-/// The same in zsh: in a terminal of its own, with what it offers for a line written to a file instead of being shown.
+/// The same in zsh: in a pseudo-terminal, with the completions of a line written to a file instead of displayed.
 const ZSH: &str = include_str!("completions/ask.zsh");
 const ZSHRC: &str = include_str!("completions/zshrc");
 
@@ -22,7 +22,7 @@ fn main() {
             let done = et_reference::completions::write(folder.path()).and_then(|()| case(folder.path()));
             done.map_err(|error| Failed::from(format!("{error:#}")))
         };
-        // `cargo xtask test` says so.
+        // `cargo xtask test` reports it.
         Trial::test(shell, run).with_ignored_flag(!exists(shell))
     };
     libtest_mimic::run(&Arguments::from_args(), vec![case("bash", in_bash), case("zsh", in_zsh)]).exit();
@@ -32,13 +32,13 @@ fn exists(shell: &str) -> bool {
     Command::new(shell).arg("-c").arg(":").stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
 }
 
-/// A line as far as it is typed, and what must be among the words that it may go on with.
+/// An incomplete line, and the words that must be among its completions.
 struct Question {
     line: String,
     wanted: String,
 }
 
-/// What people type, and each long option of each subcommand but for its last letter.
+/// Typical input, and each long option of each subcommand without its last letter.
 fn questions() -> Vec<Question> {
     let mut all = Vec::new();
     for (line, wanted) in [
@@ -70,7 +70,7 @@ fn options(tool: &Tool, typed: &str, all: &mut Vec<Question>) {
     }
 }
 
-/// The answers come in the order of the questions, a line each.
+/// Answers are in the order of the questions, one per line.
 fn compare(shell: &str, output: &Output, questions: &[Question]) -> Result<()> {
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success() && errors.is_empty(), "{shell}: {}\n{said}{errors}", output.status);
@@ -84,7 +84,7 @@ fn compare(shell: &str, output: &Output, questions: &[Question]) -> Result<()> {
     Ok(())
 }
 
-/// The output of a shell that runs a script, with the questions for its standard input.
+/// The output of a shell that runs a script with the questions on standard input.
 fn ask(shell: &mut Command, questions: &[Question]) -> Result<Output> {
     let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let lines: String = questions.iter().map(|question| format!("{}\n", question.line)).collect();

@@ -1,10 +1,11 @@
-//! What was alive at a moment, as tables. The page draws the same itself, at whichever moment is chosen there.
+//! Tables of what was alive at a moment. The page computes the same in its script for any moment that is selected
+//! there.
 
 use et_analysis::report::{Page, Report, Series};
 
 use crate::table::{Cell, Table, numbers, words};
 
-/// What was alive at the moment with that number, if deaths are known: classes, sites and contexts.
+/// Classes, sites and contexts of what was alive at the moment with that number; empty if deaths are unknown.
 pub fn alive_at(report: &Report, moment: usize) -> Vec<Table> {
     let Some(alive) = &report.alive else { return Vec::new() };
     let Some(at) = alive.moments.get(moment) else { return Vec::new() };

@@ -1,14 +1,13 @@
-//! What the page's script draws, as JSON in the page.
+//! The data of the page's script, as JSON in the page.
 
 use et_analysis::report::{Alive, Axis, Flames, Histogram, LifeLine, Report};
 use et_names::shell::quoted;
 use serde::Serialize;
 
-/// All of it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
-    /// The trace, as a shell takes it.
+    /// The path of the trace, quoted for a shell.
     trace: String,
     axes: &'a [Axis],
     initial_objects: u64,
@@ -27,7 +26,7 @@ struct Lifetimes<'a> {
     sites: Vec<Ages<'a>>,
 }
 
-/// How old the objects of a row became.
+/// Lifetimes of the objects in a row.
 #[derive(Serialize)]
 struct Ages<'a> {
     name: &'a str,
@@ -48,10 +47,10 @@ fn ages(line: &LifeLine) -> Ages<'_> {
     Ages { name: &line.name, detail: &line.detail, alive: (line.alive.objects, line.alive.bytes), died: &line.died }
 }
 
-/// Collections that are drawn.
+/// Maximum number of garbage collections that are drawn.
 const GCS: usize = 2000;
 
-/// What the report's script draws.
+/// The data of the report's script.
 pub(crate) fn json(report: &Report) -> String {
     let step = report.summary.gcs.len().div_ceil(GCS).max(1);
     let gcs = report.summary.gcs.iter().step_by(step).map(|gc| Gc {
@@ -79,12 +78,13 @@ pub(crate) fn json(report: &Report) -> String {
     safe_json(&data)
 }
 
-/// As JSON that can stand in a page. Strings, numbers and lists: to make JSON of them cannot fail.
+/// Serializes to JSON that can be embedded in a page. Cannot fail, since there are only strings, numbers and lists.
 pub(crate) fn safe_json(data: &impl Serialize) -> String {
     safe(&serde_json::to_string(data).unwrap_or_default())
 }
 
-/// Nothing in it ends the element that it is in: `<`, `>` and `&` stand in strings only, where they can be written in another way; so can the line ends that only JSON allows.
+/// Escapes everything that could end the surrounding element: `<`, `>` and `&` occur in strings only, where JSON allows
+/// escapes; likewise the line separators that only JSON allows.
 fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for character in json.chars() {

@@ -1,4 +1,4 @@
-//! The difference of runs as a page.
+//! The comparison of runs as a page.
 
 use et_analysis::Flame as Graph;
 use et_analysis::diff::{Change, Diff, Line, Table as Lines, more_bytes, relative, spread};
@@ -13,18 +13,18 @@ use crate::document::{Document, Tab};
 use crate::parts::{Flame, command_line, fact, flame, rows, words};
 use crate::table::{Cell, Column, Table, numbers, words as names};
 
-/// What a page of a difference shows.
+/// The content of a comparison page.
 #[derive(Debug)]
 pub struct Difference<'a> {
-    /// What changed.
+    /// The differences.
     pub diff: &'a Diff,
-    /// Where what was allocated comes from, after and before.
+    /// Origins of what was allocated, after and before.
     pub allocated: Graph,
-    /// Where what is alive at the end comes from; `None`: not known.
+    /// Origins of what is alive at the end; `None` if unknown.
     pub alive: Option<Graph>,
-    /// Files of the runs before.
+    /// Trace files of the runs before the change.
     pub before: Vec<String>,
-    /// Files of the runs after.
+    /// Trace files of the runs after the change.
     pub after: Vec<String>,
 }
 
@@ -40,10 +40,10 @@ struct Flames<'a> {
     alive: Option<&'a Graph>,
 }
 
-/// Callers that a row tells.
+/// Maximum number of callers listed in a row.
 const CALLERS: usize = 12;
 
-/// The difference as one page that loads nothing.
+/// Renders the comparison as one self-contained page.
 pub fn diff_page(difference: &Difference<'_>) -> String {
     let Difference { diff, allocated, alive, .. } = difference;
     let command = command(difference);
@@ -87,7 +87,7 @@ pub fn diff_page(difference: &Difference<'_>) -> String {
     document.render()
 }
 
-/// What prints the same as text.
+/// The command that prints the same as text.
 fn command(difference: &Difference<'_>) -> String {
     let list = |files: &[String]| files.iter().map(|file| quoted(file)).collect::<Vec<_>>().join(" ");
     let (before, after) = (list(&difference.before), list(&difference.after));
@@ -146,9 +146,9 @@ fn overview(difference: &Difference<'_>, command: &str) -> Markup {
     }
 }
 
-/// What changed, in words.
+/// Summary of the differences in sentences.
 fn says(diff: &Diff, has_deaths: bool) -> Vec<Words> {
-    // What stays is what a change is looked at for; what is allocated and dies again costs time only.
+    // What stays alive comes first, since it is what matters most; what is allocated and dies again only costs time.
     let mut says = Vec::new();
     if has_deaths {
         says.push(rather("At the end, ", " is alive", &diff.total.alive_bytes));
@@ -179,7 +179,7 @@ fn says(diff: &Diff, has_deaths: bool) -> Vec<Words> {
     says
 }
 
-/// `The program allocates 12.5 % more than before: 45 MiB rather than 40 MiB.`
+/// A sentence like `The program allocates 12.5 % more than before: 45 MiB rather than 40 MiB.`
 fn rather(start: &str, verb: &str, change: &Change) -> Words {
     let (before, after) = (change.before.median, change.after.median);
     let words = Words::new().text(start);
@@ -213,7 +213,7 @@ fn graph(allocated: &Graph, alive: Option<&Graph>) -> Markup {
     }
 }
 
-/// What changed, in rows.
+/// A table of differences.
 fn changed(
     lines: &Lines,
     name: &'static str,
@@ -222,7 +222,7 @@ fn changed(
     columns: &[&'static str],
     has_deaths: bool,
 ) -> Table {
-    // What a row is about, how it changed, and what it was; who called, which is long, comes last.
+    // Subject, change and previous value; the callers, which are long, come last.
     let (columns, callers) = columns.split_at(columns.len().min(2));
     let mut all: Vec<Column> = columns.iter().map(|title| names(title)).collect();
     if has_deaths {

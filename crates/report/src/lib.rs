@@ -1,4 +1,4 @@
-//! What a trace shows: the report as one page that needs nothing else, its tables as text, and allocation profiles in the formats of other
+//! What a trace shows: the report as one self-contained page, its tables as text, and allocation profiles in the formats of other
 //! tools.
 
 mod alive;

@@ -10,7 +10,7 @@ use crate::document::{Document, Tab};
 use crate::parts::{Flame, chart, command_line, fact, flame, rows, words};
 use crate::tables::tables;
 
-/// The report as one page that loads nothing.
+/// Renders the report as one self-contained page.
 pub fn page(report: &Report) -> String {
     let tables = tables(report);
     let trace = quoted(&report.summary.trace);
@@ -41,7 +41,7 @@ pub fn page(report: &Report) -> String {
     document.render()
 }
 
-/// The program in a word: its main class or jar.
+/// Short name of the program: its main class or jar.
 fn program(report: &Report) -> String {
     let command = &report.summary.program.command;
     let mut words = command.split_whitespace().skip(1);
@@ -60,7 +60,7 @@ fn program(report: &Report) -> String {
             }
         }
     }
-    // Tests and texts have no command line of a launcher.
+    // Tests and texts have no launcher's command line.
     let name = main.or(command.split_whitespace().next()).unwrap_or("a trace");
     name.rsplit('/').next().unwrap_or(name).to_owned()
 }
@@ -188,7 +188,7 @@ fn lack(lack: &Lack) -> Markup {
     }
 }
 
-/// What the page lacks without deaths, and what to do.
+/// A note about what is missing from the page without deaths, and how to get it; `None` if there are deaths.
 fn without_deaths(report: &Report, what: &str) -> Option<Markup> {
     let lack = report.lacks.iter().find(|lack| lack.what.starts_with("Deaths"))?;
     Some(

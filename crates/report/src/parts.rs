@@ -1,4 +1,4 @@
-//! What pages are put together from.
+//! Building blocks of pages.
 
 use et_analysis::report::{Piece, Words};
 use et_names::shell::quoted;
@@ -27,16 +27,16 @@ pub(crate) fn chart(id: &str, label: &str) -> Markup {
     html! { figure.chart { figcaption { (label) } div id=(id) {} } }
 }
 
-/// The command that prints the same.
+/// The command that prints the same as text.
 pub(crate) fn command_line(command: &str) -> Markup {
     html! { p.command { "As text: " code { (command) } } }
 }
 
-/// A flame graph with what it can be told to show.
+/// A flame graph with its options.
 pub(crate) struct Flame<'a> {
-    /// Names in the data, and what they are called.
+    /// Name in the data and display name of each graph.
     pub graphs: &'a [(&'a str, &'a str)],
-    /// What of it, in the order of the data.
+    /// Display names of its parts, in the order of the data.
     pub parts: &'a [String],
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn flame(flame: &Flame<'_>) -> Markup {
     }
 }
 
-/// A table; `command` prints it, and with `--match` the rows that are asked for.
+/// A table; `command` prints it, or with `--match` the matching rows.
 pub(crate) fn rows(table: &Table, command: &str) -> Markup {
     let id = table.id();
     let caption = format!("caption-{}-{}", table.page, table.name);
@@ -116,15 +116,15 @@ pub(crate) fn rows(table: &Table, command: &str) -> Markup {
     }
 }
 
-/// Rows of a table that come on paper, as the style sheet has it.
+/// Number of rows that are printed on paper, the same as in the style sheet.
 const PRINTED: usize = 20;
 
-/// Whether it is a list of methods: in a narrow column it would take a line for each few letters.
+/// Whether the column is a list of methods, which would be broken every few letters in a narrow column.
 fn is_stack(name: &str) -> bool {
     name.contains(" ← ") || name.contains(" < ")
 }
 
-/// A name that is broken behind dots where it has no room, and not in the middle of a word.
+/// A name with line break opportunities after dots, so that it is not broken in the middle of a word.
 fn name(name: &str) -> Markup {
     html! {
         code {
@@ -155,7 +155,7 @@ fn cell(cell: &Cell, is_number: bool, is_first: bool) -> Markup {
     }
 }
 
-/// A small graph.
+/// A small line chart.
 fn course(values: &[u64]) -> Markup {
     const WIDTH: f64 = 72.0;
     const HEIGHT: f64 = 20.0;

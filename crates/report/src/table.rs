@@ -1,44 +1,42 @@
-//! The tables of a report, as pages and texts show them.
+//! The tables of a report, for pages and text.
 
 use et_analysis::diff::{more, more_bytes};
 use et_names::units::{bytes, number, seconds};
 
-/// What is in a cell.
+/// The value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A name out of the program.
+    /// A name from the program.
     Name(String),
-    /// Words.
     Text(String),
-    /// A size.
+    /// A number of bytes.
     Bytes(u64),
-    /// A number of things.
+    /// A number of items.
     Count(u64),
-    /// 0 to 1; `None`: of nothing.
+    /// A fraction from 0 to 1; `None` if the whole is 0.
     Share(Option<f64>),
-    /// A time.
+    /// A time in seconds.
     Seconds(f64),
-    /// A mean.
     Mean(f64),
-    /// So many bytes more, or less.
+    /// A change in bytes.
     MoreBytes(i64),
-    /// So many more, or less.
+    /// A change in the number of items.
     More(i64),
-    /// Words with a number by which they are sorted.
+    /// Text with a number by which it is sorted.
     Ranked(String, f64),
-    /// Values over time, drawn.
+    /// Values over time, drawn as a chart.
     Course(Vec<u64>),
-    /// Not known, or not there.
+    /// Unknown or missing.
     Nothing,
 }
 
 impl Cell {
-    /// Part of a whole.
+    /// The fraction `part` / `whole`.
     pub fn share(part: u64, whole: u64) -> Self {
         Self::Share((whole > 0).then(|| part as f64 / whole as f64))
     }
 
-    /// As people read it.
+    /// Formats the value for display.
     pub fn text(&self) -> String {
         match self {
             Self::Name(text) | Self::Text(text) | Self::Ranked(text, _) => text.clone(),
@@ -53,7 +51,7 @@ impl Cell {
         }
     }
 
-    /// By which rows are sorted; `None`: by its text.
+    /// The number by which rows are sorted; `None`: by the text.
     pub fn value(&self) -> Option<f64> {
         match self {
             Self::Bytes(count) | Self::Count(count) => Some(*count as f64),
@@ -67,53 +65,49 @@ impl Cell {
     }
 }
 
-/// A column.
+/// A column with its heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its heading.
     pub title: &'static str,
-    /// What it means, if the heading does not say it all.
+    /// Explanation; empty if the heading is enough.
     pub help: &'static str,
-    /// Whether it is of numbers.
+    /// Whether it contains numbers.
     pub is_number: bool,
 }
 
-/// Rows of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The page that it is on.
+    /// Name of the page that it is on.
     pub page: &'static str,
-    /// What it is called there.
+    /// Name of the table, unique on the page.
     pub name: &'static str,
-    /// Its heading.
     pub title: String,
-    /// What it shows, and how that is known.
+    /// What it shows, and where the data comes from.
     pub note: String,
-    /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows; the first cell is what a row is about.
+    /// Rows; the first cell is the subject.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    /// How commands and links call it: `lifetimes/classes`.
+    /// Identifier in commands and links: `lifetimes/classes`.
     pub fn id(&self) -> String {
         format!("{}/{}", self.page, self.name)
     }
 
-    /// What a row is found by.
+    /// Text by which a row is found.
     pub fn key(row: &[Cell]) -> String {
         row.first().map(Cell::text).unwrap_or_default()
     }
 
-    /// Only the rows in which that stands.
+    /// Keeps only the rows that contain the text.
     #[must_use]
     pub fn matching(mut self, text: &str) -> Self {
         self.rows.retain(|row| row.iter().any(|cell| cell.text().contains(text)));
         self
     }
 
-    /// As text, in columns.
+    /// Renders the table as text, in columns.
     pub fn render(&self) -> String {
         let titles = self.columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>();
         let shown: Vec<usize> = (0..titles.len())
@@ -130,7 +124,7 @@ impl Table {
             text += "nothing\n";
             return text;
         }
-        // Numbers first, in columns; then names, which may be long.
+        // Columns of numbers first; then names, which may be long.
         let (numbers, names): (Vec<usize>, Vec<usize>) =
             (0..shown.len()).partition(|&at| self.columns[shown[at]].is_number);
         for line in &lines {
@@ -143,12 +137,12 @@ impl Table {
     }
 }
 
-/// A column of names or words.
+/// Creates a column of names or text.
 pub(crate) fn words(title: &'static str) -> Column {
     Column { title, help: "", is_number: false }
 }
 
-/// A column of numbers.
+/// Creates a column of numbers.
 pub(crate) fn numbers(title: &'static str, help: &'static str) -> Column {
     Column { title, help, is_number: true }
 }

@@ -8,7 +8,7 @@ use et_analysis::summary::{Amount, Origin};
 
 use crate::table::{Cell, Column, Table, numbers, words};
 
-/// Those that the report has; the others would have nothing to show.
+/// The tables that have content in this report.
 pub fn tables(report: &Report) -> Vec<Table> {
     let mut tables = vec![classes(report), sites(report), packages(report)];
     if report.has_deaths {
@@ -36,7 +36,7 @@ fn whose(origin: Option<Origin>) -> Cell {
     )
 }
 
-/// What was there when tracing began included.
+/// Live objects at the end, including initial objects.
 fn live_at_the_end(report: &Report) -> u64 {
     report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0)
 }

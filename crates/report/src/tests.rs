@@ -1,4 +1,4 @@
-//! The page of a hand-made trace: what a name can do, and what the policy lets in.
+//! The page of a synthetic trace: names are harmless, and the policy excludes everything else.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ use crate::{START, page, tables};
 
 const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\nrm -rf ~\n\u{202e}";
 
-/// A program whose thread and class have names that a page could take for markup. The JVM allows them.
+/// A program whose thread and class have names that look like markup. The JVM allows them.
 fn hostile() -> Report {
     let mut builder = TraceBuilder::new();
     builder.names(&table("jdk", 1, &[class("java/lang/Object", "", &["<init> ()V"])]));
@@ -61,14 +61,14 @@ fn names_are_text_whatever_they_are() {
     assert!(page.contains("alert(1)"), "the name is there");
     assert!(!page.contains("<script>alert"), "as text");
     assert!(!page.contains("<img"));
-    // The data, libraries, and three scripts of our own.
+    // The data, the libraries, and three scripts of our own.
     assert_eq!(page.matches("<script").count(), 5);
     assert_eq!(page.matches("</script>").count(), 5);
     assert_eq!(page.matches("<style").count(), 1);
     assert!(!page.contains(" style=\""), "the policy allows no styles in attributes");
 }
 
-/// What stands between two marks, the first time and so on.
+/// The texts between each pair of marks.
 fn between<'a>(page: &'a str, start: &'a str, end: &'a str) -> Vec<&'a str> {
     page.split(start).skip(1).filter_map(move |rest| rest.split_once(end).map(|(inner, _)| inner)).collect()
 }
@@ -86,14 +86,14 @@ fn the_policy_lets_in_what_is_in_the_page_and_nothing_else() {
         assert!(policy.contains(&format!("'sha256-{hash}'")), "no hash of {:.60}", text);
     }
     assert_eq!(policy.matches("sha256-").count(), 5);
-    // Nothing is loaded.
+    // Nothing external is loaded.
     for loads in ["src=\"", "@import", "url("] {
         let own = page.replace(between(&page, "id=\"data\">", "</script>")[0], "");
         assert!(!own.contains(loads), "{loads}");
     }
 }
 
-/// A line end in what is pasted would start the command before anybody has read it.
+/// A line break in pasted text would run the command before the user has read it.
 #[test]
 fn commands_have_nothing_in_them_that_is_not_seen() {
     let page = page(&hostile());
@@ -133,7 +133,7 @@ fn tables_are_text_as_well() {
     assert!(text.contains("16 B") && text.contains("alert(1)"), "{text}");
     assert_eq!(threads.clone().matching("nobody").rows.len(), 0);
     assert_eq!(threads.clone().matching("alert(2)").rows.len(), 1);
-    // Every table's row has a cell for each column.
+    // Every row has a cell for each column.
     for table in &all {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id());
     }

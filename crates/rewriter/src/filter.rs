@@ -1,4 +1,4 @@
-//! `--include` and `--exclude`: which classes are hooked.
+//! `--include` and `--exclude`: which classes get hooks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use globset::{GlobBuilder, GlobMatcher};
 use thiserror::Error;
 
-/// Why a pattern cannot be used. Whoever reports it puts the option before it.
+/// Why a pattern is invalid. The caller puts the option before the message.
 #[derive(Debug, Error)]
 pub enum PatternError {
-    /// Nothing in it.
+    /// The pattern is empty.
     #[error("'' is not a pattern: use one such as com.acme.** or *Test")]
     Empty,
-    /// Brackets that do not match, for example.
+    /// It is not a valid glob, for example because of unbalanced brackets.
     #[error("'{pattern}' is not a pattern: {why}")]
     Glob {
-        /// As given: the glob made of it looks otherwise.
+        /// The pattern as given; the glob made from it looks different.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         why: globset::ErrorKind,
     },
 }
 
-/// Rules in the order of the command line; the first that matches a class decides.
+/// Rules in the order of the command line; the first one that matches a class decides.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     rules: Vec<Rule>,
@@ -33,20 +33,21 @@ struct Rule {
     include: bool,
     pattern: String,
     glob: GlobMatcher,
-    /// Without wildcards it names a class or a whole package.
+    /// The pattern has no wildcards: it names a class or a whole package.
     literal: bool,
-    /// It has decided over a class.
+    /// Whether the rule has decided about a class.
     used: Arc<AtomicBool>,
 }
 
 impl Filter {
-    /// Adds a rule behind the others. Patterns are in Java form:
+    /// Appends a rule. Patterns are in Java form:
     ///
-    /// - `*` stands for any characters but a dot, `**` for any at all: `com.acme.**`, `com.acme.*Impl`;
-    /// - without wildcards it is a class or a package with all below it: `java.util.HashMap`, `com.acme`;
-    /// - without a dot it is matched against the simple name: `*Test`.
+    /// - `*` stands for any characters except a dot, `**` for any characters: `com.acme.**`, `com.acme.*Impl`;
+    /// - a pattern without wildcards is a class, or a package with its subpackages: `java.util.HashMap`, `com.acme`;
+    /// - a pattern without a dot is matched against the simple name: `*Test`.
     ///
-    /// Nested classes follow the class around them: `java.util.HashMap` takes `java.util.HashMap$Node` along.
+    /// Nested classes are treated like their top-level class: `java.util.HashMap` also matches
+    /// `java.util.HashMap$Node`.
     pub fn push(&mut self, include: bool, pattern: &str) -> Result<(), PatternError> {
         if pattern.is_empty() {
             return Err(PatternError::Empty);
@@ -64,7 +65,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Whether a class (internal form) is to be hooked.
+    /// Whether a class (in internal form) gets hooks.
     pub fn hooks(&self, class: &str) -> bool {
         match self.rules.iter().find(|rule| rule.matches(class)) {
             Some(rule) => {
@@ -75,36 +76,36 @@ impl Filter {
         }
     }
 
-    /// No rules: everything is hooked.
+    /// Whether there are no rules, so that every class gets hooks.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The same rules, none of which has decided over anything yet.
+    /// Returns the same rules, none marked as having decided.
     pub fn fresh(&self) -> Self {
         let rules = self.rules.iter().map(|rule| Rule { used: Arc::default(), ..rule.clone() });
         Self { rules: rules.collect() }
     }
 
-    /// The numbers of the rules that have decided over a class.
+    /// Indexes of the rules that have decided about a class.
     pub fn decided(&self) -> impl Iterator<Item = usize> {
         self.rules.iter().enumerate().filter(|(_, rule)| rule.used.load(Ordering::Relaxed)).map(|(number, _)| number)
     }
 
-    /// Notes that these have, as was seen earlier.
+    /// Marks these rules as having decided, as recorded by an earlier run.
     pub fn note_decided(&self, numbers: impl IntoIterator<Item = usize>) {
         for rule in numbers.into_iter().filter_map(|number| self.rules.get(number)) {
             rule.used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The lines of [`unused`](Self::unused) on rules that include: where classes may show up later, one that excludes
-    /// may still come to decide.
+    /// The lines of [`unused`](Self::unused) for including rules only: if more classes may appear later, an excluding
+    /// rule may still take effect.
     pub fn unused_includes(&self) -> impl Iterator<Item = String> {
         self.lines(|rule| rule.include && !rule.is_of_jdk())
     }
 
-    /// A line for each rule that is about classes of the JDK, where only those of a program are asked for.
+    /// A warning for each rule about JDK classes, for use where only an application is instrumented.
     pub fn of_jdk(&self) -> impl Iterator<Item = String> {
         self.rules.iter().filter(|rule| rule.is_of_jdk()).map(|rule| {
             format!(
@@ -116,7 +117,7 @@ impl Filter {
         })
     }
 
-    /// A line for each rule that has decided over no class: most likely it is misspelt.
+    /// A warning for each rule that has decided about no class: it is probably misspelt.
     pub fn unused(&self) -> impl Iterator<Item = String> {
         self.lines(|_| true)
     }
@@ -129,31 +130,31 @@ impl Filter {
         })
     }
 
-    /// The patterns of `--exclude` that may be about classes made at run time, as far as they stand before any `--include`.
+    /// The patterns of `--exclude` before any `--include` that may match classes created at run time.
     pub fn excluded(&self) -> Vec<&str> {
         let before = self.rules.iter().take_while(|rule| !rule.include);
         before.filter(|rule| !rule.is_of_jdk()).map(|rule| rule.pattern.as_str()).collect()
     }
 
-    /// The rules as they are given on a command line.
+    /// The rules as command line options.
     pub fn options(&self) -> impl Iterator<Item = String> {
         self.rules.iter().map(|rule| format!("{} {}", option(rule.include), rule.pattern))
     }
 
-    /// The rules as text, for the content hash: `+com.acme.** -*Test`.
+    /// The rules in text form for the content hash: `+com.acme.** -*Test`.
     pub fn describe(&self) -> String {
         let rules = self.rules.iter().map(|rule| format!("{}{}", if rule.include { '+' } else { '-' }, rule.pattern));
         rules.collect::<Vec<_>>().join(" ")
     }
 }
 
-/// How a rule is given.
+/// Name of the option that adds such a rule.
 pub fn option(include: bool) -> &'static str {
     if include { "--include" } else { "--exclude" }
 }
 
 impl Rule {
-    /// No program has classes in these packages.
+    /// Whether the pattern names a package that only a JDK has classes in.
     fn is_of_jdk(&self) -> bool {
         ["java.", "jdk.", "sun."].iter().any(|package| self.pattern.starts_with(package))
     }
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_decide_nothing_are_told() {
+    fn rules_that_decide_nothing_are_reported() {
         let rules = filter(&["-com.acme.gen.**", "+com.acme.**", "-com.acme.*Test", "-org"]);
         assert_eq!(rules.unused().count(), 4);
         assert!(!rules.hooks("com/acme/gen/A") && rules.hooks("com/acme/ATest"));
@@ -239,13 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_the_jdk_are_told() {
+    fn rules_about_the_jdk_are_reported() {
         let rules = filter(&["-java.**", "+java.util.HashMap", "-com.acme.**", "+javax.servlet.**"]);
         let told: Vec<String> = rules.of_jdk().collect();
         assert_eq!(told.len(), 2);
         assert!(told[0].starts_with("--exclude java.** has no effect on the JDK") && told[1].starts_with("--include "));
         assert_eq!(rules.unused_includes().count(), 1);
-        // Classes that the JDK makes at run time keep their hooks as the others do.
+        // Classes that the JDK creates at run time keep their hooks like all others.
         assert!(rules.excluded().is_empty());
         assert_eq!(filter(&["-java.**", "-com.acme.**"]).excluded(), ["com.acme.**"]);
     }

@@ -1,7 +1,7 @@
-//! Rewrites one Java class so that it reports what its objects do.
+//! Rewrites a Java class so that it reports what happens to objects.
 //!
-//! `et-instrument` does it ahead of time, the runtime for classes that are made at run time. No files, no containers, no
-//! commands here: bytes of a class file in, bytes of a class file out.
+//! `et-instrument` uses it ahead of time, the runtime for classes created at run time. Knows nothing of files,
+//! containers or commands: the bytes of a class file go in, the bytes of a class file come out.
 
 pub mod classfile;
 pub mod code;

@@ -1,34 +1,34 @@
-//! Whose the other end of a connection on this machine is: a port of loopback's is open to all users of the machine, and only the system knows
-//! who has come.
+//! Determines the user at the other end of a local connection: all users of the machine can connect to a port on the
+//! loopback interface, and only the system knows who did.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::process::geteuid;
 
-/// What a socket does, as the system's tables number it; others do not matter here.
+/// Connection states by their numbers in the system's tables.
 const ESTABLISHED: u8 = 0x01;
 const LISTENS: u8 = 0x0A;
 
-/// A table that changes while it is read may leave a row out.
+/// Number of attempts: a table that changes while it is read may lack a row.
 const TRIES: usize = 3;
 
 /// A row of the system's tables of TCP sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
-    /// Its own end.
+    /// Local address.
     pub local: SocketAddr,
-    /// The other end; port 0 if there is none.
+    /// Remote address; port 0 if there is none.
     pub remote: SocketAddr,
     state: u8,
-    /// The user whose it is, as this process' namespace numbers users.
+    /// User id of the owner in the user namespace of this process.
     pub user: u32,
-    /// Which one it is: another one at the same port has another number.
+    /// Inode, which distinguishes it from other sockets with the same port.
     pub inode: u64,
 }
 
 impl Socket {
-    /// Those of both kinds of addresses; none of a kind that this machine does not have.
+    /// All IPv4 and IPv6 sockets; a protocol that the machine does not support has none.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for (table, is_v6) in [("/proc/net/tcp", false), ("/proc/net/tcp6", true)] {
@@ -49,12 +49,12 @@ impl Socket {
         })
     }
 
-    /// Whether it waits for connections.
+    /// Whether it listens for connections.
     pub fn listens(&self) -> bool {
         self.state == LISTENS
     }
 
-    /// Where one that listens can be reached without leaving the machine.
+    /// The address at which a listening socket can be reached on the loopback interface.
     pub fn loopback(&self) -> Option<SocketAddr> {
         match self.local.ip() {
             it if it.is_loopback() => Some(self.local),
@@ -64,7 +64,7 @@ impl Socket {
     }
 }
 
-/// Words of four bytes, each as the processor has it in memory, then the port.
+/// Parses an address: 32-bit words in the byte order of the processor, then the port.
 fn address(text: &str, is_v6: bool) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let word = |at: usize| u32::from_str_radix(address.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
@@ -83,14 +83,14 @@ fn address(text: &str, is_v6: bool) -> Option<SocketAddr> {
 
 /// The user at the other end of a connection from `peer` to `here`.
 ///
-/// None if the other end is closed, half or whole: the system counts sockets that nobody has open any more as root's. Both ends are compared,
-/// since two connections to different ports may come from one.
+/// `None` if the other end has been closed, even partially: the system lists sockets that no process has open as
+/// root's. Compares both addresses, since two connections to different ports may have the same source.
 fn user_of(sockets: &[Socket], peer: SocketAddr, here: SocketAddr) -> Option<u32> {
     let is_its = |it: &&Socket| it.local == peer && it.remote == here && it.state == ESTABLISHED;
     sockets.iter().find(is_its).map(|it| it.user)
 }
 
-/// Whether the other end of a connection from `peer` to `here` is this user's, or root's.
+/// Whether the other end of a connection from `peer` to `here` belongs to this user or to root.
 pub fn is_trusted(peer: SocketAddr, here: SocketAddr) -> bool {
     let mine = geteuid().as_raw();
     let user = (0..TRIES).find_map(|_| user_of(&Socket::all(), peer, here));
@@ -111,18 +111,18 @@ mod tests {
         let (_accepted, peer) = there.accept().unwrap();
         assert_eq!(peer, client.local_addr().unwrap());
         assert!(is_trusted(peer, here));
-        // Nobody is at the other end there.
+        // There is no such connection.
         assert!(!is_trusted("127.0.0.1:1".parse().unwrap(), here));
         assert!(!is_trusted(peer, "127.0.0.1:1".parse().unwrap()), "a connection to somebody else");
     }
 
     #[test]
-    fn who_has_gone_is_nobody() {
+    fn a_closed_connection_belongs_to_no_user() {
         let there = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = there.local_addr().unwrap();
         let client = TcpStream::connect(here).unwrap();
         let (_accepted, peer) = there.accept().unwrap();
-        // What it had to say is still to be read; the system says that the socket is root's.
+        // Its data has not been read yet; the system lists the socket as root's.
         drop(client);
         assert!(!is_trusted(peer, here));
     }

@@ -1,4 +1,4 @@
-//! All tables of a conversion: rows are encoded and compressed on threads of their own.
+//! All tables of a conversion: rows are encoded and compressed on separate threads.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use et_system::threads::{NoThread, spawn};
 use crate::sheet::{Part, Sheet};
 use et_columns::{GROUP, Rows, Values};
 
-/// Rows to be encoded.
+/// A group of rows to encode.
 struct Job {
     sheet: Arc<Sheet>,
     number: u64,
     values: Vec<Values>,
 }
 
-/// Tables that are being written.
+/// The tables that are being written.
 #[derive(Debug)]
 pub struct Book {
     folder: PathBuf,
@@ -28,34 +28,34 @@ pub struct Book {
 }
 
 impl Book {
-    /// In a folder, a folder for each table.
+    /// Writes to subfolders of `folder`, one for each table.
     ///
     /// # Errors
     ///
-    /// There is no thread to write them.
+    /// Fails if no thread can be started.
     pub fn new(folder: &Path) -> Result<Self, NoThread> {
         let count = std::thread::available_parallelism().map_or(2, usize::from);
-        // Who fills rows waits when the threads do not keep up: memory is bounded.
+        // A bounded queue: the producer blocks when the threads do not keep up.
         let (jobs, receive) = sync_channel(count);
         let receive = Arc::new(Mutex::new(receive));
         let start = || {
             let receive = Arc::clone(&receive);
             spawn(move || work(&receive))
         };
-        // One there must be, more are as many as can be had.
+        // At least one is required; the others are optional.
         let mut threads = vec![start()?];
         threads.extend((1..count).map_while(|_| start().ok()));
         Ok(Self { folder: folder.to_owned(), sheets: Vec::new(), jobs, threads })
     }
 
-    /// Begins a table.
+    /// Starts a table.
     pub fn table<R: Rows>(&mut self) -> io::Result<TableWriter<R>> {
         let sheet = Arc::new(Sheet::new(R::TABLE, self.folder.join(R::TABLE.name))?);
         self.sheets.push(Arc::clone(&sheet));
         Ok(TableWriter { rows: R::default(), sheet, jobs: self.jobs.clone(), groups: 0 })
     }
 
-    /// All tables are complete: those who wrote them are gone. Says what files there are of each.
+    /// Waits until all tables are written, and returns the files of each.
     pub fn finish(self) -> io::Result<Vec<(&'static str, Vec<Part>)>> {
         drop(self.jobs);
         for thread in self.threads {
@@ -75,7 +75,7 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
     }
 }
 
-/// Writes a table, row by row.
+/// Writes a table row by row.
 #[derive(Debug)]
 pub struct TableWriter<R: Rows> {
     rows: R,
@@ -85,7 +85,7 @@ pub struct TableWriter<R: Rows> {
 }
 
 impl<R: Rows> TableWriter<R> {
-    /// The next row.
+    /// Appends a row.
     #[inline]
     pub fn push(&mut self, row: R::Row) {
         self.rows.push(row);
@@ -100,16 +100,16 @@ impl<R: Rows> TableWriter<R> {
         let values = std::mem::replace(&mut self.rows, next).values();
         let job = Job { sheet: Arc::clone(&self.sheet), number: self.groups, values };
         self.groups += 1;
-        // The threads are gone only if one of them has panicked, which is told at the end.
+        // The threads are gone only if one has panicked, which `finish` reports.
         let _ = self.jobs.send(job);
     }
 
-    /// Whether the disk takes no more.
+    /// Whether writing has failed.
     pub fn has_failed(&self) -> bool {
         self.sheet.has_failed()
     }
 
-    /// That was all.
+    /// Completes the table.
     pub fn finish(mut self) {
         if !self.rows.is_empty() {
             self.hand_over();

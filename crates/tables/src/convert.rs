@@ -1,4 +1,4 @@
-//! Converts a trace.
+//! Converts a trace to tables.
 
 use std::io;
 use std::path::Path;
@@ -22,47 +22,46 @@ use crate::tables::{self, trace};
 use crate::wanted::Wanted;
 use et_columns::Rows;
 
-/// Why a trace cannot be converted.
+/// Why a trace could not be converted.
 #[derive(Debug, Error)]
 pub enum ConvertError {
-    /// The trace.
+    /// The trace could not be read.
     #[error(transparent)]
     Read(#[from] SourceError),
-    /// The rows of its objects.
+    /// The rows of its objects could not be read.
     #[error("cannot read the rows of the objects: {0} (--no-lives does without the life table)")]
     Rows(io::Error),
-    /// The folder.
+    /// The folder is unsuitable or could not be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The system gives no thread.
+    /// No thread could be started.
     #[error(transparent)]
     Thread(#[from] NoThread),
 }
 
-/// What is converted.
+/// Options of a conversion.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Which tables.
+    /// The tables to write.
     pub wanted: Wanted,
-    /// What the run is called; else after the trace and its run id.
+    /// Name of the run in the folder; by default made from the file name of the trace and the run id.
     pub run: Option<String>,
-    /// What else is to be known of it: a release, a machine.
+    /// Free text about the run: a release, a machine.
     pub label: Option<String>,
 }
 
-/// What was written.
+/// Result of a conversion.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Converted {
-    /// What the run is called.
+    /// Name of the run in the folder.
     pub run: String,
-    /// Tables with their rows and bytes.
+    /// Name, number of rows and number of bytes of each table.
     pub tables: Vec<(&'static str, u64, u64)>,
     pub lost: Lost,
     pub warnings: Vec<String>,
 }
 
-/// A conversion that has its place: a wrong path shows before the long work.
+/// A conversion that has claimed its place: a wrong path is detected before the long work.
 #[derive(Debug)]
 pub struct Converter {
     options: Options,
@@ -70,7 +69,7 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Begins to write the tables of a trace to a folder.
+    /// Prepares to write the tables of a trace to a folder.
     pub fn begin(source: &Source, folder: &Path, options: Options) -> Result<Self, FolderError> {
         let id = run_id(source);
         let run = options.run.clone().unwrap_or_else(|| {
@@ -81,7 +80,7 @@ impl Converter {
         Ok(Self { options, conversion })
     }
 
-    /// Writes them. `population` is needed if the tables [need it](Wanted::need_objects).
+    /// Writes the tables. `population` is required if the tables [need it](Wanted::need_objects).
     pub fn convert(
         self,
         source: &Source,
@@ -92,7 +91,7 @@ impl Converter {
         let mut found = Found::default();
         let mut book = Book::new(conversion.place())?;
         let filled = fill(&mut book, conversion.place(), source, population, reading, &options, &mut found);
-        // Threads that write are gone before what they wrote is removed.
+        // The writing threads must end before the files are removed on failure.
         let parts = book.finish();
         filled?;
         let parts = parts.map_err(|source| FolderError::Write { path: conversion.place().to_owned(), source })?;
@@ -113,7 +112,7 @@ fn run_id(source: &Source) -> Option<String> {
     source.trace().map(|trace| trace.file.run().to_string())
 }
 
-/// What is known of the trace in the end.
+/// What is known about the trace after all records have been read.
 #[derive(Debug, Default)]
 struct Found {
     end: Moment,
@@ -158,7 +157,8 @@ fn fill(
             updates: table(book, wanted).map_err(fail)?,
             exceptions: table(book, wanted).map_err(fail)?,
         };
-        // Weak references are cleared where their referents die: only then are there as many updates as other commands tell of.
+        // Weak references are cleared when their referents die: without deaths, there would be fewer updates than other
+        // commands report.
         let deaths = if wanted.has(&tables::updates::TABLE) { reading.deaths } else { Deaths::None };
         let passed = Pass::over(source, Reading { deaths, ..reading }, contexts, fill)?;
         let outcome = passed.ending.outcome;
@@ -207,7 +207,7 @@ fn fill(
     Ok(())
 }
 
-/// A table, if it is wanted.
+/// Starts a table if it is wanted.
 fn table<R: Rows>(book: &mut Book, wanted: &Wanted) -> io::Result<Option<crate::book::TableWriter<R>>> {
     if wanted.has(R::TABLE) { book.table().map(Some) } else { Ok(None) }
 }
@@ -252,7 +252,7 @@ fn run_row(source: &Source, reading: Reading, options: &Options, found: &Found) 
     }
 }
 
-/// Why tables or columns of them are empty.
+/// Which tables or columns are empty, and why.
 fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) -> Vec<String> {
     let mut all = Vec::new();
     let mut say = |tables: &[&str], why: &str| all.extend(tables.iter().map(|table| format!("{table}: {why}")));

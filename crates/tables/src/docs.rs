@@ -1,10 +1,10 @@
-//! The tables as a page: `docs/tables.md` has it.
+//! Generates the documentation of the tables for `docs/tables.md`.
 
 use std::fmt::Write;
 
 use crate::tables::ALL;
 
-/// Markdown of all tables.
+/// All tables in Markdown.
 pub fn markdown() -> String {
     let mut out = String::new();
     for table in ALL {

@@ -1,5 +1,5 @@
-//! The folder of tables: `TABLE/run=NAME/part-00000.parquet`, and for each run a manifest, which comes to its place last. What no
-//! manifest lists does not count.
+//! The folder of tables: `TABLE/run=NAME/part-00000.parquet`, and for each run a manifest, which is put in place last.
+//! Files that no manifest lists do not count.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,45 +17,42 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::sheet::Part;
 use crate::tables::ALL;
 
-/// Where the manifests are. Engines pass over names that begin like this.
+/// Folder of the manifests. Engines ignore names that begin with an underscore.
 const RUNS: &str = "_runs";
-/// How the names of folders begin that are not complete.
+/// Prefix of the names of incomplete folders.
 const PREFIX: &str = ".et-tables-";
 const FORMAT: &str = "Elephant Tracks tables";
-/// Of the folder's layout. A new column needs no new version.
+/// Version of the folder's layout. Adding a column does not change it.
 const VERSION: u32 = 1;
 
-/// A file of a table.
+/// A Parquet file with its length and hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct TableFile {
-    /// Below the folder: `calls/run=NAME/part-00000.parquet`.
+    /// Path relative to the folder: `calls/run=NAME/part-00000.parquet`.
     pub path: String,
     pub rows: u64,
     pub bytes: u64,
-    /// In hexadecimal.
+    /// XXH3 of the content, in hexadecimal.
     pub xxh3: String,
 }
 
-/// What the folder says of a run.
+/// Description of a run in the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Manifest {
     pub format: String,
     pub version: u32,
     /// Version of et-trace.
     pub tool: String,
-    /// What the run is called here.
+    /// Name of the run in this folder.
     pub run: String,
-    /// What the runtime called it; none for a text.
+    /// Id that the runtime assigned to the run; `None` for a text.
     pub run_id: Option<String>,
     pub files: Vec<TableFile>,
 }
 
-/// What is wrong with a folder.
+/// Why a folder cannot be used.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum FolderError {
     #[error("{path} exists and is not a folder of tables: write to another one", path = path.display())]
     NotOurs { path: PathBuf },
@@ -85,18 +82,18 @@ pub enum FolderError {
 #[derive(Debug)]
 pub struct Conversion {
     folder: PathBuf,
-    /// It was made for this.
+    /// Whether the folder was created for this run.
     is_new: bool,
     run: String,
     run_id: Option<String>,
-    /// Removed with all that is in it, unless the run is complete.
+    /// Removed with its content unless the conversion is completed.
     temporary: Option<TempDir>,
-    /// Says that somebody is at work in the temporary folder.
+    /// Locked as long as the temporary folder is in use.
     lock: Option<File>,
 }
 
 impl Conversion {
-    /// Begins to convert a run.
+    /// Starts the conversion of a run.
     pub fn begin(folder: &Path, run: &str, run_id: Option<&str>) -> Result<Self, FolderError> {
         let fail = |source| FolderError::Write { path: folder.to_owned(), source };
         let is_new = match fs::create_dir(folder) {
@@ -124,12 +121,12 @@ impl Conversion {
         Ok(conversion)
     }
 
-    /// What the run is called in the folder.
+    /// Name of the run in the folder.
     pub fn run(&self) -> &str {
         &self.run
     }
 
-    /// Where its tables are written, a folder each.
+    /// The temporary folder with a subfolder for each table.
     pub fn place(&self) -> &Path {
         self.temporary.as_ref().map_or(&self.folder, TempDir::path)
     }
@@ -138,7 +135,7 @@ impl Conversion {
         self.folder.join(RUNS).join(format!("{}.json", self.run))
     }
 
-    /// Puts the tables in their places. What the run had there before goes.
+    /// Moves the tables into place. Replaces earlier tables of the run.
     pub fn finish(mut self, tables: &[(&'static str, Vec<Part>)]) -> Result<(), FolderError> {
         let done = self.publish(tables);
         done.map_err(|source| FolderError::Write { path: self.folder.clone(), source })?;
@@ -190,20 +187,20 @@ impl Drop for Conversion {
     fn drop(&mut self) {
         self.temporary = None;
         if self.is_new {
-            // If something is in it, that stays.
+            // Fails if there is something in it, which stays.
             let _ = fs::remove_dir(&self.folder);
         }
     }
 }
 
-/// What a partition may be called so that no engine takes it for something else.
+/// A partition name that no engine misinterprets.
 fn name_of(run: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = run.chars().map(plain).collect();
     if name.starts_with(|first: char| first.is_ascii_alphanumeric()) { name } else { format!("run{name}") }
 }
 
-/// Whether nothing is in it but what others convert just now.
+/// Whether the folder has no content except conversions in progress.
 fn is_empty(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         if !is_temporary(&entry?.file_name()) {
@@ -217,7 +214,7 @@ fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// The file in a temporary folder that is locked by whoever is at work there: the system unlocks it, however he ends.
+/// Lock file in a temporary folder: the system unlocks it however the process ends.
 const LOCK: &str = "lock";
 
 fn lock(temporary: &Path) -> io::Result<File> {
@@ -226,9 +223,9 @@ fn lock(temporary: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes what conversions left behind that were killed. One that has just begun has no lock yet: it is left alone.
+/// Removes what killed conversions left behind. One that has just begun has no lock file yet, and is left alone.
 fn remove_abandoned(folder: &Path) -> io::Result<()> {
-    // What is no folder is said later.
+    // If it is not a folder, that is reported later.
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
         let entry = entry?;
@@ -248,7 +245,7 @@ fn read_manifest(path: &Path) -> io::Result<Manifest> {
     if is_ours { Ok(manifest) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// A folder of tables that is complete.
+/// A complete folder of tables.
 #[derive(Debug)]
 pub struct Tables {
     folder: PathBuf,
@@ -256,7 +253,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Looks at a folder: all files are there and as long as they were, and there are no others.
+    /// Opens a folder. Fails if a file is missing or has another length, or if there are other files.
     pub fn open(folder: &Path) -> Result<Self, FolderError> {
         let runs = folder.join(RUNS);
         if !runs.is_dir() {
@@ -283,7 +280,7 @@ impl Tables {
         self.runs.iter().flat_map(|run| run.files.iter().map(move |file| (run, file)))
     }
 
-    /// Engines read all files in the folder of a table.
+    /// Fails if there are other files, since engines read all files in the folder of a table.
     fn has_no_others(&self) -> Result<(), FolderError> {
         let known: BTreeSet<PathBuf> = self.files().map(|(_, file)| self.folder.join(&file.path)).collect();
         let is_data = |path: &Path| path.extension().is_some_and(|end| end == "parquet");
@@ -311,7 +308,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Reads all files, to see whether they are as they were written.
+    /// Reads all files and compares their hashes.
     pub fn check(&self) -> Result<(), FolderError> {
         for (run, file) in self.files() {
             let path = self.folder.join(&file.path);
@@ -328,7 +325,7 @@ impl Tables {
         self.files().any(|(_, file)| file.path.split('/').next() == Some(table))
     }
 
-    /// The runs whose tables do not say when objects died.
+    /// Runs whose tables have no deaths.
     pub fn without_deaths(&self) -> Result<Vec<&str>, FolderError> {
         let mut runs = Vec::new();
         for (run, file) in self.files().filter(|(_, file)| file.path.starts_with("trace/")) {
@@ -341,18 +338,17 @@ impl Tables {
         Ok(runs)
     }
 
-    /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The runs, by name.
+    /// The runs, sorted by name.
     pub fn runs(&self) -> &[Manifest] {
         &self.runs
     }
 }
 
-/// What a row of table `trace` says.
+/// Reads whether the run has deaths from table `trace`.
 fn has_deaths(path: &Path) -> io::Result<bool> {
     let table = TableReader::open(File::open(path)?)?;
     Ok(table.groups() > 0 && table.flags(0, "has_deaths")?.first() == Some(&Some(true)))

@@ -1,5 +1,5 @@
-//! A trace as tables: Parquet files that DuckDB, Spark and others read. `docs/tables.md`, which is generated from the code, has
-//! their columns; `docs/inside/tables.md` says how they are made.
+//! A trace as tables: Parquet files for DuckDB, Spark and others. `docs/tables.md`, which is generated from the code,
+//! documents the columns; `docs/inside/tables.md` describes how they are made.
 
 mod book;
 mod convert;

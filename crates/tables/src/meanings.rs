@@ -1,4 +1,4 @@
-//! What the numbers in the rows mean: classes, methods, fields, sites, contexts, threads, collections.
+//! The tables that explain the numbers in others: classes, methods, fields, sites, contexts, threads, collections.
 
 use std::io;
 
@@ -17,14 +17,14 @@ use crate::book::{Book, TableWriter};
 use crate::tables::{classes, collections, contexts, fields, methods, monitors, sites, threads};
 use et_columns::Word;
 
-/// Threads from here up are stacks of virtual threads.
+/// First thread id of virtual threads.
 const FIRST_VIRTUAL: u32 = 1 << 31;
-/// Fields that no names table has are numbered from here.
+/// First id of fields that are in no names table.
 const FIRST_EXTRA: u32 = 1 << 30;
 /// `access_flags` (JVMS §4.5).
 const ACC_FINAL: u16 = 0x0010;
 
-/// Objects and their bytes.
+/// Number of objects and of bytes.
 pub type Amount = (i64, i64);
 
 fn sorted<T: Ord + Copy>(all: &FxHashSet<T>) -> Vec<T> {
@@ -37,7 +37,7 @@ fn optional(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Classes of objects, and those that the run prepared, with their superclasses.
+/// Writes the classes of objects and those that the run loaded, with their superclasses.
 pub fn classes(book: &mut Book, source: &Source, types: &Types, used: &FxHashSet<TypeId>) -> io::Result<()> {
     let mut writer: TableWriter<classes::Rows> = book.table()?;
     let mut all = used.clone();
@@ -75,7 +75,7 @@ pub fn classes(book: &mut Book, source: &Source, types: &Types, used: &FxHashSet
     Ok(())
 }
 
-/// Methods by their ids.
+/// Writes the methods by their ids.
 pub fn methods(book: &mut Book, source: &Source, used: &FxHashSet<MethodId>) -> io::Result<()> {
     let mut writer: TableWriter<methods::Rows> = book.table()?;
     let naming = source.naming();
@@ -97,7 +97,7 @@ pub fn methods(book: &mut Book, source: &Source, used: &FxHashSet<MethodId>) -> 
     Ok(())
 }
 
-/// Fields by their ids; those that no names table has as well.
+/// Writes the fields by their ids, including those that are in no names table.
 pub fn fields(book: &mut Book, source: &Source, used: &FxHashSet<FieldId>, extra: &[ExtraField]) -> io::Result<()> {
     let mut writer: TableWriter<fields::Rows> = book.table()?;
     let naming = source.naming();
@@ -133,7 +133,7 @@ pub fn fields(book: &mut Book, source: &Source, used: &FxHashSet<FieldId>, extra
     Ok(())
 }
 
-/// Sites by their ids.
+/// Writes the sites by their ids.
 pub fn sites(
     book: &mut Book,
     source: &Source,
@@ -161,7 +161,7 @@ pub fn sites(
     Ok(())
 }
 
-/// The tree of calling contexts.
+/// Writes the tree of calling contexts.
 pub fn contexts(book: &mut Book, contexts: &Contexts) -> io::Result<()> {
     let mut writer: TableWriter<contexts::Rows> = book.table()?;
     for (id, context) in contexts.iter() {
@@ -177,7 +177,7 @@ pub fn contexts(book: &mut Book, contexts: &Contexts) -> io::Result<()> {
     Ok(())
 }
 
-/// Threads of the run, and those that rows are about.
+/// Writes the threads of the run and those that rows refer to.
 pub fn threads(
     book: &mut Book,
     source: &Source,
@@ -207,7 +207,7 @@ pub fn threads(
     Ok(())
 }
 
-/// Collections; says whether there are any.
+/// Writes the garbage collections; returns whether there are any.
 pub fn collections(book: &mut Book, source: &Source) -> io::Result<bool> {
     let mut writer: TableWriter<collections::Rows> = book.table()?;
     let all: &[GcRecord] = match source {
@@ -229,7 +229,7 @@ pub fn collections(book: &mut Book, source: &Source) -> io::Result<bool> {
     Ok(!all.is_empty())
 }
 
-/// Contention and waits; says whether there are any.
+/// Writes contention and waits; returns whether there are any.
 pub fn monitors(book: &mut Book, source: &Source) -> io::Result<bool> {
     let mut writer: TableWriter<monitors::Rows> = book.table()?;
     let all = source.trace().map(|trace| blocked::all(&trace.monitors).all).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One pass over the rows of the life table: objects, and what each thread allocated when.
+//! One pass over the rows of the life table: objects, and how much each thread allocated when.
 
 use std::io;
 
@@ -16,24 +16,22 @@ use crate::meanings::Amount;
 use crate::tables::{allocations_by_second, objects};
 use et_columns::Word;
 
-/// What the rows are about.
+/// What the rows refer to.
 #[derive(Debug, Default)]
 pub struct Met {
-    /// Classes.
     pub classes: FxHashSet<TypeId>,
-    /// Sites.
     pub sites: FxHashSet<SiteId>,
-    /// Places without a site, with the numbers that stand for them among those of sites.
+    /// Places without a site, each with a number in the range after those of sites.
     pub places: FxHashMap<MadeIn, i64>,
-    /// Threads that allocated, or let an object die.
+    /// Threads that allocated or made an object unreachable.
     pub threads: FxHashSet<ThreadId>,
-    /// What each thread allocated.
+    /// How much each thread allocated.
     pub allocated: FxHashMap<ThreadId, Amount>,
     /// The same by second.
     pub by_second: FxHashMap<(Option<i64>, ThreadId), Amount>,
 }
 
-/// Numbers of places that are no sites begin here: ids of sites have 32 bits.
+/// First number of places that are not sites: ids of sites have 32 bits.
 const FIRST_PLACE: i64 = 1 << 32;
 
 impl Met {
@@ -55,7 +53,7 @@ fn signed(value: Option<u64>) -> Option<i64> {
     value.map(u64::cast_signed)
 }
 
-/// Goes through all objects; fills the table of them if there is one to fill.
+/// Processes all objects; fills the table of objects if it is wanted.
 pub fn over(
     source: &Source,
     population: &Population,
@@ -104,7 +102,7 @@ pub fn over(
                 death_context: rows.death_context[at].map(|ContextId(context)| context.into()),
                 death_record: signed(rows.death_record[at]),
                 escaped_thread: rows.escaped_thread[at],
-                // Without deaths nobody knows which were over when the method returned.
+                // Without deaths it is unknown which objects were dead when the method returned.
                 escaped_frame: rows.escaped_frame[at].filter(|_| population.has_deaths),
             });
         }
@@ -118,7 +116,7 @@ pub fn over(
     Ok(met)
 }
 
-/// What each thread allocated in each second.
+/// Writes how much each thread allocated in each second.
 pub fn by_second(met: &Met, mut table: TableWriter<allocations_by_second::Rows>) {
     let mut all: Vec<_> = met.by_second.iter().collect();
     all.sort_unstable_by_key(|(key, _)| **key);

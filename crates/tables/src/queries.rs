@@ -1,6 +1,6 @@
-//! The questions that are asked most, as `queries/*.sql` has them.
+//! The predefined queries, from `queries/*.sql`.
 
-/// Their names and texts.
+/// Name and text of each query.
 pub const ALL: [(&str, &str); 20] = [
     ("top_sites", include_str!("../../../queries/top_sites.sql")),
     ("drag_sites", include_str!("../../../queries/drag_sites.sql")),

@@ -13,11 +13,11 @@ use crate::book::TableWriter;
 use crate::tables::{calls, exceptions, updates};
 use et_columns::Word;
 
-/// What is to be known of a call when it is left.
+/// Data of a call until it returns.
 #[derive(Clone, Copy, Debug)]
 struct Called {
     context: ContextId,
-    /// Serial of the call that it was made in, 0 if there is none.
+    /// Serial of the calling method's call; 0 if there is none.
     caller: u64,
     depth: u32,
     tick: u64,
@@ -26,7 +26,7 @@ struct Called {
     bytes: i64,
 }
 
-/// An exception that was thrown and has not ended.
+/// An exception that is still in flight.
 #[derive(Clone, Copy, Debug)]
 struct Thrown {
     number: i64,
@@ -39,27 +39,26 @@ struct Thrown {
     frames: i64,
 }
 
-/// What rows of other tables are to be about.
+/// What rows refer to and other tables have to explain.
 #[derive(Debug, Default)]
 pub struct Named {
-    /// Fields that were stored into.
+    /// Fields that were stored to.
     pub fields: FxHashSet<FieldId>,
-    /// Methods that threw or caught.
+    /// Methods that threw or caught exceptions.
     pub methods: FxHashSet<MethodId>,
     /// Threads that entered a method.
     pub threads: FxHashSet<ThreadId>,
 }
 
-/// What is filled; those that are `None` are not wanted.
+/// The tables to fill; `None` if one is not wanted.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Fill {
     pub calls: Option<TableWriter<calls::Rows>>,
     pub updates: Option<TableWriter<updates::Rows>>,
     pub exceptions: Option<TableWriter<exceptions::Rows>>,
 }
 
-/// The pass.
+/// State of the pass.
 #[derive(Debug)]
 pub struct Pass {
     fill: Fill,
@@ -75,30 +74,30 @@ pub struct Pass {
     made_bytes: u64,
 }
 
-/// What came of it.
+/// Result of the pass.
 #[derive(Debug)]
 pub struct Passed {
-    /// Calling contexts, those that were known included.
+    /// Calling contexts, including those that were known before.
     pub contexts: Contexts,
-    /// What rows of other tables are to be about.
+    /// What rows refer to and other tables have to explain.
     pub named: Named,
     /// The clock at the end.
     pub tick: u64,
-    /// Bytes that were allocated.
+    /// Bytes allocated by the end.
     pub bytes: u64,
-    /// Time at the end.
+    /// Time at the end in nanoseconds since the start of the run; `None` if the trace has no times.
     pub nanos: Option<i64>,
-    /// Of the reading.
+    /// Results of reading the trace.
     pub ending: Ending,
 }
 
-/// An id, null for none.
+/// Object id; `None` for null.
 fn id(object: ObjectId) -> Option<i64> {
     (!object.is_null()).then_some(object.0.cast_signed())
 }
 
 impl Pass {
-    /// Fills tables from all records. `contexts` are those that are known, so that numbers are the same.
+    /// Fills the tables from all records. Starts with the known `contexts`, so that numbers agree with other tables.
     pub fn over(source: &Source, reading: Reading, contexts: Contexts, fill: Fill) -> Result<Passed, SourceError> {
         let mut pass = Self {
             fill,
@@ -124,7 +123,7 @@ impl Pass {
     fn record(&mut self, record: &Record, at: &At<'_>) {
         if at.place != self.place {
             self.place = at.place;
-            // Threads are merged by their tickets: a chunk that comes up later may have been begun before.
+            // Threads are merged by their tickets, so a later chunk may have an earlier start.
             self.nanos = self.nanos.max(at.place.wall().map(|wall| wall.begin.0.cast_signed()));
         }
         self.tick = at.tick.0 + u64::from(record.ticks());
@@ -156,7 +155,7 @@ impl Pass {
                 self.stacks.record_with(record, |_| nothing());
             }
             Record::Update { old, origin, target, slot, thread } => {
-                // Nobody stores what is cleared because it dies.
+                // A reference cleared because its referent died is stored by no thread.
                 let thread = if at.is_clearing { ThreadId(0) } else { thread };
                 self.update((old, origin, target), slot, thread, tick);
             }
@@ -192,7 +191,7 @@ impl Pass {
         }
     }
 
-    /// The innermost call of a thread is about to be left.
+    /// Handles the end of a thread's innermost call.
     #[inline]
     fn leave(&mut self, thread: ThreadId, tick: u64, by: Word, exception: ObjectId) {
         let Some(calls) = &mut self.fill.calls else { return };
@@ -201,7 +200,7 @@ impl Pass {
         }
     }
 
-    /// A call was left by the exception in flight.
+    /// Handles a call that ends with the exception in flight.
     fn left(&mut self, thread: ThreadId, tick: u64) {
         if let Some(thrown) = self.thrown.get_mut(&thread) {
             thrown.frames += 1;
@@ -211,7 +210,7 @@ impl Pass {
         }
     }
 
-    /// What was in flight in a thread is no longer.
+    /// Ends the row of the exception in flight in a thread.
     fn end_of(&mut self, thread: ThreadId, tick: u64, how: Word, caught: Option<(MethodId, ContextId)>) {
         if let Some(thrown) = self.thrown.remove(&thread) {
             self.named.methods.extend(caught.map(|(method, _)| method));
@@ -255,7 +254,7 @@ impl Pass {
         self.updates += 1;
     }
 
-    /// What has not ended has rows as well.
+    /// Writes rows for calls and exceptions that have not ended.
     fn finish(mut self, ending: Ending) -> Passed {
         if let Some(calls) = &mut self.fill.calls {
             let mut stacks: Vec<_> = self.stacks.iter().collect();
@@ -294,7 +293,7 @@ impl Fill {
     }
 }
 
-/// For records that enter nothing.
+/// Placeholder for records that are not entries.
 fn nothing() -> Called {
     Called { context: ContextId::EMPTY, caller: 0, depth: 0, tick: 0, nanos: None, objects: 0, bytes: 0 }
 }

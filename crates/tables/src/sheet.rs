@@ -1,4 +1,4 @@
-//! The files of one table: groups of rows are encoded by any thread, and stand in the files in the order of their numbers.
+//! The files of one table: row groups may be encoded on any thread, and are written in the order of their numbers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,15 +9,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use et_columns::{Encoder, FileWriter, Group, Table, Values};
 
-/// Groups of rows in a file. What a file says of its groups at its end stays small this way, and is all that is kept of them.
+/// Row groups per file. Limits the metadata at the end of a file, which is kept in memory until then.
 const GROUPS: usize = 128;
 
-/// Groups whose memory waits for other rows: more than are filled at a time would wait in vain.
+/// Number of row groups whose memory is kept for reuse: not more than are filled at a time.
 const KEPT: usize = 2;
 
-/// A file that is complete.
+/// A complete file.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Part {
     pub name: String,
     pub rows: u64,
@@ -37,9 +36,9 @@ pub struct Sheet {
 
 #[derive(Default)]
 struct State {
-    /// Number of the group that comes next.
+    /// Number of the next row group to write.
     next: u64,
-    /// Groups that were encoded before the one that comes next.
+    /// Row groups that were encoded before their turn.
     waiting: BTreeMap<u64, Group>,
     open: Option<Open>,
     parts: Vec<Part>,
@@ -59,7 +58,7 @@ impl std::fmt::Debug for Sheet {
 }
 
 impl Sheet {
-    /// A table without rows in a folder, which is made.
+    /// Creates an empty table in a folder, which is created.
     pub fn new(table: &'static Table, folder: PathBuf) -> io::Result<Self> {
         fs::create_dir(&folder)?;
         let encoder = Encoder::new(table)?;
@@ -67,12 +66,11 @@ impl Sheet {
         Ok(Self { table, folder, encoder, failed, state, written })
     }
 
-    /// What it is of.
     pub fn table(&self) -> &'static Table {
         self.table
     }
 
-    /// Whether the disk takes no more; [`finish`](Self::finish) says why.
+    /// Whether writing has failed; [`finish`](Self::finish) returns the error.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -81,7 +79,7 @@ impl Sheet {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the group with that number, now or when those before it are there.
+    /// Encodes the row group with that number and writes it as soon as those before it are written.
     pub fn add(&self, number: u64, mut values: Vec<Values>) {
         if self.has_failed() {
             return;
@@ -111,7 +109,7 @@ impl Sheet {
         }
     }
 
-    /// Values that are encoded, whose memory the next rows may have.
+    /// Takes the memory of values that have been written, for reuse.
     pub fn take_written(&self) -> Option<Vec<Values>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
@@ -142,7 +140,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// That was all. A table without rows has a file, too: it says which columns there are.
+    /// Completes the table. A table without rows has a file as well, which defines the columns.
     pub fn finish(&self) -> io::Result<Vec<Part>> {
         let mut state = self.state();
         if let Some(error) = state.error.take() {

@@ -1,4 +1,4 @@
-//! What engines are told: a view for each table, and the questions that are asked most.
+//! SQL for query engines: a view for each table, and predefined queries.
 
 use std::fmt::Write;
 
@@ -6,38 +6,37 @@ use crate::folder::Tables;
 use crate::queries::ALL as QUERIES;
 use crate::tables::ALL;
 
-/// A question, as SQL that DuckDB and Spark understand.
+/// A predefined query in SQL that DuckDB and Spark understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// What it is called.
     pub name: &'static str,
-    /// The question in a comment, and the answer.
+    /// SQL that begins with the question in a comment.
     pub text: &'static str,
 }
 
 impl Query {
-    /// The query of that name.
+    /// Returns the query with that name.
     pub fn named(name: &str) -> Option<Self> {
         QUERIES.iter().find(|(known, _)| *known == name).map(|(name, text)| Self { name, text })
     }
 
-    /// All of them.
+    /// All predefined queries.
     pub fn all() -> impl Iterator<Item = Self> {
         QUERIES.iter().map(|(name, text)| Self { name, text })
     }
 
-    /// What it answers.
+    /// The question that it answers.
     pub fn question(&self) -> String {
         let lines = self.text.lines().map_while(|line| line.strip_prefix("--"));
         lines.map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether it says something of deaths, or of what was alive.
+    /// Whether it depends on deaths, or on what was alive.
     pub fn needs_deaths(&self) -> bool {
         ["death_", "has_deaths", "escaped_frame"].iter().any(|word| self.text.contains(word))
     }
 
-    /// What can be set in it: `/*:class*/'…'` stands for `class`, with the text behind it.
+    /// Names of its parameters: `/*:class*/'…'` declares `class`, with the literal after it as the default.
     pub fn settings(&self) -> Vec<&'static str> {
         let mut names: Vec<&str> =
             self.text.split(OPEN).skip(1).filter_map(|rest| rest.split_once(CLOSE).map(|(name, _)| name)).collect();
@@ -45,7 +44,7 @@ impl Query {
         names
     }
 
-    /// The query with other values.
+    /// Returns the query with other values of its parameters.
     pub fn with(&self, settings: &[(String, String)]) -> Result<String, SettingError> {
         let mut text = self.text.to_owned();
         for (name, value) in settings {
@@ -63,24 +62,24 @@ impl Query {
 const OPEN: &str = "/*:";
 const CLOSE: &str = "*/";
 
-/// What a query cannot be told.
+/// Why a parameter could not be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// It has no such setting.
+    /// The query has no such parameter.
     Unknown {
-        /// The name.
+        /// Name of the parameter.
         setting: String,
     },
-    /// A number is to be set to something else.
+    /// The parameter is a number and the value is not.
     NoNumber {
-        /// The name.
+        /// Name of the parameter.
         setting: String,
-        /// What it was to be.
+        /// The value given.
         value: String,
     },
 }
 
-/// Puts a value behind each mark, in the place of the literal there; `None`: that is a number, and the value is none.
+/// Replaces the literal after each mark by the value; `None` if the literal is a number and the value is not.
 fn set(text: &str, mark: &str, value: &str) -> Option<String> {
     let mut parts = text.split(mark);
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -92,7 +91,7 @@ fn set(text: &str, mark: &str, value: &str) -> Option<String> {
             },
             None => {
                 let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-                // Anything else would be SQL of the user's.
+                // Anything else would allow SQL injection.
                 (value.parse::<i64>().ok()?.to_string(), &part[end..])
             }
         };
@@ -101,13 +100,13 @@ fn set(text: &str, mark: &str, value: &str) -> Option<String> {
     Some(out)
 }
 
-/// A text as SQL has it.
+/// Quotes a string for SQL.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
 impl Tables {
-    /// DuckDB's statements that make a view of each table. One that no run has is empty.
+    /// DuckDB statements that create a view for each table. The view of a table that no run has is empty.
     pub fn views(&self) -> String {
         let mut out = String::new();
         let folder = std::path::absolute(self.folder()).unwrap_or_else(|_| self.folder().to_owned());
@@ -134,7 +133,7 @@ impl Tables {
     }
 }
 
-/// A path as a pattern that only it matches.
+/// Converts a path to a glob pattern that matches only it.
 fn pattern_of(path: &str) -> String {
     path.chars().fold(String::new(), |mut out, c| {
         match c {

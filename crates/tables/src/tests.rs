@@ -80,7 +80,7 @@ fn totals(source: &Source, reading: Reading) -> Totals {
     totals
 }
 
-/// As many rows as records of each letter.
+/// Compares the number of rows with the number of records of each letter.
 fn counts_fit(converted: &Converted, totals: &Totals) {
     let letters = |letters: &str| letters.chars().map(|letter| totals.of(letter)).sum::<u64>() as usize;
     let (objects, calls) = (converted.rows("objects"), converted.rows("calls"));
@@ -105,7 +105,7 @@ fn counts_fit(converted: &Converted, totals: &Totals) {
     assert_eq!(long(trace, "records"), Some(totals.sum() as i64));
     assert_eq!(long(trace, "end_tick"), Some(letters("MEX") as i64));
     assert_eq!(long(trace, "end_bytes"), Some(bytes));
-    // What rows name has rows of its own.
+    // Everything that rows refer to must have a row of its own.
     for (of, column, table) in [
         ("objects", "class", "classes"),
         ("objects", "site", "sites"),
@@ -197,7 +197,7 @@ fn what_is_missing_is_said() {
     assert_eq!(converted.rows("calls").len(), 0, "the file is there");
 }
 
-/// The first parquet file in a folder of a table.
+/// The first Parquet file in a table's folder.
 fn first(folder: &Path, table: &str) -> std::path::PathBuf {
     let partition = fs::read_dir(folder.join(table)).unwrap().next().unwrap().unwrap().path();
     fs::read_dir(partition).unwrap().next().unwrap().unwrap().path()
@@ -258,7 +258,7 @@ fn runs_share_a_folder_and_replace_themselves_only() {
     Tables::open(&tables).unwrap().check().unwrap();
     let left: Vec<_> = fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
-    // Who comes to nothing leaves nothing.
+    // A failed conversion leaves nothing behind.
     fs::write(folder.path().join("file"), "").unwrap();
     for (place, what) in [("file", "is not a folder of tables"), ("no/such", "cannot write to")] {
         let begun = Converter::begin(&one, &folder.path().join(place), Options::default());
@@ -268,9 +268,9 @@ fn runs_share_a_folder_and_replace_themselves_only() {
     assert!(!folder.path().join("new").exists());
 }
 
-/// What one leaves behind who is killed: his folder with its lock, which the system has undone.
+/// A killed conversion leaves its folder with a lock file, which the system has unlocked.
 #[test]
-fn who_was_killed_is_tidied_up_after() {
+fn a_killed_conversion_is_tidied_up_after() {
     let folder = tempfile::tempdir().unwrap();
     let (tables, source) = (folder.path().join("tables"), text("M 1 0 1\nE 1 0 1\n"));
     let running = Converter::begin(&source, &tables, Options::default()).unwrap();
@@ -304,7 +304,7 @@ fn an_unknown_table_is_named_with_those_there_are() {
     assert!(error.contains("there are: objects, updates, calls"), "{error}");
 }
 
-/// What a thread may do next.
+/// A thread's next action.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Enter(u8),
@@ -329,8 +329,8 @@ fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
     prop::collection::vec((1..4u8, act), 0..200)
 }
 
-/// A text in which that happens, as far as it can; and the ticks of each call, as whoever matches entries and exits by hand finds
-/// them.
+/// A text in which these actions happen as far as they can, and the ticks of each call when entries and exits are
+/// matched independently.
 fn lines(acts: &[(u8, Act)]) -> (String, Vec<(u64, Option<u64>)>) {
     let (mut text, mut tick, mut objects) = (String::new(), 0, 0u64);
     let mut stacks: BTreeMap<u8, Vec<(u8, usize)>> = BTreeMap::new();
@@ -388,7 +388,7 @@ fn lines(acts: &[(u8, Act)]) -> (String, Vec<(u64, Option<u64>)>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Rows are what is counted and matched by hand.
+    /// Rows equal what is counted and matched independently.
     #[test]
     fn rows_are_the_records(acts in acts()) {
         let (lines, expected) = lines(&acts);
@@ -402,7 +402,7 @@ proptest! {
             .map(|row| (long(row, "entry_tick").unwrap() as u64, long(row, "exit_tick").map(|tick| tick as u64)))
             .collect();
         prop_assert_eq!(ticks, expected);
-        // Of the calls in a call none begins before it or ends after it.
+        // No call begins before or ends after its caller.
         let ends: Vec<Option<i64>> = calls.iter().map(|row| long(row, "exit_tick")).collect();
         for row in &calls {
             if let Some(caller) = long(row, "caller") {

@@ -1,11 +1,11 @@
-//! Which tables are wanted.
+//! The selection of tables.
 
 use std::str::FromStr;
 
 use crate::tables::{self, ALL};
 use et_columns::Table;
 
-/// Some of the tables. `trace` is always among them.
+/// A selection of tables, which always includes `trace`.
 #[derive(Clone, Debug)]
 pub struct Wanted(Vec<&'static str>);
 
@@ -15,7 +15,7 @@ impl Default for Wanted {
     }
 }
 
-/// From rows of the life table come these.
+/// Tables that are made from rows of the life table.
 const OF_OBJECTS: [&Table; 7] = [
     &tables::objects::TABLE,
     &tables::allocations_by_second::TABLE,
@@ -25,40 +25,39 @@ const OF_OBJECTS: [&Table; 7] = [
     &tables::sites::TABLE,
     &tables::contexts::TABLE,
 ];
-/// And from records these.
+/// Tables that are made from records.
 const OF_RECORDS: [&Table; 4] =
     [&tables::calls::TABLE, &tables::updates::TABLE, &tables::exceptions::TABLE, &tables::fields::TABLE];
 
 impl Wanted {
-    /// Only these.
+    /// Selects these tables only.
     pub fn only(names: &[TableName]) -> Self {
         let mut all = Self::default();
         all.0.retain(|name| *name == tables::trace::TABLE.name || names.iter().any(|wanted| wanted.0 == *name));
         all
     }
 
-    /// Whether that one is wanted.
+    /// Whether the table is selected.
     pub fn has(&self, table: &Table) -> bool {
         self.0.contains(&table.name)
     }
 
-    /// Their names.
+    /// Names of the selected tables.
     pub fn names(&self) -> &[&'static str] {
         &self.0
     }
 
-    /// Whether one of them needs a row for each object.
+    /// Whether a selected table is made from the rows of objects.
     pub fn need_objects(&self) -> bool {
         OF_OBJECTS.iter().any(|table| self.has(table))
     }
 
-    /// Whether one of them needs the records.
+    /// Whether a selected table is made from records.
     pub fn need_records(&self) -> bool {
         OF_RECORDS.iter().any(|table| self.has(table))
     }
 }
 
-/// The name of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableName(&'static str);
 

@@ -1,5 +1,5 @@
-//! The class readers, the rewriter's and the checker's: any bytes are read, or refused with an offset that lies in
-//! them.
+//! The class readers of the rewriter and of the checker: arbitrary bytes are parsed, or rejected with an offset that is
+//! in range.
 
 use et_rewriter::classfile::{Attribute, ClassFile, Malformed, PoolBuilder};
 use et_rewriter::code::opcode::{LOOKUPSWITCH, TABLESWITCH};
@@ -7,7 +7,6 @@ use et_rewriter::code::{CodeAttribute, CodeEditor, Instructions, StackMap, Verif
 
 use crate::{Plain, Random, Target};
 
-/// Class files.
 pub const TARGET: Target = Target {
     name: "class",
     inputs: "class",
@@ -61,7 +60,7 @@ fn code(
     let again = CodeAttribute::read(&again, &class.pool).unwrap_or_else(|error| panic!("what was written: {error}"));
     assert_eq!(again.code.len(), code.code.len());
     for (old, new) in code.instructions.iter().zip(&again.instructions) {
-        // What pads a switch need not be zeros; we write zeros.
+        // The padding of a switch need not be zeros, but we write zeros.
         let padding = if matches!(old.opcode, TABLESWITCH | LOOKUPSWITCH) { 4 } else { 0 };
         assert!(old.pc == new.pc && old.bytes[padding..] == new.bytes[padding..], "an edit of nothing: {old:?}");
     }
@@ -124,13 +123,13 @@ pub(crate) fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Opti
             part.extend_from_slice(&data[to..code.end]);
             return splice(data, start, code, &part);
         }
-        // Another class file version.
+        // Changes the class file version.
         _ => out[7] = random.within(45..70) as u8,
     }
     Some(out)
 }
 
-/// The class with other code in place of `code`, in the `Code` attribute whose content starts at `info`.
+/// Replaces the code at `code` in the `Code` attribute whose content starts at `info`.
 fn splice(data: &[u8], info: usize, code: std::ops::Range<usize>, part: &[u8]) -> Option<Vec<u8>> {
     if part.is_empty() || part.len() > 65_535 {
         return None;
@@ -147,7 +146,7 @@ fn splice(data: &[u8], info: usize, code: std::ops::Range<usize>, part: &[u8]) -
     Some(out)
 }
 
-/// Offsets of the instructions, as far as they can be told.
+/// Offsets of the instructions, as far as they can be determined.
 fn starts(code: &[u8]) -> Vec<usize> {
     let instructions = Instructions::new(code);
     let found = instructions.map_while(Result::ok).filter(|found| !matches!(found.opcode, TABLESWITCH | LOOKUPSWITCH));

@@ -6,7 +6,7 @@ use et_ddm::{Chunk, ChunkType, Message, Packet, Request, chunk};
 
 use crate::Target;
 
-/// What arrives at a VM, and at a monitor.
+/// Input of a VM and of a monitor.
 pub const TARGET: Target = Target {
     name: "ddm",
     inputs: "ddm",
@@ -57,7 +57,7 @@ fn packets(data: &[u8], piece: usize) -> Vec<Packet> {
             match decoder.next_packet() {
                 Ok(Some(packet)) => found.push(packet),
                 Ok(None) => break,
-                // The connection is closed.
+                // The connection would be closed.
                 Err(_) => return found,
             }
         }
@@ -65,7 +65,7 @@ fn packets(data: &[u8], piece: usize) -> Vec<Packet> {
     found
 }
 
-/// What is understood can be said again.
+/// What can be decoded can be encoded again.
 fn both_ways(chunk: &Chunk) {
     if let Ok(request) = Request::read(chunk) {
         let again = Request::read(&request.chunk());

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-/// A resource to put in.
+/// A resource for an image.
 #[derive(Clone, Debug)]
 pub struct Content {
     /// Module, package folder, name, extension.
     pub name: [String; 4],
-    /// As it lies in the image.
+    /// Content as stored in the image.
     pub stored: Vec<u8>,
     /// Its size when unpacked, if it is packed.
     pub unpacked: Option<u64>,

@@ -14,7 +14,6 @@ use et_rewriter::rewrite::EventSet;
 
 use crate::{Plain, Random, Target, class};
 
-/// Jars, wars, zips.
 pub const TARGET: Target = Target {
     name: "jar",
     inputs: "jar",
@@ -26,7 +25,7 @@ pub const TARGET: Target = Target {
     mend: None,
 };
 
-/// What a user gets without options.
+/// Default settings without options.
 pub(crate) fn settings() -> Settings {
     Settings {
         events: EventSet::ALL,
@@ -71,7 +70,7 @@ fn run(data: &[u8]) {
     contents(data, &out);
 }
 
-/// What could be unpacked before can be unpacked after.
+/// What could be unpacked before can be unpacked afterwards.
 fn contents(before: &[u8], after: &[u8]) {
     let (old, new) = (Archive::read(before), Archive::read(after));
     let (old, new) = (old.expect("it was read before"), new.expect("it was read before"));
@@ -94,7 +93,7 @@ fn contents(before: &[u8], after: &[u8]) {
 fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>> {
     let archive = Archive::read(data).ok()?;
     let chosen = random.below(archive.entries.len());
-    // The writer is no more than a help here; what it does with impossible input is not what is tested.
+    // The writer is only a helper here; its behaviour for impossible input is not tested.
     let write = || -> std::io::Result<Vec<u8>> {
         let mut writer = Writer::like(Vec::new(), &archive, data)?;
         let mut random = random.clone();

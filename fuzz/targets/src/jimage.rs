@@ -6,7 +6,6 @@ use et_names::ArtifactKind;
 
 use crate::{Plain, Random, Target, class, jar};
 
-/// `lib/modules` files.
 pub const TARGET: Target = Target {
     name: "jimage",
     inputs: "jimage",
@@ -74,7 +73,7 @@ fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>>
     let image = Image::read(data).ok()?;
     let resources = image.resources().ok()?;
     if random.one_in(2) {
-        // A word of the tables.
+        // Changes a word in the tables.
         let mut out = data.to_vec();
         let at = 4 * random.below(out.len().min(4096) / 4);
         let word = out.get_mut(at..at + 4)?;

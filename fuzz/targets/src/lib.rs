@@ -1,7 +1,7 @@
-//! What is fuzzed. Each target takes any bytes and panics if something does not hold that must hold for all input:
-//! no panic within, what was written can be read again, the same input makes the same output.
+//! Fuzz targets. Each takes arbitrary bytes and panics if a property that must hold for all input does not: no internal
+//! panic, output can be parsed again, the same input gives the same output.
 //!
-//! `fuzz/` runs these under libFuzzer; `tests/replay.rs` runs the kept corpus as an ordinary test.
+//! `fuzz/` runs these under libFuzzer; `tests/replay.rs` runs the stored corpus as an ordinary test.
 
 pub mod class;
 pub mod ddm;
@@ -23,14 +23,13 @@ pub type Plain<'a> = &'a dyn Fn(&mut Vec<u8>);
 /// Makes another input of one; `None` if it cannot.
 pub type Mutate = fn(&[u8], &mut Random, Plain<'_>) -> Option<Vec<u8>>;
 
-/// Something to fuzz.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Name of the fuzzer.
     pub name: &'static str,
     /// Name of its seeds and of its corpus: some targets do different things with the same inputs.
     pub inputs: &'static str,
-    /// Long runs make inputs up to so many bytes: short ones go faster, and reach as much.
+    /// Maximum length of inputs in long runs, in bytes: short ones are faster, and reach as much code.
     pub longest: usize,
     /// Whether long runs let libFuzzer see what is compared: it finds magic numbers then; readers of traces run 1.7 times as fast without.
     pub compares: bool,
@@ -44,7 +43,6 @@ pub struct Target {
     pub mend: Option<fn(&mut [u8])>,
 }
 
-/// All targets.
 pub const ALL: [Target; 12] = [
     class::TARGET,
     rewriter::TARGET,

@@ -9,7 +9,6 @@ use et_reader::{Trace, TraceFile};
 
 use crate::{Plain, Random, Target};
 
-/// Names tables.
 pub const TARGET: Target = Target {
     name: "names",
     inputs: "names",
@@ -23,7 +22,7 @@ pub const TARGET: Target = Target {
 
 /// Magic, version, flags, size of the body.
 const HEADER: usize = 16;
-/// Where the version stands.
+/// Offset of the version.
 const VERSION: usize = 8;
 
 fn run(data: &[u8]) {
@@ -40,7 +39,7 @@ fn run(data: &[u8]) {
     file(&table);
 }
 
-/// Two artifacts, the second behind the first, that name each other's classes.
+/// Two artifacts, one after the other, that refer to each other's classes.
 fn lookup(table: &NamesTable) {
     let mut other = table.clone();
     other.artifact.hash = !other.artifact.hash;
@@ -118,7 +117,7 @@ fn mutate_whole(data: &[u8], plain: Plain<'_>) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A table whose classes can be taken out one by one, in its parts.
+/// The parts of a table whose classes can be extracted one by one.
 struct File {
     header: Vec<u8>,
     /// Without the number of classes at its end.
@@ -138,7 +137,7 @@ struct Class {
 #[derive(Clone, Copy)]
 enum Place {
     Class(usize),
-    /// To no class's start.
+    /// An offset that is not the start of a class.
     Elsewhere(u32),
 }
 

@@ -20,12 +20,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// True once in so many times.
+    /// True with a probability of one in `count`.
     pub fn one_in(&mut self, count: u64) -> bool {
         self.number().is_multiple_of(count)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.number() % end.max(1) as u64) as usize
     }
@@ -35,7 +35,7 @@ impl Random {
         range.start + self.below(range.len())
     }
 
-    /// One of the list.
+    /// A random element of the list.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         if list.is_empty() { None } else { list.get(self.below(list.len())) }
     }

@@ -8,7 +8,6 @@ use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan, Witnes
 
 use crate::{Plain, Random, Target, class};
 
-/// Options and class files.
 pub const TARGET: Target = Target {
     name: "rewriter",
     inputs: "rewriter",
@@ -20,16 +19,16 @@ pub const TARGET: Target = Target {
     mend: None,
 };
 
-/// The class is one of a JDK.
+/// Flag: the class belongs to a JDK.
 pub(crate) const JDK: u8 = 0x10;
-/// All witnesses.
+/// Flag: all witnesses.
 pub(crate) const WITNESS_ALL: u8 = 0x80;
-/// The class is excluded.
+/// Flag: the class is excluded.
 const EXCLUDED: u8 = 0x20;
 
 const FIRST: FirstIds = FirstIds { class: 1, method: 1000, field: 1, site: 2000, field_ref: 3000 };
 
-/// The options that a byte stands for: events in the low bits, witnesses in the high ones.
+/// Decodes the options from a byte: events in the low bits, witnesses in the high ones.
 fn options(byte: u8) -> Options {
     let words = [(1, "alloc"), (2, "update"), (4, "method"), (8, "exception")];
     let words: Vec<&str> = words.iter().filter(|(bit, _)| byte & bit != 0).map(|(_, word)| *word).collect();
@@ -77,8 +76,8 @@ fn run(data: &[u8]) {
     }
 }
 
-/// What is written can be read again, to the last instruction, and its frames if those of the input could. Where
-/// `et-instrument verify` finds no fault in the input, it finds none in the output.
+/// The output can be parsed again, down to the last instruction, including its frames if those of the input could be.
+/// If `et-instrument verify` finds no problem in the input, it finds none in the output.
 fn output(input: &[u8], bytes: &[u8], is_hooked: bool) {
     let before = ClassFile::read(input).unwrap_or_else(|error| panic!("the input: {error}"));
     let after = ClassFile::read(bytes).unwrap_or_else(|error| panic!("the output: {error}"));

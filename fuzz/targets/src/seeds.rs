@@ -25,7 +25,7 @@ use flate2::write::ZlibEncoder;
 use crate::image_maker::{self, Content, content};
 use crate::rewriter::{JDK, WITNESS_ALL};
 
-/// Name and bytes.
+/// File name and content.
 pub type Seed = (String, Vec<u8>);
 
 /// The seeds of targets that take these inputs.
@@ -137,7 +137,7 @@ pub fn images() -> Vec<Seed> {
         resource.unpacked = Some(unpacked);
         resource
     };
-    // Strings start with the empty one, so these lie at 1, 5, 16 and 21.
+    // Strings start with the empty one, so the offsets of these are 1, 5, 16 and 21.
     let strings = ["zip", "compact-cp", "java", "Code"];
     let shared = {
         let whole = class("Interfaces.class");
@@ -162,7 +162,7 @@ pub fn images() -> Vec<Seed> {
     ]
 }
 
-/// What stands before a compressed content.
+/// Header of compressed content.
 fn header(stored: u64, unpacked: u64, plugin: u32) -> Vec<u8> {
     let mut out = 0xcafe_fafa_u32.to_le_bytes().to_vec();
     out.extend_from_slice(&stored.to_le_bytes());
@@ -274,8 +274,8 @@ fn traces() -> Vec<Seed> {
     .into()
 }
 
-/// What the others lack: frames from before, classes made at run time, monitors, times, how far the program had come, and events
-/// enough to be packed.
+/// Features that the others lack: initial frames, classes created at run time, monitors, times, progress blocks, and
+/// enough events to be packed.
 fn rich_trace() -> Vec<u8> {
     let mut builder = TraceBuilder::new();
     builder.names(&names());

@@ -1,4 +1,4 @@
-//! Texts as input, of any dialect, a names file behind them.
+//! Texts in any dialect as input, followed by a names file.
 
 use et_analysis::{summary, validate};
 use et_reader::source::{Deaths, Reading, Source};
@@ -7,7 +7,6 @@ use et_reader::text_writer;
 
 use crate::{Plain, Random, Target};
 
-/// Texts and names files.
 pub const TARGET: Target = Target {
     name: "text",
     inputs: "text",
@@ -48,7 +47,7 @@ fn run(data: &[u8]) {
             if text_writer::write_with(&source, dialect, reading, holders, &mut written).is_err() {
                 return;
             }
-            // What is odd in it is mended by the first writing; from then on nothing changes.
+            // The first writing normalizes it; after that nothing changes.
             let back = TextTrace::from_text(written.as_slice(), names.clone()).into();
             let mut again = Vec::new();
             text_writer::write_with(&back, dialect, reading, holders, &mut again)

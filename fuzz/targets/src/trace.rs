@@ -1,4 +1,4 @@
-//! Traces: a trace file and perhaps the buffer file that lay beside it.
+//! Traces: a trace file, optionally with a buffer file.
 
 mod mutation;
 
@@ -19,7 +19,7 @@ use crate::Target;
 
 const MEMORY_RATIO: usize = 1 << 17;
 
-/// Trace files, a buffer file behind them: read, checked, summed up.
+/// Trace files, followed by a buffer file: read, checked, summarized.
 pub const TARGET: Target = Target {
     name: "trace",
     inputs: "trace",
@@ -34,10 +34,10 @@ pub const TARGET: Target = Target {
 /// The same, written as text in each dialect, with its names, and read back.
 pub const TEXT: Target = Target { name: "trace_text", run: write, ..TARGET };
 
-/// The same, its deaths held against those that the collector told of.
+/// The same, comparing deaths with those reported by the collector.
 pub const COMPARE: Target = Target { name: "compare", run: compare, ..TARGET };
 
-/// The same, made whole: the new trace tells what the old one did.
+/// The same, recovering the trace: the new trace has the same content.
 pub const RECOVER: Target = Target { name: "recover", run: recover, ..TARGET };
 
 /// The same, with what is in its heap at the end and in the middle: dominators, paths, a heap dump.
@@ -60,7 +60,7 @@ const UNSOUND: [&str; 11] = [
 ];
 const MOST_VIOLATIONS: usize = 100;
 
-/// The trace and the buffer file behind it.
+/// The trace and the buffer file after it.
 fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
     let magic = buffers::MAGIC;
     match data.windows(magic.len()).position(|window| window == magic) {
@@ -109,7 +109,7 @@ fn write(data: &[u8]) {
                 let line = TextNames::read(names.as_slice()).expect("a slice can be read").err();
                 assert_eq!(line, None, "a line of the names file: {}", String::from_utf8_lossy(&names));
             }
-            // Two artifacts with the same ids: the names of one are not to be told from the other's, which users are warned of.
+            // If two artifacts share ids, their names are ambiguous, about which users are warned.
             let is_ambiguous = !trace.names.overlaps().is_empty();
             if dialect != Dialect::Oracle && !is_ambiguous {
                 let names = TextNames::read(names.as_slice()).ok().and_then(Result::ok);
@@ -139,13 +139,13 @@ fn heap(data: &[u8]) {
         let classes = heap::classes(&snapshot, &dominance, 5);
         let _ = heap::render_classes(&classes);
         let _ = heap::render_dominators(&heap::dominators_of(&snapshot, &dominance, 5));
-        // What a root holds alone is part of what there is.
+        // What a single root holds is a part of the heap.
         let sizes: Vec<u64> = snapshot.nodes().map(|(_, object)| object.size).collect();
         let bytes: u64 = sizes.iter().sum();
         let graph = snapshot.graph();
         let all = reached_without(graph, u32::MAX);
         for (node, object) in snapshot.nodes().take(20) {
-            // What would go with it, found by taking it away.
+            // What would be freed with it, determined by removing it.
             let left = reached_without(graph, node.0);
             let expected: u64 = (0..sizes.len()).filter(|&at| all[at] && !left[at]).map(|at| sizes[at]).sum();
             assert!(dominance.retained[node.0 as usize] == expected, "{expected} bytes go with {object:?}");
@@ -173,7 +173,7 @@ fn reached_without(graph: &Graph, without: u32) -> Vec<bool> {
     reached
 }
 
-/// Takes so many bytes, and keeps none.
+/// A writer that accepts this many bytes and discards them.
 struct Room(usize);
 
 impl Write for Room {

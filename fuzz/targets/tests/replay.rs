@@ -8,7 +8,7 @@ use std::path::Path;
 
 use et_fuzz_targets::{Random, Target, seeds};
 
-/// Mutations of each input.
+/// Number of mutations of each input.
 const MUTATIONS: u32 = 20;
 
 fn replay(target: &Target) {

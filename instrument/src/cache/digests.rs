@@ -10,7 +10,7 @@ use super::stamp::{Digest, Stamp, metadata};
 use crate::files::{FileError, write_beside};
 use crate::input::InputError;
 
-/// What is remembered, in one file of the cache.
+/// Remembered digests of files, kept in one file of the cache.
 #[derive(Debug)]
 pub struct Digests {
     file: PathBuf,
@@ -45,7 +45,7 @@ impl Digests {
         Ok(digest)
     }
 
-    /// Writes down what is new.
+    /// Writes new digests to the file.
     pub fn save(&self) -> Result<(), FileError> {
         if !self.changed || !self.is_kept {
             return Ok(());
@@ -68,7 +68,7 @@ mod tests {
         let mut digests = Digests::open(memo.clone(), true);
         assert_eq!(digests.of(&file).unwrap(), Digest::of(b"one"));
         digests.save().unwrap();
-        // What is remembered of it tells that it was not read.
+        // The remembered digest is returned, which shows that the file is not read.
         let text =
             fs::read_to_string(&memo).unwrap().replace(&Digest::of(b"one").to_string(), &Digest::of(b"x").to_string());
         fs::write(&memo, text).unwrap();

@@ -22,7 +22,7 @@ const ABOUT: &str = "about";
 /// And of the name of a folder that is being removed.
 const GONE: &str = "gone";
 
-/// What an entry was made of, for people: the key tells it from others, and says nothing.
+/// Description of what an entry was made from, for users: the key is only a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The JDK that was copied.
@@ -33,7 +33,7 @@ pub struct About {
 }
 
 impl About {
-    /// With these settings; those that hold without options are not told.
+    /// Describes these settings, omitting defaults.
     pub fn new(jdk: Option<&Path>, settings: &Settings) -> Self {
         let (events, witness) = (settings.events.with(Witness::None), settings.events.witness());
         let mut options = Vec::new();
@@ -60,7 +60,7 @@ const SILENT: Duration = Duration::from_secs(1);
 /// Time between two attempts meanwhile.
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// A folder under a key. As long as this lives, nobody removes it.
+/// A folder identified by a key. It cannot be removed during the lifetime of this value.
 #[derive(Debug)]
 pub struct CacheEntry {
     folder: PathBuf,
@@ -68,24 +68,24 @@ pub struct CacheEntry {
     in_use: Option<File>,
 }
 
-/// As long as this lives, nobody else changes the entry.
+/// Exclusive right to change the entry, during the lifetime of this value.
 #[derive(Debug)]
 pub struct Update(#[allow(dead_code)] File);
 
 impl CacheEntry {
-    /// `say` is told what is waited for, if that takes time.
+    /// Opens the entry. `say` is called with a message before waiting for others.
     pub(super) fn open(parent: &Path, key: &str, say: &dyn Fn(&str)) -> Result<Self, FileError> {
         let folder = parent.join(key);
         let path = beside(&folder, USE);
         let in_use = open_lock(&path)?;
         let waiting = || say(&format!("waiting for another process, which has locked {}", path.display()));
         lock(&path, || in_use.try_lock_shared(), || in_use.lock_shared(), waiting)?;
-        // Its time tells when the entry was used last; if that cannot be noted, it is only removed too early.
+        // Its modification time records when the entry was last used; if that fails, it may be removed too early.
         let _ = in_use.set_modified(SystemTime::now());
         Ok(Self { folder, in_use: Some(in_use) })
     }
 
-    /// One of a cache that nobody changes.
+    /// An entry in a read-only cache.
     pub(super) fn read_only(parent: &Path, key: &str) -> Self {
         Self { folder: parent.join(key), in_use: None }
     }
@@ -108,7 +108,7 @@ impl CacheEntry {
         write_beside(&beside(&self.folder, ABOUT), &serde_json::to_vec(about).unwrap_or_default())
     }
 
-    /// Waits until nobody else changes the entry. `waiting` is called if that takes time.
+    /// Waits until no other process changes the entry. `waiting` is called if that takes time.
     pub fn update(&self, waiting: impl FnOnce()) -> Result<Update, FileError> {
         let path = beside(&self.folder, UPDATE);
         let file = open_lock(&path)?;
@@ -116,14 +116,14 @@ impl CacheEntry {
         Ok(Update(file))
     }
 
-    /// The same if nobody changes it now.
+    /// Like [`update`](Self::update), but returns `None` instead of waiting.
     pub fn update_now(&self) -> Option<Update> {
         let file = (!self.is_read_only()).then(|| open_lock(&beside(&self.folder, UPDATE)).ok()).flatten()?;
         file.try_lock().is_ok().then_some(Update(file))
     }
 }
 
-/// Takes a lock, and says so before it waits for long: whoever can open the file can hold it.
+/// Acquires a lock, with a message before waiting: any process that can open the file can hold the lock.
 fn lock(
     path: &Path,
     attempt: impl Fn() -> Result<(), TryLockError>,
@@ -164,7 +164,7 @@ pub(super) fn remove(folder: &Path) -> Result<bool, FileError> {
     }
 }
 
-/// Nobody else is to open it.
+/// The file is only accessible to its owner.
 fn open_lock(path: &Path) -> Result<File, FileError> {
     const OURS: u32 = 0o600;
     let file = File::options().read(true).write(true).create(true).truncate(false).mode(OURS).open(path);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_who_holds_a_lock_is_named_after_a_second() {
+    fn another_holder_of_a_lock_is_reported_after_a_second() {
         let folder = tempfile::tempdir().unwrap();
         drop(open(folder.path()));
         let path = folder.path().join("k.use");

@@ -1,4 +1,4 @@
-//! Why the cache is of no use.
+//! Errors of the cache.
 
 use std::path::PathBuf;
 
@@ -10,18 +10,17 @@ use crate::container::zip::ZipError;
 use crate::files::FileError;
 use crate::input::InputError;
 
-/// What can go wrong with the cache, and with the programs in it.
+/// Why the cache, or a program in it, cannot be used.
 #[derive(Debug, Error)]
 pub enum CacheError {
     /// Neither `--cache-dir` nor a variable nor a home.
     #[error("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set; pass --cache-dir")]
     NoFolder,
-    /// What is in it may be of anybody.
+    /// Other users may have changed its content.
     #[error("{path} {why}, and what lies in the cache is run: choose a folder of your own with --cache-dir")]
     Untrusted {
-        /// The cache, or a folder that it lies in.
+        /// The cache, or a folder that contains it.
         path: PathBuf,
-        /// What is wrong with it.
         why: String,
     },
     /// It cannot be made where it should be.
@@ -29,7 +28,6 @@ pub enum CacheError {
         "the cache {cache} cannot be written here, and has no copy of {what}: its owner makes one with et-instrument prepare"
     )]
     NotThere {
-        /// The cache.
         cache: PathBuf,
         /// What is missing.
         what: String,
@@ -37,11 +35,10 @@ pub enum CacheError {
     /// `cache remove` of something else.
     #[error("{name}: {why} in {cache}: et-instrument cache list shows them")]
     NoEntry {
-        /// As given.
+        /// Name as given by the user.
         name: String,
-        /// The cache.
         cache: PathBuf,
-        /// None, or several.
+        /// Whether there is none or more than one.
         why: &'static str,
     },
     /// After many millions of classes.
@@ -52,7 +49,6 @@ pub enum CacheError {
     Zip {
         /// The copy.
         path: PathBuf,
-        /// The reason.
         source: ZipError,
     },
     /// A jar of the program cannot be rewritten.
@@ -61,7 +57,7 @@ pub enum CacheError {
     /// A class of the program cannot be rewritten.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// Something that is read.
+    /// An input could not be read.
     #[error(transparent)]
     Input(#[from] InputError),
     /// Something that is read or written.

@@ -13,41 +13,39 @@ use super::{Cache, Kind, beside};
 /// An entry that has not been used for this long is removed when another is made.
 const UNUSED: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// An entry of the cache.
+/// An entry of the cache, for listing.
 #[derive(Debug)]
 pub struct Listed {
-    /// What it is.
     pub kind: Kind,
-    /// Where.
     pub folder: PathBuf,
     /// Bytes that go with it: files shared with the original by hard links are not counted.
     pub bytes: u64,
-    /// When a run used it last.
+    /// When a run last used it; `None` if unknown.
     pub used: Option<SystemTime>,
-    /// What it was made of.
+    /// What it was made from.
     pub about: About,
 }
 
 impl Listed {
-    /// What tells it from others.
+    /// Unique name of the entry.
     pub fn name(&self) -> String {
         self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
-/// What clearing did.
+/// Result of clearing.
 #[derive(Debug, Default)]
 pub struct Cleared {
-    /// Removed.
+    /// Number of entries removed.
     pub entries: usize,
-    /// How much that was.
+    /// Bytes freed.
     pub bytes: u64,
     /// Kept, since programs are running on them.
     pub in_use: Vec<PathBuf>,
 }
 
 impl Cache {
-    /// All entries.
+    /// All entries of the cache, JDKs first.
     pub fn entries(&self) -> Vec<Listed> {
         let mut found = Vec::new();
         for kind in Kind::ALL {
@@ -89,7 +87,7 @@ impl Cache {
         }
     }
 
-    /// Removes what has not been used for long. What cannot be removed is no reason not to run.
+    /// Removes what has not been used for a long time. Failure to remove something does not prevent the run.
     pub(crate) fn remove_unused(&self) {
         let long_ago = SystemTime::now() - UNUSED;
         let _ = self.remove(|entry| entry.used.is_some_and(|used| used < long_ago));

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! jdks/NAME-KEY/       an instrumented copy of a JDK
-//! programs/KEY/        rewritten jars and folders, for one version of this tool and one set of options
-//! …/KEY.use            locked, shared, by every run that uses it; alone by who removes it
-//! …/KEY.update         locked by who writes
-//! jdks/…KEY.seals      digests of the files of a JDK: one that was damaged is made anew
-//! digests/             digests of files that are known already
+//! programs/KEY/        instrumented jars and folders, for one version of this tool and one set of options
+//! …/KEY.use            lock: shared by every run that uses the entry, exclusive for removing it
+//! …/KEY.update         lock of the process that writes the entry
+//! jdks/…KEY.seals      digests of the files of a JDK: a corrupt copy is made again
+//! digests/             remembered digests of files
 //! ```
 //!
-//! Keys are digests of all that decides the outcome: content of the JDK, this program, the runtime, options.
+//! Keys are digests of everything that affects the result: content of the JDK, this program, the runtime, options.
 
 pub mod digests;
 pub mod entry;
@@ -34,17 +34,17 @@ use trust::Right;
 /// The folder's name below the user's cache folder.
 const NAME: &str = "elephant-tracks";
 
-/// Tells backups and the like that all of this can be made again (<https://bford.info/cachedir/>).
+/// Tells backup programs that the content can be recreated (<https://bford.info/cachedir/>).
 const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by et-instrument run; see et-instrument cache\n";
 
-/// What lies in the folder.
+/// The subfolders.
 const FOLDERS: [&str; 3] = [Kind::Jdk.folder(), Kind::Program.folder(), DIGESTS];
 const DIGESTS: &str = "digests";
 
-/// What is cached.
+/// Kind of cache entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Instrumented JDKs.
+    /// An instrumented JDK.
     Jdk,
     /// Jars and folders of programs.
     Program,
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-/// A cache folder.
+/// The folder of a cache.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -79,12 +79,12 @@ impl Cache {
         Ok(Self { right: Right::of(&root), root })
     }
 
-    /// Where it is, absolute.
+    /// Absolute path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Makes the folder if it is not there. One in which others may have put what they like is refused.
+    /// Creates the folder if necessary. Fails if other users may have changed its content.
     pub fn create(&self) -> Result<(), CacheError> {
         self.check()?;
         if self.is_read_only() {
@@ -99,7 +99,7 @@ impl Cache {
         if !tag.exists() {
             write_beside(&tag, TAG.as_bytes())?;
         }
-        // Who was quicker than we were?
+        // Another process may have created it first.
         self.check()
     }
 
@@ -113,8 +113,8 @@ impl Cache {
         self.right == Right::Read
     }
 
-    /// What is kept under a key, and is kept from being removed as long as the entry lives.
-    /// `say` is told what is waited for, if that takes time.
+    /// Opens the entry with this key, which cannot be removed during the lifetime of the returned value. `say` is
+    /// called with a message before waiting for others.
     pub fn entry(&self, kind: Kind, key: &str, say: &dyn Fn(&str)) -> Result<CacheEntry, FileError> {
         let parent = self.root.join(kind.folder());
         match self.right {
@@ -123,25 +123,25 @@ impl Cache {
         }
     }
 
-    /// What cannot be made here, and is not there.
+    /// Error for what is missing in a read-only cache.
     pub fn not_there(&self, what: impl Into<String>) -> CacheError {
         CacheError::NotThere { cache: self.root.clone(), what: what.into() }
     }
 
-    /// What is remembered of the files below a folder.
+    /// Remembered digests of the files below a folder.
     pub fn digests(&self, folder: &Path) -> Digests {
         let name = stamp::Digest::of(folder.as_os_str().as_encoded_bytes());
         Digests::open(self.root.join(DIGESTS).join(format!("{name}.json")), !self.is_read_only())
     }
 }
 
-/// The folder of the user's caches. Whoever has no home may still have one of these.
+/// The folder for the user's caches. May exist even if the user has no home.
 fn caches() -> Option<PathBuf> {
     let given = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     given.or_else(|| etcetera::home_dir().ok().map(|home| home.join(".cache")))
 }
 
-/// A file beside an entry's folder that has to do with it: `KEY.use`, `KEY.seals`.
+/// A file beside an entry's folder that belongs to it: `KEY.use`, `KEY.seals`.
 fn beside(folder: &Path, end: &str) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(".");

@@ -1,4 +1,4 @@
-//! What an entry of the cache was made of: damage is noticed without reading anything.
+//! The state of the files in a cache entry, so that damage is noticed without reading them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,17 +12,17 @@ use super::stamp::Seal;
 use crate::files::{FileError, remove_any, write_beside};
 use crate::input::InputError;
 
-/// End of the name of the file, which lies beside the entry's folder.
+/// Extension of the file, which is beside the entry's folder.
 const END: &str = "seals";
 
-/// All files below a folder.
+/// The state of all files below a folder.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Seals(BTreeMap<String, Seal>);
 
-/// What a look at a folder came to.
+/// Result of checking a folder.
 #[derive(Debug)]
 pub enum Look {
-    /// It is as it was noted.
+    /// The files are unchanged.
     Whole,
     /// The content is, and some stamps are others, as after a copy: it takes reading to find out.
     Moved(Renewed),
@@ -30,7 +30,7 @@ pub enum Look {
     Broken(PathBuf),
 }
 
-/// What would save reading the next time.
+/// New states that save reading the next time.
 #[derive(Debug)]
 pub struct Renewed {
     read: Vec<u8>,
@@ -46,10 +46,10 @@ impl Renewed {
 }
 
 impl Seals {
-    /// Notes all files of a folder, beside it.
+    /// Records the state of all files in a folder, in a file beside it.
     pub fn note(folder: &Path) -> Result<(), InputError> {
         let items = WalkDir::new(folder).into_iter().flatten().filter(|item| item.file_type().is_file());
-        // A name that is no text cannot be noted; no JDK has one.
+        // A name that is not valid Unicode cannot be recorded; no JDK has one.
         let name = |path: &Path| path.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
         let paths: Vec<_> = items.filter_map(|item| Some((name(item.path())?, item.into_path()))).collect();
         let seals = paths.into_par_iter().map(|(name, path)| Ok((name, Seal::of(&path)?)));
@@ -77,7 +77,7 @@ impl Seals {
     }
 }
 
-/// What is noted of a folder goes with it.
+/// Deletes the states of a folder that is removed.
 pub(super) fn forget(folder: &Path) -> Result<(), FileError> {
     remove_any(&file(folder))
 }

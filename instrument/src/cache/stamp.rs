@@ -1,4 +1,4 @@
-//! Whether a file has changed, told without reading it if possible.
+//! Detects whether a file has changed, if possible without reading it.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
@@ -15,19 +15,20 @@ use crate::input::{Input, InputError};
 /// Clocks of file systems are coarse: a file written twice within this time may show one time for both.
 const COARSE: Duration = Duration::from_millis(100);
 
-/// What the file system tells of a file. Two equal stamps: the same content.
+/// Metadata of a file. If two stamps are equal, the content is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     size: u64,
     seconds: i64,
     nanos: i64,
     inode: u64,
-    /// When the content was changed, or the owner, the mode, the number of names: unlike the other time, nobody can set it.
+    /// Change time (ctime): when the content, owner, mode or link count was changed. Unlike the modification time, it
+    /// cannot be set.
     changed: (i64, i64),
 }
 
 impl Stamp {
-    /// Of a file, links followed.
+    /// Stamp of a file; symbolic links are followed.
     pub fn of(metadata: &Metadata) -> Self {
         Self {
             size: metadata.len(),
@@ -72,7 +73,7 @@ impl Seal {
         }
         match Digest::of_file(path) {
             Ok(digest) => (digest == self.digest).then(|| Self { stamp: Stamp::lasting(&found), digest }),
-            // What only its owner may read, such as passwords: no run of ours reads it, either.
+            // Readable by its owner only, such as passwords: runs do not read it either.
             Err(InputError::File(error)) if error.source.kind() == ErrorKind::PermissionDenied => Some(*self),
             Err(_) => None,
         }
@@ -84,17 +85,17 @@ impl Seal {
     }
 }
 
-/// A hash of content, wide enough to stand for it.
+/// A hash of content, wide enough to identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(pub u128);
 
 impl Digest {
-    /// Of bytes.
+    /// Digest of bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(xxhash_rust::xxh3::xxh3_128(bytes))
     }
 
-    /// Of a file's content.
+    /// Digest of a file's content.
     pub fn of_file(path: &Path) -> Result<Self, InputError> {
         Ok(Self::of(&Input::open(path)?))
     }
@@ -119,7 +120,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A digest of several parts, each told from its neighbours.
+/// Computes a digest of several parts, with unambiguous boundaries.
 #[derive(Default)]
 pub struct Digester(Xxh3);
 
@@ -130,7 +131,6 @@ impl std::fmt::Debug for Digester {
 }
 
 impl Digester {
-    /// Adds a part.
     pub fn add(&mut self, part: impl AsRef<[u8]>) -> &mut Self {
         let part = part.as_ref();
         self.0.update(&(part.len() as u64).to_le_bytes());
@@ -138,7 +138,7 @@ impl Digester {
         self
     }
 
-    /// Of all parts so far.
+    /// The digest of all parts so far.
     pub fn digest(&self) -> Digest {
         Digest(self.0.digest128())
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told_apart() {
+    fn parts_are_distinguished() {
         let of = |parts: &[&str]| {
             let mut digester = Digester::default();
             parts.iter().for_each(|part| _ = digester.add(part));

@@ -1,8 +1,8 @@
-//! Whose a cache is: what lies in it is run.
+//! Checks the ownership of a cache, since its content is executed.
 //!
-//! It must belong to us, or to root, who can have us run anything, and nobody else may be able to put something into it or in its
-//! place. A cache that belongs to us and can be written is kept up; all others are used as they are, as the one that an image of
-//! a container brings along.
+//! It must belong to this user, or to root, who can execute anything as this user anyway, and no other user may be able
+//! to change it or to replace it. A writable cache that belongs to this user is kept up to date; all others are used as
+//! they are, such as one that is part of a container image.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -12,12 +12,12 @@ use rustix::fs::{Access, access};
 
 use super::error::CacheError;
 
-/// What may be done with a cache.
+/// Permitted use of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Right {
     /// All: it belongs to us, or is still to be made.
     Own,
-    /// It cannot be written, or not by us. Nobody takes locks, since nobody who runs now changes it.
+    /// Read-only, or owned by root. No locks are taken, since no process changes it.
     Read,
 }
 
@@ -30,19 +30,19 @@ impl Right {
     }
 }
 
-/// Refuses a cache in which others may have put what they like. Folders that are still missing are nobody's.
+/// Fails if other users may have changed the cache. Missing folders are accepted.
 pub(super) fn check(root: &Path, folders: &[&str]) -> Result<(), CacheError> {
     for folder in std::iter::once(root.to_owned()).chain(folders.iter().map(|folder| root.join(folder))) {
         let Ok(found) = fs::metadata(&folder) else { continue };
         check_owner(&folder, &found)?;
-        // Who is in our group, or in that of root, has been let in by the owner.
+        // Members of our group, or of root's, were given access by the owner.
         let is_our_group = found.gid() == 0 || found.gid() == rustix::process::getegid().as_raw();
         if found.mode() & 0o002 != 0 || found.mode() & 0o020 != 0 && !is_our_group {
             let why = format!("can be written by others (mode {:o})", found.mode() & 0o777);
             return Err(CacheError::Untrusted { path: folder, why });
         }
     }
-    // Who owns a folder can put another one in the place of what lies in it.
+    // The owner of a folder can replace what is in it.
     for folder in root.ancestors().skip(1) {
         if let Ok(found) = fs::metadata(folder) {
             check_owner(folder, &found)?;
@@ -64,7 +64,7 @@ fn us() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// In a container without root, the system's own folders seem to belong to the user for all who are not in it.
+/// In a rootless container, the system's folders seem to belong to the overflow user.
 fn is_unmapped(owner: u32) -> bool {
     let number = |text: String| text.trim().parse::<u32>().ok();
     let nobody = fs::read_to_string("/proc/sys/kernel/overflowuid").ok().and_then(number);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_of_somebody_else_is_refused() {
+    fn a_cache_of_another_user_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("theirs/cache");
         fs::create_dir_all(&root).unwrap();

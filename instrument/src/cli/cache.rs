@@ -43,11 +43,11 @@ enum CacheCommand {
 }
 
 impl CacheArgs {
-    /// Lists or removes.
+    /// Executes the subcommand.
     pub(super) fn execute(&self) -> Result<ExitCode, Error> {
         let cache = Cache::find(self.cache_dir.as_deref())?;
         let mut out = std::io::stdout().lock();
-        // A closed pipe is no reason to fail: the work is done.
+        // A closed pipe is not an error: the work is done.
         match &self.command {
             CacheCommand::List { json: true } => _ = writeln!(out, "{}", Json(json(&cache))),
             CacheCommand::List { json: false } => _ = write!(out, "{}", Lines(table(&cache))),
@@ -77,7 +77,7 @@ fn table(cache: &Cache) -> String {
     lines + &format!("{:<8} {total:>9} {:>14}  {}\n", "total", number(entries.len()), cache.root().display())
 }
 
-/// Behind the place: it is of any length.
+/// In the last column, since its length is unbounded.
 fn about(about: &About) -> String {
     let jdk = about.jdk.iter().map(|home| format!("of {}", home.display()));
     let parts: Vec<String> = jdk.chain(about.options.iter().cloned()).collect();
@@ -137,7 +137,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn ages_are_told_in_the_unit_that_fits() {
+    fn ages_are_formatted_in_the_unit_that_fits() {
         let age = |seconds| ago(Some(SystemTime::now() - Duration::from_secs(seconds)));
         assert_eq!([age(5), age(600), age(90_000), age(400_000)], ["5 s ago", "10 min ago", "25 h ago", "4 days ago"]);
     }

@@ -10,7 +10,7 @@ use crate::run::RunError;
 use crate::staging::StagingError;
 use crate::verify::{Finding, VerifyError};
 
-/// What a command can end with.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub(super) enum Error {
     #[error(transparent)]
@@ -36,7 +36,7 @@ impl Error {
         interrupt::check().err().map_or(self, Self::Interrupted)
     }
 
-    /// What `--check` found.
+    /// Findings of `--check`.
     pub(super) fn findings(&self) -> &[Finding] {
         match self {
             Self::App(AppError::Staging(StagingError::Check { findings, .. }))

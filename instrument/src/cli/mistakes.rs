@@ -1,4 +1,4 @@
-//! What was meant by a command line that cannot be taken as it stands: mistakes that everyone makes.
+//! Detects common mistakes in command lines and suggests what was probably meant.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::jdk::quoted;
 
 /// Launchers of a JDK that `run` takes, as people type them.
 const LAUNCHERS: [&str; 6] = ["java", "javac", "javadoc", "jshell", "jar", "javap"];
-/// What `java` takes before the program.
+/// Options of `java` before the program.
 const OF_JAVA: [&str; 8] = ["-jar", "-cp", "-classpath", "--class-path", "-p", "--module-path", "-m", "--module"];
 
 /// A line that says what was meant, for arguments that were refused.
@@ -33,12 +33,12 @@ pub(super) fn meant(arguments: &[OsString]) -> Option<String> {
     Some(format!("options come after the subcommand: et-instrument {subcommand} …"))
 }
 
-/// An option of `java` rather than of ours.
+/// Whether it is an option of `java` and not of ours.
 pub(super) fn is_of_java(word: &str) -> bool {
     OF_JAVA.contains(&word) || ["-D", "-X", "-agent", "-javaagent:", "@"].iter().any(|start| word.starts_with(start))
 }
 
-/// A subcommand that stands behind options, where it is taken for an input.
+/// A subcommand after options, where it would be parsed as an input.
 fn misplaced(words: &[String]) -> Option<&str> {
     let (first, behind) = words.split_first()?;
     let command = Cli::command();
@@ -46,8 +46,8 @@ fn misplaced(words: &[String]) -> Option<&str> {
     first.starts_with('-').then(|| behind.iter().find(is_command))?.map(String::as_str)
 }
 
-/// The option of `run` that a word is most like: of one letter more, less or other, of letters that changed places, or
-/// shortened.
+/// The option of `run` that a word resembles most: with a letter added, missing or changed, with two letters swapped,
+/// or abbreviated.
 pub(super) fn like_option(word: &str) -> Option<String> {
     let name = word.strip_prefix("--")?.split('=').next().filter(|name| name.len() > 2)?;
     let command = Cli::command();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_run_is_told_apart() {
+    fn a_program_without_run_is_recognized() {
         let said = |line: &str| format!("to trace a program, use run: et-instrument run -- {line}");
         assert_eq!(of("et-instrument java -jar x.jar"), Some(said("java -jar x.jar")));
         assert_eq!(of("et-instrument -- java -Dx=a;b Main"), Some(said("java '-Dx=a;b' Main")));

@@ -182,7 +182,7 @@ enum Format {
     Json,
 }
 
-/// What the command line is made of, for its manual.
+/// The definition of the command line, for the manual.
 pub fn command() -> clap::Command {
     Cli::command()
 }
@@ -191,13 +191,13 @@ pub fn command() -> clap::Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let meant = mistakes::meant(&arguments);
-    // Should they be wrong, they stand in the message: without what could do a terminal harm.
+    // Invalid arguments are quoted in the message, so they are escaped first.
     let safe = arguments.iter().map(|argument| OneLine(argument.to_string_lossy()).to_string().into()).collect();
     let (cli, rules) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // What the parser makes of such a line leads nowhere.
+            // clap's message about such a line would not help.
             match meant.filter(|_| !asked) {
                 Some(meant) => say(format_args!("et-instrument: {meant}")),
                 None => _ = parse(safe).err().unwrap_or(error).print(),
@@ -218,7 +218,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
+/// Writes a line to standard error with a single write. Errors are ignored, as there is nowhere else to report them.
 fn say(line: fmt::Arguments<'_>) {
     escape::say(&mut std::io::stderr(), line);
 }
@@ -280,7 +280,7 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
 }
 
 fn print(report: &Report, common: &Common) {
-    // A closed pipe is no reason to fail: the work is done.
+    // A closed pipe is not an error: the work is done.
     let _ = match common.report {
         Format::Json => writeln!(std::io::stdout(), "{}", Json(report.json())),
         Format::Text if common.quiet => {
@@ -294,7 +294,7 @@ fn print(report: &Report, common: &Common) {
 /// Findings are the result, so they go to stdout in either form.
 fn print_verdict(verdict: &Verdict, format: Format, quiet: bool) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    // A closed pipe is no reason to fail otherwise than by what was found.
+    // A closed pipe does not change the exit code.
     let _ = match format {
         Format::Json => writeln!(out, "{}", Json(verdict.json())),
         Format::Text => verdict.lines().iter().try_for_each(|line| writeln!(out, "{}", OneLine(line))),

@@ -46,7 +46,7 @@ impl PrepareArgs {
         let progress = Progress::new_or_lines(self.quiet);
         let mut ready = self.program.work(rules, progress, |settings| job.run(settings))?;
         ready.seconds = start.elapsed().as_secs_f64();
-        // A closed pipe is no reason to fail: the work is done.
+        // A closed pipe is not an error: the work is done.
         let _ = match self.report {
             Format::Json => writeln!(std::io::stdout(), "{}", Json(ready.json())),
             Format::Text => write!(std::io::stdout(), "{}", Lines(ready.text())),

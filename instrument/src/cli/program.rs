@@ -1,4 +1,4 @@
-//! What `run` and `prepare` take alike.
+//! Options shared by `run` and `prepare`.
 
 use std::path::PathBuf;
 

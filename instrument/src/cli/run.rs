@@ -69,7 +69,7 @@ impl RunArgs {
         self.program.work(rules, Progress::new(self.quiet), |settings| job.run(settings)).map(ExitCode::from)
     }
 
-    /// `env` has 125 for its own failures, so that they are not taken for the program's.
+    /// 125, like `env`, for failures before the program has started, to distinguish them from the program's exit codes.
     pub(super) fn exit_code(error: &Error) -> u8 {
         match error.exit_code() {
             1 => 125,

@@ -1,4 +1,4 @@
-//! What several subcommands take alike.
+//! Options shared by several subcommands.
 
 use std::path::PathBuf;
 
@@ -92,7 +92,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// So many threads, or as many as the system gives.
+    /// A pool with the requested number of threads, or fewer if the system refuses more.
     pub(super) fn pool(&self) -> Pool {
         Pool::new(self.jobs)
     }

@@ -1,11 +1,11 @@
-//! A class file by itself.
+//! A single class file.
 
 use std::path::Path;
 
 /// JVMS §4.1.
 pub const MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
 
-/// What is said of a class file that is none.
+/// Error message for a file that is not a class file.
 pub const NO_CLASS: &str = "byte 0: not a class file: it does not start with CAFEBABE";
 
 /// Whether the bytes start as a class file does.

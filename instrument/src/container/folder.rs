@@ -1,4 +1,4 @@
-//! Folders: what lies in them, in an order that does not depend on the file system.
+//! Lists folders in an order that does not depend on the file system.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,16 @@ use crate::report::Skip;
 pub struct Folder {
     /// Folders, parents first.
     pub folders: Vec<PathBuf>,
-    /// Class files.
     pub classes: Vec<PathBuf>,
-    /// Jars, wars, ears.
+    /// Jars, wars and ears.
     pub jars: Vec<PathBuf>,
-    /// All other files.
     pub others: Vec<PathBuf>,
     /// Neither file nor folder: a copy does without.
     pub left_out: Vec<Skip>,
 }
 
 impl Folder {
-    /// Lists a folder. Links are followed: the copy must not change what lies outside of it.
+    /// Lists a folder. Links are followed, since changing the copy must not change what is outside of it.
     pub fn list(root: &Path) -> Result<Self, FileError> {
         let mut folder = Self::default();
         for item in WalkDir::new(root).follow_links(true).sort_by_file_name().min_depth(1) {
@@ -75,7 +73,8 @@ pub fn copy(from: &Path, to: &Path) -> Result<u64, FileError> {
     Ok(size)
 }
 
-/// Gives `to` the mode and time of `from`. A file system that cannot do so is no reason to stop.
+/// Copies permissions and modification time from `from` to `to`. Failure is ignored, since file systems may not support
+/// it.
 pub fn like(from: &Path, to: &Path) {
     let Ok(metadata) = fs::metadata(from) else { return };
     if let (Ok(time), Ok(file)) = (metadata.modified(), fs::File::options().write(true).open(to)) {

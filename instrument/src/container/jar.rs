@@ -20,15 +20,14 @@ const MAX_DEPTH: usize = 3;
 /// Where the end record of an archive begins at the earliest, from its end: the record and the longest comment.
 const END_RECORD: usize = 22 + 0xffff;
 
-/// Why a jar is not rewritten.
+/// Why a jar cannot be instrumented.
 #[derive(Debug, Error)]
 pub enum JarError {
-    /// It cannot be read.
+    /// It is not a valid zip archive.
     #[error("{place}: {source}")]
     Zip {
-        /// The jar, and the entry if it lies in another.
+        /// The jar, with the entry for a nested one.
         place: String,
-        /// The reason.
         source: ZipError,
     },
     /// It is the jmod of java.base.
@@ -37,7 +36,7 @@ pub enum JarError {
         /// The jar.
         place: String,
     },
-    /// It is one of ours, or holds one.
+    /// It has been instrumented already, or contains a jar that has.
     #[error(transparent)]
     AlreadyInstrumented(#[from] AlreadyInstrumented),
 }
@@ -45,7 +44,8 @@ pub enum JarError {
 const JAVA_BASE: &str = "java.base is instrumented with its JDK only: et-instrument jdk --java-home …";
 
 impl JarError {
-    /// Why it is to be copied as it is, if it may be: what is no jar, and a JDK's own java.base in the middle of an
+    /// The reason for copying it unchanged, if that is permissible: it is not a jar, or it is a JDK's own java.base in
+    /// an application.
     /// application.
     pub fn as_it_is(&self) -> Option<String> {
         match self {
@@ -108,14 +108,14 @@ enum Role<'a> {
     Nested(Box<Jar<'a>>),
 }
 
-/// What a scan finds besides the jar itself.
+/// What a scan finds, apart from the jar itself.
 #[derive(Debug)]
 pub struct Findings {
     /// Number of classes, nested ones included.
     pub classes: usize,
     /// Archives with classes that are not looked into.
     pub skipped: Vec<Skip>,
-    /// What the manifest's `Class-Path` names.
+    /// Names in the manifest's `Class-Path`.
     pub class_path: Vec<String>,
     budget: Budget,
 }
@@ -145,8 +145,8 @@ impl<'a> Jar<'a> {
         scan(Bytes::File(bytes), archive, place, "", 0, findings)
     }
 
-    /// Where the names table goes. A jmod knows a few folders only; what lies in `lib` gets into the image that is
-    /// linked from it, so there the name tells modules apart.
+    /// Path of the names table in the jar. A jmod only allows certain folders; the content of `lib` ends up in the
+    /// image that is linked from it, so there the name must be unique.
     pub fn names_entry(&self, file_name: &str) -> String {
         if is_jmod(&self.bytes) {
             let stem = file_name.strip_suffix(".jmod").unwrap_or(file_name);
@@ -271,7 +271,7 @@ impl<'a> Jar<'a> {
             }
         }
         if let Some((entry, names)) = names {
-            // Compressed already.
+            // It is compressed already.
             writer.add(entry, &Packed::new(names, STORED))?;
         }
         writer.finish(&data[self.archive.comment.clone()])
@@ -366,7 +366,7 @@ fn nested<'a>(
 /// Where a jmod has its names table.
 const JMOD_FOLDER: &str = "lib/elephant-tracks/";
 
-/// Whether the archive is a jmod: its header stands before the zip.
+/// Whether the archive is a jmod, which has a header before the zip.
 fn is_jmod(bytes: &[u8]) -> bool {
     bytes.starts_with(b"JM\x01\x00")
 }
@@ -383,8 +383,8 @@ pub fn is_archive(name: &str) -> bool {
     matches!(extension.as_deref(), Some("jar" | "war" | "ear" | "rar" | "jmod"))
 }
 
-/// Whether an entry may be an archive. Those begin with their first entry, or with a launch script or the like: then the
-/// end tells, which is read without the rest being held.
+/// Fails unless an entry may be an archive. Most archives begin with their first entry; one with a launch script or the
+/// like is recognized by its end, which is unpacked without keeping the rest in memory.
 fn looks_like_archive(entry: &Entry, outer: &[u8]) -> Result<(), ZipError> {
     let start = entry.start(outer, 2)?;
     if entry.is_stored() || start.is_empty() || start == *b"PK" {
@@ -394,7 +394,7 @@ fn looks_like_archive(entry: &Entry, outer: &[u8]) -> Result<(), ZipError> {
     if memchr::memmem::rfind(&tail, b"PK\x05\x06").is_some() { Ok(()) } else { Err(ZipError::NoEnd) }
 }
 
-/// Whether an archive that is not taken for a library holds classes all the same, which then go without hooks.
+/// Whether an archive that is not treated as a library contains classes, which then get no hooks.
 fn holds_classes(entry: &Entry, outer: &[u8], budget: &Budget) -> bool {
     if looks_like_archive(entry, outer).is_err() {
         return false;
@@ -416,8 +416,7 @@ fn manifest_of<'a>(archive: &Archive, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> 
         .ok()
 }
 
-/// Which of an archive's archives are put on a class path. Others may be data of the program, to be handed on as
-/// they are.
+/// Which nested archives are libraries on a class path. Others may be data of the program, to be copied unchanged.
 #[derive(Debug, Default)]
 struct Libraries {
     /// Jars at the root are modules of an ear, or the classes of a resource adapter.
@@ -460,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_told_from_data() {
+    fn libraries_are_distinguished_from_data() {
         let usual = Libraries::default();
         for name in ["BOOT-INF/lib/a.jar", "WEB-INF/lib/a.jar", "lib/a.jar", "shop.war"] {
             assert!(usual.has(name), "{name}");

@@ -21,14 +21,14 @@ pub fn main_attribute(manifest: &[u8], wanted: &str) -> Option<String> {
     for (index, line) in lines.iter().enumerate() {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // Behind the name and colon; behind the space of a continuation.
+        // After the name and colon, or after the space of a continuation line.
         value.extend_from_slice(line.get(if index == 0 { wanted.len() + 1 } else { 1 }..).unwrap_or_default());
     }
     Some(String::from_utf8_lossy(&value).trim().to_owned())
 }
 
-/// The manifest with another value for an attribute of the main section, which has it. Lines are as long as a manifest
-/// allows: 72 bytes.
+/// Returns the manifest with a new value for an attribute in the main section, which must exist. Lines have the maximum
+/// length of 72 bytes.
 pub fn with_main_attribute(manifest: &[u8], wanted: &str, value: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(manifest.len() + value.len());
     for (index, section) in sections(manifest).into_iter().enumerate() {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signature_files_are_told_from_others() {
+    fn signature_files_are_distinguished_from_others() {
         for name in ["META-INF/A.SF", "META-INF/a.rsa", "meta-inf/B.EC", "META-INF/SIG-X"] {
             assert!(is_signature(name), "{name}");
         }

@@ -1,4 +1,4 @@
-//! What classes come in and go out in.
+//! The containers from which classes are read and to which they are written.
 
 pub mod class_file;
 pub mod folder;

@@ -13,7 +13,7 @@ struct Flag {
     why: &'static str,
 }
 
-/// The one table of JVM flags.
+/// The JVM flags.
 const FLAGS: &[Flag] = &[
     Flag {
         option: "-XX:+UnlockExperimentalVMOptions",
@@ -74,8 +74,8 @@ pub fn flags(feature: u16) -> impl Iterator<Item = &'static str> {
     FLAGS.iter().filter(move |flag| flag.releases.contains(&feature)).map(|flag| flag.option)
 }
 
-/// The file's text. `folder` is the output, where `lib/elephant-tracks` lies; `boot` swaps the boot classes, if that
-/// takes options.
+/// Content of the file. `folder` is the output, which contains `lib/elephant-tracks`; `boot` are the options that
+/// replace the boot classes, if any are needed.
 pub fn text(folder: &Path, feature: u16, boot: &[String]) -> String {
     let library = folder.join("lib/elephant-tracks").join(NATIVE_LIBRARY);
     let mut out = String::new();

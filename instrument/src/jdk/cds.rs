@@ -1,16 +1,17 @@
-//! A class data sharing archive for a rewritten JDK.
+//! A class data sharing archive for an instrumented JDK.
 //!
-//! The JVM checks only the *size* of `lib/modules` against the archive, so a stale one would run the old classes
-//! in silence: archives are never copied, and a new one is dumped from the rewritten image.
+//! The JVM only compares the *size* of `lib/modules` with the archive, so with a stale archive it would silently use
+//! the old classes: archives are never copied, and a new one is dumped from the instrumented image.
 //!
-//! Its heap objects carry identity hashes drawn at the dump, which a run must not draw again. From JDK 21 on the dump
-//! therefore starts from another place of the sequence (`seed`). Where that cannot be done, and before (JDK 17 has archived
-//! objects with hashes that no walk of the heap comes to, and which hooks would take for known), the archive must hold
-//! no heap objects. No flag leaves them out; the collector decides: up to JDK 24 only G1 archives objects, from 25 on all that
-//! compress references do. There only ZGC is left, whose archive serves runs with ZGC, and all others start without one.
+//! Its heap objects have identity hashes generated during the dump, which must not be generated again in a run. From
+//! JDK 21 on, the dump therefore starts from another point of the sequence (`seed`). Where that is impossible, and in
+//! earlier releases (JDK 17 has archived objects with hashes that no heap walk visits, and which hooks would take for
+//! known), the archive must not contain heap objects. There is no flag for that; it depends on the collector: up to JDK
+//! 24 only G1 archives objects, from 25 on all collectors that support compressed references do. There only ZGC
+//! remains, whose archive works for runs with ZGC, and all others start without one.
 //!
-//! Nor must it hold what the dump would make anew: lambdas, and the `Holder` classes of method handles. None of them
-//! would have hooks. Without them a run makes its lambdas itself, and the runtime rewrites them.
+//! Nor must it contain classes generated during the dump: lambdas, and the `Holder` classes of method handles. They
+//! would have no hooks. Without them a run generates its own lambdas, which the runtime instruments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,22 +25,22 @@ use super::error::JdkError;
 use super::seed::MovedSeed;
 use crate::files::FileError;
 
-/// What the JVM logs when an archive gets no heap objects.
+/// Log message of a JVM that archives no heap objects.
 const NO_HEAP: &str = "Archived java heap is not supported";
 
 /// An archive, and which runs it serves.
 #[derive(Debug)]
 pub struct Archive {
-    /// The file.
+    /// Path of the archive.
     pub path: PathBuf,
     /// Whether it serves runs with the default collector.
     pub for_default_collector: bool,
-    /// How long all attempts took.
+    /// Total time of all attempts.
     pub time: Duration,
 }
 
-/// What the runtime's start makes the VM load beside its own classes, and the JDK's list does not have. Names that a release
-/// does not know are passed over.
+/// Classes that the VM loads when the runtime starts, besides those of the runtime, and that the JDK's class list
+/// lacks. Names unknown to a release are ignored.
 const LOADED_AT_START: [&str; 9] = [
     "java/io/Console",
     "java/lang/Class$AnnotationData",
@@ -52,18 +53,18 @@ const LOADED_AT_START: [&str; 9] = [
     "sun/reflect/generics/repository/GenericDeclRepository",
 ];
 
-/// What a JVM is started with to dump its archive. It ends before it would run anything, so that any launcher will do.
+/// How to start a JVM that dumps its archive. It exits before running anything, so any launcher will do.
 #[derive(Debug)]
 pub struct Starter {
     path: PathBuf,
-    /// Whether it is `java`: the others hand on to the JVM only what stands behind `-J`.
+    /// Whether it is `java`: other launchers need `-J` before options for the JVM.
     is_java: bool,
 }
 
 impl Starter {
     /// Images have the launchers that their maker has chosen, and those of jpackage have none.
     pub fn of(home: &Path) -> Option<Self> {
-        /// What all launchers call, in the library beside them.
+        /// The function that all launchers call in their shared library.
         const LAUNCH: &[u8] = b"JLI_Launch";
         let java = home.join("bin/java");
         if java.is_file() {
@@ -87,8 +88,8 @@ impl Starter {
     }
 }
 
-/// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one whose ids are unique. `proxies` are
-/// the runtime's classes.
+/// Dumps the default archive of the JDK at `home`; `None` if none is possible with unique ids. `proxies` are the
+/// runtime's classes.
 pub fn dump(home: &Path, starter: &Starter, feature: u16, proxies: &[String]) -> Result<Option<Archive>, JdkError> {
     let start = Instant::now();
     edit_class_list(home, proxies)?;
@@ -105,7 +106,7 @@ pub fn dump(home: &Path, starter: &Starter, feature: u16, proxies: &[String]) ->
     for (attempt, collector) in collectors.iter().enumerate() {
         let log = match run(starter, feature, collector) {
             Ok(log) => log,
-            // Not every build has ZGC.
+            // Some builds lack ZGC.
             Err(JdkError::Cds { .. }) if attempt > 0 => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -135,7 +136,7 @@ fn edit_class_list(home: &Path, proxies: &[String]) -> Result<(), FileError> {
     fs::write(&path, without_made(&list) + &listed(proxies)).map_err(FileError::at("write", &path))
 }
 
-/// Classes stand in the list by their names, what is made at the dump behind an `@`.
+/// Classes are listed by name, generated ones after an `@`.
 fn without_made(list: &str) -> String {
     list.lines().filter(|line| !line.starts_with('@')).flat_map(|line| [line, "\n"]).collect()
 }
@@ -168,9 +169,9 @@ fn run(starter: &Starter, feature: u16, collector: &str) -> Result<String, JdkEr
     Err(fail(format!("{} ({})", reason(&said).unwrap_or("it said nothing"), done.status)))
 }
 
-/// The line that says most.
+/// The most informative line of the output.
 fn reason(said: &str) -> Option<&str> {
-    /// What follows is the error.
+    /// The error is in the line after this one.
     const HEADING: &str = "Error occurred during initialization of VM";
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines.clone().skip_while(|line| !line.to_lowercase().contains("error")).find(|line| *line != HEADING);

@@ -10,24 +10,25 @@ use crate::container::folder;
 use crate::files::FileError;
 use crate::report::Skip;
 
-/// Smaller files are copied: they may be texts that somebody edits, and save nothing.
+/// Smaller files are copied: they may be edited, and sharing them saves little.
 const SHARED_FROM: u64 = 64 << 10;
 
-/// What copying did.
+/// Result of copying.
 #[derive(Debug, Default)]
 pub struct Copied {
     /// Files that share their content with the original.
     pub linked: u64,
-    /// Files copied.
+    /// Number of files copied.
     pub copied: u64,
-    /// Bytes of those.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// Left out.
+    /// Files that were not copied.
     pub skipped: Vec<Skip>,
 }
 
-/// Copies `home` (canonical) to `to` without what will be made anew: the image and the CDS archives. Links are
-/// resolved, since distributions spread a JDK over the file system. Large files that nobody edits are hard linked.
+/// Copies `home` (a canonical path) to `to`, except what will be made anew: the image and the CDS archives. Links are
+/// resolved, since distributions spread a JDK over the file system. Large files, which are never edited, are
+/// hard-linked.
 pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, JdkError> {
     let mut copied = Copied::default();
     let walk = WalkDir::new(home).follow_links(true).min_depth(1);
@@ -65,8 +66,7 @@ fn is_made_anew(path: &Path) -> bool {
 impl Copied {
     fn file(&mut self, home: &Path, path: &Path, target: &Path) -> Result<(), FileError> {
         let from = home.join(path);
-        // What is edited in place, in the copy, must not change in the original; and what lies outside the home belongs to
-        // others.
+        // Editing a file in the copy must not change the original, and files outside the home belong to other packages.
         let real = fs::canonicalize(&from).map_err(FileError::at("read", &from))?;
         let is_large = fs::metadata(&real).is_ok_and(|about| about.len() >= SHARED_FROM);
         let is_settings = path.starts_with("conf") || path.starts_with("lib/security");

@@ -12,61 +12,57 @@ use crate::input::InputError;
 use crate::interrupt::Interrupted;
 use crate::staging::StagingError;
 
-/// What can go wrong with a JDK.
+/// Why a JDK could not be instrumented.
 #[derive(Debug, Error)]
 pub enum JdkError {
-    /// The home given is no JDK that we know.
+    /// The given home is not a JDK of a supported kind.
     #[error("no JDK at {home}: {why}")]
     Home {
-        /// As given.
+        /// Path as given by the user.
         home: PathBuf,
-        /// What was looked for.
         why: String,
     },
     /// A module that is to be patched.
     #[error("{home} has no module {module}: see java --list-modules")]
     NoModule {
-        /// As given.
+        /// Path as given by the user.
         home: PathBuf,
-        /// As given.
+        /// Name as given by the user.
         module: String,
     },
     /// A `lib/modules` that cannot be read.
     #[error("{path}: {source}")]
     Image {
-        /// The image.
+        /// Path of the image.
         path: PathBuf,
-        /// The reason.
         source: ImageError,
     },
     /// A jar of the JDK or of the runtime that cannot be read.
     #[error("{path}: {source}")]
     Zip {
-        /// The jar.
+        /// Path of the jar.
         path: PathBuf,
-        /// The reason.
         source: ZipError,
     },
     /// The runtime's parts are missing.
     #[error("no Elephant Tracks runtime at {folder}: {missing} is missing; pass --runtime-dir or set ET_RUNTIME_DIR")]
     NoRuntime {
-        /// Where it was looked for.
+        /// Where it was searched for.
         folder: PathBuf,
-        /// The file that is not there.
+        /// The missing file.
         missing: String,
     },
     /// They are there, and are of no use.
     #[error("{path}: {why}")]
     Runtime {
-        /// The jar.
+        /// Path of the jar.
         path: PathBuf,
-        /// What is wrong.
         why: String,
     },
     /// The rewritten JDK could not dump its archive.
     #[error("the instrumented JDK did not dump its CDS archive: {why}; --no-cds does without")]
     Cds {
-        /// What it said.
+        /// Its error message.
         why: String,
     },
     /// The JDK is a copy that we made.
@@ -78,13 +74,13 @@ pub enum JdkError {
     /// The output cannot be put in its place.
     #[error(transparent)]
     Staging(#[from] StagingError),
-    /// Something that is read.
+    /// An input could not be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Something that is written.
+    /// A file could not be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }

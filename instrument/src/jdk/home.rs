@@ -1,4 +1,4 @@
-//! What kind of JDK lies at a home.
+//! Determines the kind of JDK in a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::container::class_file;
 /// A JDK or Java runtime on disk.
 #[derive(Debug)]
 pub struct JdkHome {
-    /// Absolute, without links.
+    /// Canonical path.
     pub path: PathBuf,
-    /// Where its classes are.
+    /// How its classes are stored.
     pub layout: Layout,
 }
 
@@ -27,7 +27,7 @@ pub enum Layout {
 }
 
 impl JdkHome {
-    /// Looks at what is there.
+    /// Examines the folder. Fails if it is not a JDK.
     pub fn find(home: &Path) -> Result<Self, JdkError> {
         let fail = |why: String| JdkError::Home { home: home.to_owned(), why };
         let path = fs::canonicalize(home).map_err(|error| fail(error.to_string()))?;
@@ -48,8 +48,8 @@ impl JdkHome {
     }
 }
 
-/// The feature release (8, 17, 25) of a JDK, told by the class file version of its `java.lang.Object`: `release`
-/// files are missing from some builds, and running `java` would not work for another machine's JDK.
+/// The feature release (8, 17, 25) of a JDK, from the class file version of its `java.lang.Object`: some builds have no
+/// `release` file, and `java` of another machine's JDK may not run here.
 pub fn feature_release(object_class: &[u8]) -> Option<u16> {
     match object_class {
         [a, b, c, d, _, _, major_high, major_low, ..] if class_file::is_class(&[*a, *b, *c, *d]) => {

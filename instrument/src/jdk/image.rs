@@ -1,4 +1,4 @@
-//! A JDK 9 or later: a copy of its home whose `lib/modules` is rewritten in full.
+//! JDK 9 or later: a copy of the JDK whose `lib/modules` is completely instrumented.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

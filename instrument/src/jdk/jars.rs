@@ -1,4 +1,4 @@
-//! A JDK 8: rewritten copies of its boot jars, to stand before the originals on the boot class path.
+//! JDK 8: instrumented copies of the boot jars, which precede the originals on the boot class path.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,8 +17,8 @@ use crate::input::Input;
 use crate::report::Report;
 use crate::staging::Staging;
 
-/// The boot class path of a JDK 8, as far as it holds classes. Not `jce.jar`: it is signed, and some builds check
-/// that at run time.
+/// The jars with classes on the boot class path of JDK 8. Not `jce.jar`: it is signed, and some builds verify that at
+/// run time.
 const BOOT_JARS: [&str; 6] = ["rt", "sunrsasign", "jsse", "charsets", "jfr", "management-agent"];
 
 struct BootJar {
@@ -32,8 +32,8 @@ impl BootJar {
         self.archive.entries.iter().filter(|entry| class_file::has_class_name(entry.name.as_ref()))
     }
 
-    /// Writes the classes that were rewritten, and those of the runtime; how many bytes. Classes only: resources and services would be
-    /// found twice.
+    /// Writes the instrumented classes and those of the runtime; returns the number of bytes. Only classes: resources
+    /// and services would be found twice.
     fn write<'o>(
         &self,
         file: BufWriter<File>,
@@ -54,7 +54,7 @@ impl BootJar {
     }
 }
 
-/// Those that the JDK has.
+/// The boot jars that the JDK has.
 fn boot_jars(lib: &Path) -> Result<Vec<BootJar>, JdkError> {
     let mut jars = Vec::new();
     for name in BOOT_JARS {

@@ -25,27 +25,27 @@ use crate::artifact::{AlreadyInstrumented, Settings};
 use crate::report::Report;
 use crate::staging::{MARKS, Staging, refuse_entangled};
 
-/// The classes of the runtime lie here.
+/// The package of the runtime's classes.
 const RUNTIME_PACKAGE: &str = "java/lang";
 /// The output's folder for the library and the names table.
 const OWN_FOLDER: &str = MARKS[1];
-/// The file of options.
+/// The file with JVM options.
 pub(crate) const ARGS_FILE: &str = "et.args";
 
-/// What to make of which JDK.
+/// What to make from which JDK.
 #[derive(Debug)]
 pub struct JdkJob {
-    /// `JAVA_HOME`.
+    /// The JDK to instrument.
     pub home: PathBuf,
-    /// The folder to make.
+    /// The folder to create.
     pub output: PathBuf,
     /// Where the runtime's parts are, if said.
     pub runtime_dir: Option<PathBuf>,
-    /// Replace the output.
+    /// Whether to replace an existing output.
     pub force: bool,
-    /// First id, if said.
+    /// First id, if given.
     pub id_base: Option<u32>,
-    /// Dump a CDS archive.
+    /// Whether to dump a CDS archive.
     pub cds: bool,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn is_instrumented(home: &Path) -> bool {
     home.join(OWN_FOLDER).exists()
 }
 
-/// The line that tells how to use an output.
+/// The line that tells the user how to use the output.
 fn usage(java: &Path, staging: &Staging) -> String {
     let args = format!("@{}", staging.target().join(ARGS_FILE).display());
     let java = quoted(&java.display().to_string());

@@ -1,7 +1,7 @@
-//! The classes of HeapProxy as a JDK gets them.
+//! Prepares the HeapProxy classes for a JDK.
 //!
-//! Their methods are marked as hidden, so that no stack trace shows a frame of a hook; by hand in the sources it could
-//! be forgotten.
+//! Marks their methods as hidden, so that stack traces have no frames of hooks; doing it by hand in the sources would
+//! be error-prone.
 
 use et_rewriter::classfile::{Attribute, ClassFile, Malformed, Member, PoolBuilder, PoolFull, write_attribute};
 
@@ -20,7 +20,7 @@ fn write(class: &ClassFile<'_>, bytes: &[u8]) -> Result<Vec<u8>, PoolFull> {
     let mut hidden = Vec::new();
     for annotation in HIDDEN {
         hidden.extend_from_slice(&pool.utf8(annotation)?.to_be_bytes());
-        // No elements.
+        // No element-value pairs.
         hidden.extend_from_slice(&[0, 0]);
     }
     let annotations = pool.utf8(ANNOTATIONS)?;
@@ -34,7 +34,7 @@ fn write(class: &ClassFile<'_>, bytes: &[u8]) -> Result<Vec<u8>, PoolFull> {
     let mut attributes = (class.attributes.len() as u16).to_be_bytes().to_vec();
     class.attributes.iter().for_each(|attribute| attribute.write(&mut attributes));
 
-    // Magic and version.
+    // Magic number and version.
     let mut out = bytes[..8].to_vec();
     pool.write(&class.pool, &mut out);
     out.extend_from_slice(class.header_bytes);

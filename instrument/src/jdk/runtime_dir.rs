@@ -29,7 +29,7 @@ pub struct RuntimeDir {
 pub type RuntimeClass = (String, Vec<u8>);
 
 impl RuntimeDir {
-    /// The folder given, else that of `ET_RUNTIME_DIR`, else the one installed beside this program.
+    /// The given folder, else that in `ET_RUNTIME_DIR`, else the one installed beside this program.
     pub fn find(given: Option<&Path>) -> Result<Self, JdkError> {
         let installed = || {
             let program = std::env::current_exe().ok()?;
@@ -45,7 +45,6 @@ impl RuntimeDir {
         Ok(found)
     }
 
-    /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -94,7 +93,7 @@ impl RuntimeDir {
         if let Ok(reader) = self.folder.join("../../bin").join(READER).canonicalize() {
             let link = folder.join(READER);
             let _ = fs::remove_file(&link);
-            // Without it the runtime looks elsewhere, when somebody wants a text.
+            // Optional: without the link, the runtime searches elsewhere for the reader.
             let _ = symlink(reader, link);
         }
         let mut bytes = 0;

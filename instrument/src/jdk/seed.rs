@@ -1,9 +1,9 @@
-//! A JVM whose generator of identity hashes starts elsewhere.
+//! A JVM whose generator of identity hashes starts from another value.
 //!
-//! With `-XX:hashCode=0` hashes come from a sequence ([`et_names::hashes`]) that every process starts at [`SEED`]. The
-//! objects of a class data sharing archive keep the hashes of the process that dumped it; if that one started
-//! [`DISTANCE`] draws before the others do, no run will draw them before it has drawn nearly all there are. No option
-//! moves the seed, so the dump runs with a copy of libjvm in which the one word that holds it is another.
+//! With `-XX:hashCode=0`, hashes come from a sequence ([`et_names::hashes`]) that every process starts at [`SEED`].
+//! Objects in a class data sharing archive keep the hashes from the process that dumped it; if that process starts
+//! [`DISTANCE`] steps earlier in the sequence, a run will reach them only after nearly the whole period. No option sets
+//! the seed, so the dump uses a copy of libjvm with another value in the word that contains it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct MovedSeed {
 }
 
 impl MovedSeed {
-    /// None if the seed is not found in the library, whose place is not written to then.
+    /// `None` if the seed is not found in the library; nothing is written then.
     pub fn in_jdk(home: &Path) -> Result<Option<Self>, FileError> {
         let library = home.join("lib/server/libjvm.so");
         let mut bytes = fs::read(&library).map_err(FileError::at("read", &library))?;
@@ -45,7 +45,7 @@ impl Drop for MovedSeed {
     }
 }
 
-/// Where the only word of the library's data lies that holds the seed.
+/// Offset of the seed in the library's data; `None` unless exactly one word contains it.
 fn place_of_seed(library: &[u8]) -> Option<usize> {
     let mut places = writable(library)?
         .into_iter()
@@ -54,8 +54,7 @@ fn place_of_seed(library: &[u8]) -> Option<usize> {
     places.next().filter(|_| places.next().is_none())
 }
 
-/// The parts of a 64-bit little-endian ELF file that are loaded to be written to, and where they start; none if it is
-/// not one.
+/// Writable segments of a 64-bit little-endian ELF file, with their offsets; `None` if the file is not one.
 fn writable(library: &[u8]) -> Option<Vec<(usize, &[u8])>> {
     const IDENT: &[u8] = b"\x7fELF\x02\x01";
     const LOAD: u32 = 1;

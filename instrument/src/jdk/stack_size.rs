@@ -1,10 +1,10 @@
-//! How large the stacks of threads are, which options of the JVM say.
+//! Stack sizes of threads, as set by JVM options.
 //!
-//! Hooks are compiled into the methods that have them, whose frames then are larger, up to five times in what C1 makes of small
-//! methods: a recursion that fits on a stack without hooks would no longer fit. Memory is taken only for what is used of a stack, so
-//! that larger ones cost addresses.
+//! Hooks enlarge the frames of compiled methods, up to five times for small methods compiled by C1: recursion that fits
+//! on a stack without hooks might no longer fit. Only the used part of a stack takes memory, so larger stacks only cost
+//! address space.
 //!
-//! Of stacks that a program asks for itself the hook `stackSize` does the same, `HeapProxy.java`.
+//! For stack sizes that the program requests itself, the hook `stackSize` in `HeapProxy.java` does the same.
 
 /// How many times as large a stack is for the same depth.
 pub const FACTOR: u64 = 5;
@@ -12,7 +12,7 @@ pub const FACTOR: u64 = 5;
 /// HotSpot takes no more (`globals.hpp`, `ThreadStackSize`).
 const MOST: u64 = 1 << 30;
 
-/// What the JVM takes if nothing is said (`globals_linux_x86.hpp`, `globals_linux_aarch64.hpp`).
+/// The JVM's default (`globals_linux_x86.hpp`, `globals_linux_aarch64.hpp`).
 const DEFAULT: u64 = if cfg!(target_arch = "x86_64") { 1 << 20 } else { 2040 << 10 };
 
 const XSS: &str = "-Xss";
@@ -28,7 +28,7 @@ pub enum StackSize {
 }
 
 impl StackSize {
-    /// What an option says; `None` if it is another one, or says nothing that can be understood, which the JVM then says.
+    /// Parses an option; `None` if it is another one, or invalid, which the JVM will report.
     pub fn of(option: &str) -> Option<Self> {
         if let Some(size) = option.strip_prefix(XSS) {
             return Some(Self::OfAll(number(size)?));
@@ -49,14 +49,14 @@ impl StackSize {
         }
     }
 
-    /// Of whichever threads.
+    /// Size in bytes, for whichever threads.
     pub fn bytes(self) -> u64 {
         match self {
             Self::OfAll(bytes) | Self::OfOthers(bytes) => bytes,
         }
     }
 
-    /// The option.
+    /// The JVM option.
     pub fn option(self) -> String {
         match self {
             Self::OfAll(bytes) => format!("{XSS}{}k", bytes.div_ceil(1024)),
@@ -66,7 +66,7 @@ impl StackSize {
 }
 
 impl Default for StackSize {
-    /// Of a JVM that is told nothing.
+    /// The sizes without any options.
     fn default() -> Self {
         Self::OfAll(DEFAULT)
     }

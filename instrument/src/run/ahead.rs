@@ -27,25 +27,25 @@ pub struct PrepareJob {
     pub runtime_dir: Option<PathBuf>,
 }
 
-/// What is ready to run.
+/// A prepared class path.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ready {
     /// The instrumented JDK: the folder with `bin`.
     pub java_home: PathBuf,
-    /// What its JVM must be told.
+    /// Options for the JVM.
     pub options: Vec<String>,
     /// The class path, in its order.
     pub class_path: Vec<ClassPathEntry>,
     /// The originals of all jars and class files that had to be rewritten now.
     pub rewritten: Vec<PathBuf>,
-    /// How many of them are jars.
+    /// Number of jars among them.
     pub jars: usize,
-    /// How many are class files.
+    /// Number of class files among them.
     pub class_files: usize,
-    /// What the user may want to know.
+    /// Messages for the user.
     pub notes: Vec<String>,
-    /// Wall clock.
+    /// Elapsed time in seconds.
     pub seconds: f64,
     /// `2 jars and 1 class file`, if anything was rewritten.
     #[serde(skip)]
@@ -55,16 +55,16 @@ pub struct Ready {
 /// An entry of the class path.
 #[derive(Debug, Serialize)]
 pub struct ClassPathEntry {
-    /// Links resolved.
+    /// Canonical path of the original.
     pub original: PathBuf,
-    /// What to run instead; the original if that is to run as it is.
+    /// Path to use instead; the same as the original if that is to be used unchanged.
     pub copy: PathBuf,
 }
 
 impl PrepareJob {
     /// Brings the copies of the JDK and of the class path up to date.
     pub fn run(&self, settings: &Settings) -> Result<Ready, RunError> {
-        // What is cheap to find out comes before what takes seconds.
+        // Cheap checks come before work that takes seconds.
         let (home, entries) = (self.home()?, self.entries()?);
         let _umask = Umask::tightened();
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
@@ -123,7 +123,7 @@ impl PrepareJob {
 }
 
 impl Ready {
-    /// The summary for people.
+    /// The summary as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
         self.notes.iter().for_each(|note| out += &format!("{note}\n"));
@@ -140,9 +140,10 @@ impl Ready {
         out + "\n"
     }
 
-    /// One JSON object.
+    /// The result as a JSON object.
     pub fn json(&self) -> String {
-        // Plain structs of numbers and strings always serialise; a path that is no text is never copied.
+        // Plain structs of numbers and strings can always be serialized; a path that is not valid Unicode is never
+        // copied.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -1,8 +1,8 @@
-//! `@argfiles` of the java launcher: what it makes of `@file` before it looks at anything else.
+//! `@argfiles` of the java launcher: how it expands `@file` before it parses anything else.
 //!
-//! The syntax is that of the JDK's guide ("java Command-Line Argument Files"): words apart by white space, `#` up to
-//! the end of a line is a comment, quotes of either kind hold words together, and within them a backslash escapes, or
-//! continues the line.
+//! The syntax is defined in the JDK's guide ("java Command-Line Argument Files"): words are separated by white space,
+//! `#` starts a comment up to the end of the line, quotes of either kind group words, and within quotes a backslash
+//! escapes a character or continues the line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -27,7 +27,7 @@ pub fn words(text: &str) -> Vec<String> {
                     Some('t') => word.push('\t'),
                     Some('f') => word.push('\x0c'),
                     Some('\n' | '\r') => {
-                        // The line goes on behind the white space of the next one.
+                        // The line continues after the leading white space of the next one.
                         while characters.next_if(|next| matches!(next, ' ' | '\t' | '\n' | '\r' | '\x0c')).is_some() {}
                     }
                     Some(other) => word.push(other),
@@ -85,7 +85,7 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, RunError> {
     Ok(expanded)
 }
 
-/// The words of a file.
+/// Reads the words of a file.
 pub fn read(file: &Path) -> Result<Vec<String>, RunError> {
     let bytes = fs::read(file).map_err(|source| RunError::ArgumentFile { file: file.to_owned(), source })?;
     Ok(words(&String::from_utf8_lossy(&bytes)))
@@ -102,7 +102,7 @@ impl Expansion {
     fn look_at(&mut self, argument: &OsStr) {
         let is_option = argument.as_encoded_bytes().starts_with(b"-");
         if is_option {
-            // What follows these is the main class, or stands for it.
+            // The next argument is the main class, or replaces it.
             let is_main = ["-jar", "-m", "--module"].iter().any(|main| argument == *main);
             self.wants_value = !is_main && argument.to_str().is_some_and(takes_next);
             self.over |= argument == "--disable-@files" || argument.as_encoded_bytes().starts_with(b"--module=");

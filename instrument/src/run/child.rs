@@ -21,7 +21,7 @@ pub struct Ended {
     pub code: u8,
 }
 
-/// Runs a program to its end.
+/// Runs a program and waits for its end.
 pub fn run(command: &mut Command) -> Result<Ended, RunError> {
     let path = PathBuf::from(command.get_program());
     let start = |command: &mut Command| {
@@ -32,7 +32,7 @@ pub fn run(command: &mut Command) -> Result<Ended, RunError> {
     let mut child = start(command).map_err(|source| RunError::Start { path: path.clone(), source })?;
     let process = child.id();
     let signals = interrupt::hand_on_to(process);
-    // Not reaped yet: until signals are no longer handed on, nobody else may get its process id.
+    // Not reaped yet: its process id must not be reused while signals are still forwarded to it.
     if let Some(child) = Pid::from_raw(process.cast_signed()) {
         while waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
             .is_err_and(|error| error == rustix::io::Errno::INTR)
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_the_program_is_told() {
+    fn the_end_of_the_program_is_reported() {
         let shell = |script: &str| run(Command::new("sh").args(["-c", script])).unwrap().code;
         assert_eq!(shell("exit 7"), 7);
         assert_eq!(shell("kill -TERM $$"), 128 + 15);

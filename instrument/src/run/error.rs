@@ -1,4 +1,4 @@
-//! What a user can do wrong with `et-instrument run`.
+//! Usage errors of `et-instrument run`.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,68 +14,65 @@ use crate::jdk::JdkError;
 /// Why a program was not run.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// No such program.
+    /// The program does not exist.
     #[error("{program} not found: give its path, put it into PATH, or set JAVA_HOME")]
     NotFound {
-        /// As given.
+        /// Name as given by the user.
         program: String,
     },
     /// A class, or a jar, and not what runs it.
     #[error("{program} is not a program: put java before it: et-instrument run -- java {words} …")]
     NoLauncher {
-        /// As given.
+        /// Name as given by the user.
         program: String,
-        /// What stands behind `java`.
+        /// The arguments of `java` that were probably meant.
         words: String,
     },
-    /// A path that leads nowhere.
+    /// A path does not exist.
     #[error("cannot run {path}: {source}")]
     NoFile {
-        /// As given.
+        /// Path as given by the user.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// A wrapper.
+    /// The launcher is a wrapper script.
     #[error("{path} is a script, not the launcher of a JDK: give the java that it starts, such as $JAVA_HOME/bin/java")]
     Script {
-        /// Links resolved.
+        /// Canonical path.
         path: PathBuf,
     },
     /// A program that has nothing to do with Java.
     #[error("{path} is not a JDK launcher: {why}; run takes java …, javac … and similar")]
     NotALauncher {
-        /// Links resolved.
+        /// Canonical path.
         path: PathBuf,
         /// What is missing.
         why: String,
     },
-    /// A JDK of ours whose other half is missing.
+    /// An instrumented JDK without its file of options.
     #[error("{home} is an instrumented JDK without et.args: make it again, with et-instrument jdk")]
     NoArguments {
-        /// The home.
+        /// Path of the JDK.
         home: PathBuf,
     },
-    /// `@file` that is not there.
+    /// An `@file` could not be read.
     #[error("cannot read the argument file {file}: {source}")]
     ArgumentFile {
-        /// Without the `@`.
+        /// Path without the `@`.
         file: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The system does not start it.
     #[error("cannot start {path}: {source}")]
     Start {
-        /// The launcher.
+        /// Path of the launcher.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The runtime of another version.
     #[error("there is no {path}, the host for agents of JVMPI: --runtime-dir names the folder that has it")]
     NoHost {
-        /// Where it was looked for.
+        /// Where it was searched for.
         path: PathBuf,
     },
     /// Nothing was given, or options of `java` without `java`.
@@ -87,19 +84,20 @@ pub enum RunError {
     /// The program cannot be rewritten, or what it is rewritten to cannot be kept.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// Something that is read.
+    /// An input could not be read.
     #[error(transparent)]
     Input(#[from] InputError),
     /// Something that is read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
 impl RunError {
-    /// As `env` and shells have it: what is not found is told from what cannot be run, and 1 is all else.
+    /// The exit codes of `env` and shells: they distinguish what is not found from what cannot be executed; everything
+    /// else is 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Usage(_) => 2,

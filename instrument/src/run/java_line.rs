@@ -1,8 +1,8 @@
-//! What stands on the command line of `java`.
+//! Parses the command line of `java`.
 
 use std::ffi::OsString;
 
-/// Options whose value is the next argument. Their long forms also take it behind a `=`.
+/// Options whose value is the next argument. Their long forms also accept it after a `=`.
 const WITH_NEXT: &[&str] = &[
     "-cp",
     "-classpath",
@@ -30,21 +30,21 @@ pub fn takes_next(option: &str) -> bool {
     WITH_NEXT.contains(&option)
 }
 
-/// An option as it is written.
+/// An option as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JavaOption {
     /// Up to the value, separator included: `-cp`, `--class-path=`, `-javaagent:`, `-Xmx1g`.
     pub name: String,
     /// The value, if this is an option that we know to have one.
     pub value: Option<String>,
-    /// Whether the value is an argument of its own.
+    /// Whether the value is a separate argument.
     apart: bool,
 }
 
-/// What an option's value is to us.
+/// The meaning of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// `-cp` and its other names.
+    /// `-cp` and its synonyms.
     ClassPath,
     /// `-p`, `--module-path`.
     ModulePath,
@@ -58,7 +58,7 @@ pub enum Role {
     Agent,
     /// `-Det.…=`: an option of the runtime.
     Runtime,
-    /// Passed on.
+    /// Not relevant here; passed on.
     Other,
 }
 
@@ -68,7 +68,7 @@ impl JavaOption {
         Self { name: name.into(), value: Some(value), apart: false }
     }
 
-    /// Whose value is the next argument.
+    /// Creates an option whose value is the next argument.
     pub fn apart(name: &str, value: String) -> Self {
         Self { name: name.into(), value: Some(value), apart: true }
     }
@@ -86,7 +86,7 @@ impl JavaOption {
         }
     }
 
-    /// What its value is.
+    /// The meaning of its value.
     pub fn role(&self) -> Role {
         match self.name.trim_end_matches('=') {
             "-cp" | "-classpath" | "--class-path" => Role::ClassPath,
@@ -110,7 +110,7 @@ impl JavaOption {
     }
 }
 
-/// What is to be run.
+/// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Main {
     /// A class of the class path, or a source file.
@@ -126,11 +126,10 @@ pub enum Main {
 /// A command line of `java`, argument files expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JavaLine {
-    /// In front of the main class.
+    /// Options before the main class.
     pub options: Vec<JavaOption>,
-    /// The main class.
     pub main: Main,
-    /// The program's own.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
 }
 
@@ -177,7 +176,7 @@ impl JavaLine {
         Self::parse(words.into_iter().map(OsString::from).collect()).options
     }
 
-    /// The arguments again.
+    /// Converts it back to arguments.
     pub fn arguments(self) -> Vec<OsString> {
         // The launcher takes a leading @ for a file, up to the main class.
         let escaped = |word: String| if word.starts_with('@') && word.len() > 1 { format!("@{word}") } else { word };
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told() {
+    fn parts_are_reported() {
         let line = parse("-ea -cp a --module-path=m -javaagent:x.jar=o -Det.traceFile=t Main -p no");
         let roles: Vec<Role> = line.options.iter().map(JavaOption::role).collect();
         assert_eq!(roles, [Role::Other, Role::ClassPath, Role::ModulePath, Role::Agent, Role::Runtime]);

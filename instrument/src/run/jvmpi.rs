@@ -1,7 +1,8 @@
-//! `et-instrument run --jvmpi`: a program with a profiler of JVMPI, and no trace.
+//! `et-instrument run --jvmpi`: runs a program with a JVMPI profiler and without a trace.
 //!
-//! Without hooks nothing is rewritten, and methods are told by the VM, which interprets all code meanwhile. With hooks the JDK is an
-//! instrumented copy whose classes tell of methods; the host gives hooks to the program's on their way into the VM.
+//! Without hooks nothing is instrumented; the VM reports methods, and interprets all code meanwhile. With hooks the JDK
+//! is an instrumented copy whose classes report methods; the host instruments the program's classes when they are
+//! loaded.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,25 +23,25 @@ use crate::files::Umask;
 use crate::jdk::stack_size::StackSize;
 use crate::jdk::{JdkHome, Layout, RuntimeDir};
 
-/// The host, beside the parts of the runtime.
+/// The host library, in the same folder as the runtime.
 const HOST: &str = "libet_jvmpi.so";
-/// What hooks call, beside it.
+/// Jar with the class that hooks call, in the same folder.
 const PROXY: &str = "heap-proxy-jvmpi.jar";
 
-/// What to run, with which agent.
+/// What to run with which agent.
 #[derive(Debug)]
 pub struct JvmpiJob {
     /// The program and its arguments: `java -jar app.jar`.
     pub command: Vec<OsString>,
-    /// The agent's library, and behind a colon its options.
+    /// Path of the agent's library, optionally followed by a colon and its options.
     pub agent: String,
-    /// Where the host is, if said.
+    /// Folder of the host library, if given.
     pub runtime_dir: Option<PathBuf>,
-    /// Methods are told by hooks.
+    /// Whether methods are reported by hooks.
     pub hooks: bool,
     /// Where the cache is, if said.
     pub cache_dir: Option<PathBuf>,
-    /// Say nothing but errors.
+    /// Print errors only.
     pub quiet: bool,
 }
 
@@ -131,7 +132,7 @@ mod tests {
     fn an_agent_of_the_linkers_folders_is_left_to_it() {
         assert_eq!(from_here("libnowhere.so:file=a/b"), "libnowhere.so:file=a/b");
         assert_eq!(from_here("/a/lib.so"), "/a/lib.so");
-        // The folder of the crate.
+        // A file in the folder of the crate.
         assert_eq!(from_here("Cargo.toml:x"), "./Cargo.toml:x");
     }
 }

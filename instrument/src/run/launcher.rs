@@ -8,21 +8,20 @@ use std::path::{Path, PathBuf};
 use super::error::RunError;
 use crate::jdk::{self, JdkError, JdkHome};
 
-/// A launcher of a JDK.
+/// A launcher in a JDK.
 #[derive(Debug)]
 pub struct Launcher {
-    /// Its JDK.
     pub jdk: JdkHome,
-    /// Where it lies in the JDK: `bin/java`.
+    /// Path relative to the JDK: `bin/java`.
     pub path: PathBuf,
 }
 
-/// Where to look for programs.
+/// Where to search for programs.
 #[derive(Debug, Default)]
 pub struct Surroundings<'a> {
-    /// `PATH`.
+    /// Value of `PATH`.
     pub path: Option<&'a OsStr>,
-    /// `JAVA_HOME`.
+    /// Value of `JAVA_HOME`.
     pub java_home: Option<&'a OsStr>,
 }
 
@@ -70,7 +69,7 @@ impl Launcher {
     }
 }
 
-/// What was meant by a program that cannot be run: a jar, a source file or a class without `java` before it.
+/// What was probably meant if the program cannot be run: a jar, a source file or a class without `java` before it.
 pub fn meant(program: &OsStr) -> Option<RunError> {
     let program = program.to_str()?;
     let words = match Path::new(program).extension().and_then(OsStr::to_str) {

@@ -18,17 +18,16 @@ use crate::jdk;
 const VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", JAVA_ONLY];
 const JAVA_ONLY: &str = "JDK_JAVA_OPTIONS";
 
-/// What is left out of a run.
+/// Removes options that a traced run cannot use.
 #[derive(Debug)]
 pub struct LeftOut<'a> {
-    /// Where copies of files lie that say less than the originals.
+    /// Folder for reduced copies of option files.
     scratch: &'a Scratch,
     options: Vec<String>,
     copies: usize,
 }
 
 impl<'a> LeftOut<'a> {
-    /// Nothing yet.
     pub fn new(scratch: &'a Scratch) -> Self {
         Self { scratch, options: Vec::new(), copies: 0 }
     }
@@ -37,7 +36,7 @@ impl<'a> LeftOut<'a> {
     pub fn of_java(&mut self, options: &mut Vec<JavaOption>) -> Result<(), RunError> {
         let all = std::mem::take(options);
         for mut option in all {
-            // What has a value that we know is none of ours.
+            // A known option with a value is not about archives.
             let kept = match option.value {
                 Some(_) => None,
                 None => self.judge(&option.name, "")?,
@@ -52,7 +51,7 @@ impl<'a> LeftOut<'a> {
         Ok(())
     }
 
-    /// Goes through the command line of another launcher, which hands on to the JVM what stands behind `-J`.
+    /// Filters the command line of another launcher, which passes arguments after `-J` on to the JVM.
     pub fn of_launcher(&mut self, arguments: &[OsString]) -> Result<Vec<OsString>, RunError> {
         let mut kept = Vec::new();
         for argument in arguments {
@@ -84,7 +83,8 @@ impl<'a> LeftOut<'a> {
         Ok(changed)
     }
 
-    /// Gives them to a command; one that says nothing any more is not set at all, since the JVM tells of each that is.
+    /// Sets the variables in a command; an empty one is removed instead, since the JVM prints a message about each that
+    /// is set.
     pub fn set(variables: Vec<(&'static str, String)>, command: &mut Command) {
         for (name, text) in variables {
             match text.trim().is_empty() {
@@ -102,7 +102,7 @@ impl<'a> LeftOut<'a> {
         })
     }
 
-    /// What becomes of an option; nothing if it is kept.
+    /// Decides what to do with an option; `None`: keep it.
     fn judge(&mut self, option: &str, place: &str) -> Result<Option<Change>, RunError> {
         match verdict(option) {
             Verdict::Refuse => {
@@ -194,14 +194,14 @@ impl<'a> LeftOut<'a> {
     }
 }
 
-/// What becomes of an option that does not stay as it is.
+/// A change to an option.
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
     Away,
     To(String),
 }
 
-/// What stands in a file that an option names.
+/// The content of a file that an option refers to.
 #[derive(Clone, Copy, Debug)]
 enum Read {
     Options,

@@ -1,14 +1,16 @@
-//! `et-instrument run`: a program of a JDK, traced, in one step.
+//! `et-instrument run`: traces a program of a JDK in one step.
 //!
 //! 1. [`launcher`] finds the JDK of the program.
-//! 2. [`prepare`] finds its instrumented copy in the cache, or makes it.
-//! 3. [`program`] puts rewritten copies in place of what the command line names ([`argfile`], [`java_line`], [`paths`]).
-//! 4. [`child`] runs it, and [`trace_file`] tells where the trace is.
+//! 2. [`prepare`] finds its instrumented copy in the cache, or creates it.
+//! 3. [`program`] replaces what the command line refers to by instrumented copies ([`argfile`], [`java_line`],
+//!    [`paths`]).
+//! 4. [`child`] runs it, and [`trace_file`] reports where the trace is.
 //!
-//! What the user says of archives is left out ([`left_out`]); files for the JVM are in a folder of the run ([`scratch`]).
+//! The user's options about archives are removed ([`left_out`]); files for the JVM are in a temporary folder
+//! ([`scratch`]).
 //!
-//! [`jvmpi`] runs one with a profiler instead, untraced.
-//! [`ahead`] does the first three for build tools, which start programs themselves.
+//! [`jvmpi`] runs a program with a profiler instead, without a trace.
+//! [`ahead`] does the first three steps for build tools, which start programs themselves.
 
 mod ahead;
 mod argfile;
@@ -62,14 +64,14 @@ pub struct RunJob {
     pub runtime_dir: Option<PathBuf>,
     /// Classes are not looked for before the run: they get their hooks when they are defined.
     pub in_place: bool,
-    /// Say nothing but errors.
+    /// Print errors only.
     pub quiet: bool,
 }
 
-/// What stands behind the name of the program, without what is left out.
+/// The arguments after the name of the program, without those that are removed.
 enum Given {
     Java(program::Line),
-    /// Of another launcher.
+    /// Arguments of another launcher.
     Other(Vec<OsString>),
 }
 
@@ -77,12 +79,12 @@ enum Given {
 #[derive(Debug)]
 struct Assembled {
     words: Vec<OsString>,
-    /// What is said of the trace file, weakest place first.
+    /// Values of the trace file option, lowest precedence first.
     traces: Vec<String>,
     _entry: Option<CacheEntry>,
 }
 
-/// Says lines on standard error, unless nobody wants them.
+/// Returns a function that writes lines to standard error unless `is_quiet`.
 fn teller(settings: &Settings, is_quiet: bool) -> impl Fn(&str) {
     move |line| {
         if !is_quiet {
@@ -104,7 +106,7 @@ impl RunJob {
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
         let say = teller(settings, self.quiet);
         let scratch = Scratch::new(workplace.cache.root())?;
-        // What is refused is, before seconds are spent.
+        // Errors are detected before work that takes seconds.
         let mut left_out = LeftOut::new(&scratch);
         let variables = left_out.of_variables()?;
         let given = match launcher.is_java() {
@@ -139,7 +141,7 @@ impl RunJob {
         Ok(ended.code)
     }
 
-    /// Options of the runtime that ours stand for.
+    /// Runtime options that correspond to our own.
     fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
         let program = typed(&self.command);
         let trace = self.trace.iter().map(|trace| format!("-Det.traceFile={trace}"));
@@ -181,7 +183,7 @@ impl RunJob {
         Ok(Assembled { words, traces, _entry: entry })
     }
 
-    /// The other launchers have no class path of a program, and hand on to the JVM what stands behind `-J`.
+    /// Other launchers have no program class path, and pass arguments after `-J` on to the JVM.
     fn other(&self, arguments: &[OsString], options: Vec<String>) -> Assembled {
         let own = options.into_iter().map(|option| OsString::from(format!("-J{option}")));
         let words = own.chain(arguments.iter().map(stacks::scaled_word)).collect();
@@ -212,7 +214,7 @@ fn typed(command: &[OsString]) -> String {
     }
 }
 
-/// What is left without hooks is to have none at run time either.
+/// Classes excluded from instrumentation must not be instrumented at run time either.
 fn excluded(settings: &Settings) -> Option<String> {
     let excluded = settings.filter.excluded().join(",");
     (!excluded.is_empty()).then(|| format!("-Det.dynamicExclude={excluded}"))
@@ -223,7 +225,7 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// What gets no hooks is said in any case.
+/// Warnings about missing hooks are always printed.
 fn warn(settings: &Settings, line: &str) {
     settings.progress.say(&format!("et-instrument: {line}"));
 }
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_told_as_it_was_typed() {
+    fn a_command_is_reported_as_it_was_typed() {
         let told = |words: &[&str]| typed(&words.iter().map(OsString::from).collect::<Vec<_>>());
         assert_eq!(told(&["java", "-jar", "my app.jar", "a\nb"]), "java -jar 'my app.jar' $'a\\x0ab'");
         assert_eq!(told(&["java", &"ä".repeat(1000)]).chars().count(), 501);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The entries of a class path, with the jars that `lib/*` stands for.
+/// The entries of a class path; wildcards like `lib/*` are expanded.
 pub fn class_path(list: &str) -> Vec<PathBuf> {
     let mut entries = Vec::new();
     for entry in list.split(':') {
@@ -52,7 +52,7 @@ fn is_module(folder: &Path) -> bool {
     folder.join("module-info.class").is_file()
 }
 
-/// Entries as one list again.
+/// Joins entries to a list.
 pub fn joined(entries: &[PathBuf]) -> String {
     entries.iter().map(|entry| entry.to_string_lossy()).collect::<Vec<_>>().join(":")
 }

@@ -1,4 +1,4 @@
-//! The instrumented JDK of a run: the one at hand, or one out of the cache.
+//! The instrumented JDK for a run: the given one, or one from the cache.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,32 +20,31 @@ use crate::jdk::{self, JdkHome, JdkJob, Layout, RuntimeDir};
 /// A JDK to run on.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The folder with `bin`.
+    /// The folder that contains `bin`.
     pub home: PathBuf,
-    /// What a JVM must be told: the words of `et.args`.
+    /// Options for the JVM: the words of `et.args`.
     pub options: Vec<String>,
     /// Keeps it from being removed.
     _entry: Option<CacheEntry>,
 }
 
-/// Files of a JDK that no run reads. Archives of class data are made anew.
+/// Files of a JDK that no run reads. Class data archives are made anew.
 fn is_idle(path: &Path) -> bool {
     let ends = ["src.zip", "ct.sym"].iter().any(|name| path.ends_with(name));
     ends || path.starts_with("jmods") || path.starts_with("man") || path.extension().is_some_and(|end| end == "jsa")
 }
 
-/// What every preparation needs.
+/// What all preparation needs.
 #[derive(Debug)]
 pub struct Workplace {
-    /// Where all is kept.
     pub cache: Cache,
-    /// See [`tool`].
+    /// Digest of this program and the runtime; see [`tool`].
     pub tool: Digest,
     runtime: RuntimeDir,
 }
 
 impl Workplace {
-    /// The cache, made if it is not there, and the runtime; where they are, if said.
+    /// Opens the cache, which is created if necessary, and finds the runtime; both in the given folders, if any.
     pub fn find(cache_dir: Option<&Path>, runtime_dir: Option<&Path>) -> Result<Self, RunError> {
         let cache = Cache::find(cache_dir)?;
         cache.create()?;
@@ -74,7 +73,7 @@ fn tool(cache: &Cache, runtime: &RuntimeDir) -> Result<Digest, RunError> {
     Ok(digester.digest())
 }
 
-/// What a JDK holds.
+/// Digest of a JDK's content.
 fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, RunError> {
     let mut digests = cache.digests(&home.path);
     let mut digester = Digester::default();
@@ -88,11 +87,12 @@ fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, RunError> {
             continue;
         }
         digester.add(name.as_os_str().as_encoded_bytes());
-        // What is kept from most users, such as passwords, is nothing to classes; who may read it must come to the same.
+        // Files with restricted permissions, such as passwords, do not affect classes; the digest must not depend on
+        // who may read them.
         if readers(file.path()) & readers_of_all != readers_of_all {
             continue;
         }
-        // What we may not read is not copied.
+        // Unreadable files are not copied either.
         if let Ok(digest) = digests.of(file.path()) {
             digester.add(digest.to_string());
         }
@@ -101,8 +101,8 @@ fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, RunError> {
     Ok(digester.digest())
 }
 
-/// Finds the instrumented copy of a JDK in the cache, or makes it. Of runs that begin at the same time one makes it,
-/// and the others wait.
+/// Finds the instrumented copy of a JDK in the cache, or creates it. If several runs start at the same time, one
+/// creates it and the others wait.
 fn prepare(
     cache: &Cache,
     home: &JdkHome,
@@ -121,7 +121,7 @@ fn prepare(
     if let Look::Moved(renewed) = &look
         && let Some(_update) = entry.update_now()
     {
-        // It only saves time.
+        // Ignored, since it only saves time.
         let _ = renewed.save(&folder);
     }
     if let Look::Broken(_) = look {
@@ -140,7 +140,7 @@ fn prepare(
                 say(&format!("preparing an instrumented copy of {}, once", home.path.display()));
             }
             if !is_ours {
-                // Whatever else bears the name, is no JDK.
+                // Anything else with that name is not a JDK.
                 remove_any(&folder)?;
             }
             let job = JdkJob {
@@ -151,7 +151,7 @@ fn prepare(
                 id_base: None,
                 cds: true,
             };
-            // The JDK is hooked as a whole: what a program's objects are can be told by nothing less.
+            // The whole JDK is instrumented: without that, what happens to a program's objects is unknown.
             let report =
                 job.copy(&Settings { filter: Filter::default(), progress: settings.progress.clone(), ..*settings })?;
             report.cautions().for_each(|line| say(&line));

@@ -16,11 +16,10 @@ use crate::cache::{Cache, CacheError, Kind};
 /// A command line of `java` and what comes before it.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The command line.
     pub java: JavaLine,
     /// Options of `JAVA_TOOL_OPTIONS` and `JDK_JAVA_OPTIONS`: the JVM reads them from there.
     pub inherited: Vec<JavaOption>,
-    /// `CLASSPATH`.
+    /// Value of `CLASSPATH`.
     variable: Option<String>,
 }
 
@@ -43,11 +42,11 @@ impl Line {
         all.filter(|option| option.role() == role).filter_map(|option| option.value.clone()).next_back()
     }
 
-    /// The class path of a program that is no jar.
+    /// The class path of a program that is not a jar.
     fn class_path(&self) -> Option<String> {
         let default = match self.java.main {
             Main::Class(_) => Some("."),
-            // Modules need none.
+            // Modules have no class path.
             Main::Module(_) | Main::None | Main::Jar(_) => None,
         };
         let variable = self.variable.as_deref().filter(|list| !list.is_empty());
@@ -85,7 +84,7 @@ pub fn entry(cache: &Cache, tool: Digest, settings: &Settings, say: &dyn Fn(&str
 
 struct Work<'a> {
     programs: Programs<'a>,
-    /// Copies that the runtime does not find by itself.
+    /// Copies whose names tables the runtime does not find by itself.
     names: Vec<PathBuf>,
 }
 
@@ -120,7 +119,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Copies where there are some, originals elsewhere; `None` if there are none at all.
+    /// Replaces entries by copies where these exist; `None` if there are none at all.
     fn copies(&mut self, entries: &[PathBuf]) -> Result<Option<Vec<PathBuf>>, CacheError> {
         let copies: Vec<Option<PathBuf>> =
             entries.iter().map(|entry| self.programs.place(entry)).collect::<Result<_, CacheError>>()?;
@@ -130,7 +129,7 @@ impl Work<'_> {
         Ok(Some(copies.into_iter().zip(entries).map(|(copy, entry)| copy.unwrap_or_else(|| entry.clone())).collect()))
     }
 
-    /// Options that add up: each stands for itself.
+    /// Handles options that may be repeated: each is processed separately.
     fn option(&mut self, option: &mut JavaOption) -> Result<(), CacheError> {
         let (role, Some(value)) = (option.role(), &option.value) else { return Ok(()) };
         let (before, list, after) = match role {
@@ -157,8 +156,8 @@ impl Work<'_> {
     }
 }
 
-/// On class paths the JVM resolves links, and what a manifest names lies beside the true file. On module paths it does
-/// not: the name of a link may be that of a module.
+/// On class paths the JVM resolves links, and what a manifest refers to is beside the actual file. On module paths it
+/// does not: the name of a link may be the name of a module.
 pub fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the runtime tells of a trace that cannot be looked at, because it goes to a command or a pipe.
+//! Reports of the runtime about a trace that goes to a command or a pipe and so cannot be checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use et_format::trace_path;
 use super::scratch::Scratch;
 use crate::files::FileError;
 
-/// A file of one run.
+/// The report file of a run.
 #[derive(Debug)]
 pub struct Report(PathBuf);
 
 impl Report {
-    /// An empty one.
+    /// Creates an empty file.
     pub fn new(scratch: &Scratch) -> Result<Self, FileError> {
         scratch.write("report", "").map(Self)
     }
 
-    /// Where the runtime finds it.
+    /// The path, which is passed to the runtime.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -37,7 +37,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn processes_are_told_apart() {
+    fn processes_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::new(folder.path()).unwrap();
         let report = Report::new(&scratch).unwrap();

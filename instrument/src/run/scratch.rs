@@ -1,4 +1,4 @@
-//! Files that one run hands to the JVM, in a folder that nobody else can look into.
+//! Files that a run passes to the JVM, in a folder that only this user can access.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::Write;
@@ -24,7 +24,7 @@ impl Scratch {
         Ok(Self(made.map_err(FileError::at("make a folder in", &temporary))?))
     }
 
-    /// Writes a file that is not there yet, and tells where it is.
+    /// Writes a new file and returns its path.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, FileError> {
         let path = self.0.path().join(name);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -39,7 +39,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn nobody_else_looks_into_it_and_nothing_is_left() {
+    fn the_folder_is_private_and_removed() {
         let instead = tempfile::tempdir().unwrap();
         let scratch = Scratch::new(instead.path()).unwrap();
         let path = scratch.write("a", "text").unwrap();

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use super::java_line::JavaOption;
 use crate::jdk::stack_size::{self, StackSize};
 
-/// Options for the stacks of a run, in the place of what `et.args` says of them: those behind them on the command line count more.
+/// Options for the stack sizes of a run, which override those in `et.args`: later options on a command line have
+/// precedence.
 /// `any` are given to all JVMs in a variable, `java` also to the launcher, which starts the main thread.
 pub fn fit(options: &mut Vec<String>, any: &[JavaOption], java: &[JavaOption]) {
     options.retain(|option| StackSize::of(option).is_none());

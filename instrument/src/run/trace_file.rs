@@ -8,17 +8,17 @@ use std::time::{Duration, SystemTime};
 use et_format::trace_path;
 use et_names::TRACE_MAGIC;
 
-/// What `traceFile` says, weakest place first; see docs/runtime-options.md.
+/// Value of the `traceFile` option after applying precedence; see docs/runtime-options.md.
 #[derive(Clone, Debug)]
 pub struct TraceFile {
     given: String,
-    /// What lay there before the run.
+    /// State of an existing file before the run.
     before: Option<(SystemTime, u64)>,
     started: SystemTime,
 }
 
 impl TraceFile {
-    /// What is given, from the weakest place to the strongest.
+    /// Takes the values in order of increasing precedence.
     pub fn new(given: impl IntoIterator<Item = String>) -> Self {
         // Without a name it has the usual one, as with none given.
         let given = given.into_iter().last().filter(|given| !given.is_empty());
@@ -30,7 +30,7 @@ impl TraceFile {
     pub fn in_variable(text: &str) -> Option<String> {
         let at = text.rfind("traceFile=")?;
         let value = &text[at + "traceFile=".len()..];
-        // Options are joined by @; one that is part of a path has no name and = behind it.
+        // Options are joined by @; an @ within a path is not followed by a name and =.
         let end = value.match_indices('@').find(|(at, _)| {
             let name = value[at + 1..].split('=').next().unwrap_or_default();
             value[at + 1..].contains('=') && !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic())
@@ -38,8 +38,8 @@ impl TraceFile {
         Some(value[..end.map_or(value.len(), |(at, _)| at)].to_owned())
     }
 
-    /// The two lines on a run that has ended: where its trace is, and what to do with it. `was_begun`: the runtime has told of a
-    /// trace that only who reads it can see.
+    /// The two lines about a finished run: where its trace is, and what to do with it. `was_begun`: the runtime has
+    /// reported a trace that only its reader can see.
     pub fn lines(&self, process: u32, was_begun: bool) -> [String; 2] {
         let command = self.given.strip_prefix('>').map(|command| trace_path::of_process(command, process));
         if let Some(command) = command {
@@ -50,7 +50,7 @@ impl TraceFile {
         if fs::metadata(&path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
             return went_to(&path.display().to_string(), was_begun);
         }
-        // Where another process was writing, the runtime takes a name of its own.
+        // If another process was writing to the file, the runtime chose another name.
         match [trace_path::beside_busy(&path, process), path.clone()].into_iter().find(|path| self.is_ours(path)) {
             Some(path) => {
                 let size = fs::metadata(&path).map_or(0, |found| found.len());
@@ -76,11 +76,11 @@ impl TraceFile {
     }
 }
 
-/// What is said where there is none.
+/// Message if there is no trace.
 const WHY_NOT: &str = "the messages above say why; if there are none, no JVM was started. If they mention damaged files: \
      et-instrument cache clear";
 
-/// What goes to a pipe cannot be looked at.
+/// The lines about a trace that went to a pipe.
 fn went_to(reader: &str, was_begun: bool) -> [String; 2] {
     match was_begun {
         true => [format!("the trace went to {reader}"), "read it with et-trace".into()],
@@ -88,20 +88,20 @@ fn went_to(reader: &str, was_begun: bool) -> [String; 2] {
     }
 }
 
-/// Enough of a file to tell what it is.
+/// Enough bytes of a file to determine its kind.
 fn start(path: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(trace_path::TEXT_START as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 
-/// What tells one state of a file from another.
+/// Modification time and size, which change when the file is written.
 fn state(path: &Path) -> Option<(SystemTime, u64)> {
     let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some((found.modified().ok()?, found.len()))
 }
 
-/// As a shell takes it.
+/// Quoted for a shell.
 fn quoted(path: &Path) -> String {
     crate::jdk::quoted(&path.display().to_string())
 }

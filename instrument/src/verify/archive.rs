@@ -1,6 +1,6 @@
-//! A zip archive as Java sees it: its directory, and whether the local headers say the same.
+//! A zip archive as Java sees it: its directory, and whether the local headers agree with it.
 //!
-//! Written apart from `container::zip`, which writes archives.
+//! Independent of `container::zip`, which writes archives.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -11,7 +11,7 @@ use flate2::read::DeflateDecoder;
 use super::Content;
 use crate::container::class_file;
 
-/// General purpose bits: encrypted, sizes behind the data.
+/// General purpose flags: encrypted; sizes after the data.
 const ENCRYPTED: u16 = 1;
 const DESCRIPTOR: u16 = 8;
 const ALL_ONES: u64 = u32::MAX as u64;
@@ -27,7 +27,7 @@ pub(super) struct File {
     data: Range<usize>,
 }
 
-/// What an archive holds, and what is wrong with it: entry name and fault.
+/// The content of an archive, and its problems: entry name and fault.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub files: Vec<File>,
@@ -43,11 +43,11 @@ struct Directory {
     start: usize,
     end: usize,
     count: u64,
-    /// What stands before the archive: a launch script, the header of a jmod.
+    /// Length in bytes of what precedes the archive: a launch script, the header of a jmod.
     shift: u64,
 }
 
-/// Lists an archive. An error if there is no directory to list.
+/// Lists an archive. Fails if there is no directory.
 pub(super) fn list(data: &[u8]) -> Result<Listing, String> {
     let directory = find(data).ok_or("it has no zip directory")?;
     let mut listing = Listing::default();
@@ -88,7 +88,7 @@ fn find(data: &[u8]) -> Option<Directory> {
     Some(Directory { start, end, count, shift: (start as u64).checked_sub(offset)? })
 }
 
-/// The entry at `at` and where the next one is; no entry if there are no data to speak of.
+/// The entry at `at`, and the offset of the next one; no entry if its data are out of range.
 fn entry(data: &[u8], at: usize, shift: u64, faults: &mut Vec<(String, String)>) -> Option<(Option<File>, usize)> {
     if !data[at..].starts_with(b"PK\x01\x02") {
         return None;
@@ -187,12 +187,12 @@ fn overlaps(listing: &mut Listing, directory: usize) {
 }
 
 impl File {
-    /// How much memory the content takes: none where it lies in the archive as it is.
+    /// Memory that the content takes in bytes: 0 if it is stored uncompressed.
     pub(super) fn unpacked(&self) -> u64 {
         if self.method == 0 { 0 } else { self.size }
     }
 
-    /// The first bytes of the content, so many if there are.
+    /// The first `length` bytes of the content, or fewer if it is shorter.
     pub(super) fn start(&self, data: &[u8], length: u64) -> Result<Vec<u8>, String> {
         let stored = &data[self.data.clone()];
         let mut start = Vec::new();
@@ -224,8 +224,8 @@ impl File {
         self.name.ends_with('/')
     }
 
-    /// The content, with its size and checksum checked; `None` if it is encrypted, or compressed in another way than
-    /// Java knows.
+    /// The content, after verifying its size and checksum; `None` if it is encrypted, or compressed with a method that
+    /// Java does not support.
     pub(super) fn content<'a>(&self, data: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, String> {
         let stored = &data[self.data.clone()];
         if self.flags & ENCRYPTED != 0 {

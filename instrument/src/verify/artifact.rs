@@ -9,8 +9,8 @@ use et_names::{ClassFlags, MethodId, NamesTable};
 
 use super::class::{Checked, Fault, Method};
 
-/// A names table, by class name. A name may stand for any number of classes (multi-release jars, modules, fat jars), so
-/// that none is looked for by trying them all.
+/// A names table, indexed by class name. A name may have any number of classes (multi-release jars, modules, fat jars),
+/// so trying them one by one would be too slow.
 pub(super) struct Artifact<'t> {
     table: &'t NamesTable,
     size: u32,
@@ -22,7 +22,7 @@ pub(super) struct Artifact<'t> {
     compared: std::sync::atomic::AtomicUsize,
 }
 
-/// The classes of one name.
+/// The classes with one name.
 struct Named {
     first: usize,
     /// Any of them is listed as one that got no hooks: its methods may be missing from the table.
@@ -114,7 +114,7 @@ impl<'t> Artifact<'t> {
             let (name, descriptor) = (decode(&method.name), decode(&method.descriptor));
             let mut fault =
                 |what: String| faults.push(Fault { method: Some(format!("{name}{descriptor}")), offset: None, what });
-            // Bytes that are no modified UTF-8 are replaced in the table.
+            // Bytes that are not valid modified UTF-8 are replaced in the table.
             if table.str(listed.name) != name && !name.contains('\u{fffd}') {
                 fault(format!("the names table has {} in its place", table.str(listed.name)));
                 continue;
@@ -136,8 +136,8 @@ fn methods_of(table: &NamesTable, class: usize) -> Range<usize> {
     table.classes[class].first_method as usize..end
 }
 
-/// Tells methods with the same names and descriptors, in the same order, from others. Obfuscated names may not be
-/// Unicode, and each reader puts replacements of its own in their place: all of those are alike.
+/// A hash of names and descriptors of methods in order. Obfuscated names may not be valid Unicode, and readers replace
+/// invalid characters differently: all replacements are treated alike.
 fn shape<'m>(methods: impl Iterator<Item = (&'m str, &'m str)>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, descriptor) in methods {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_many_with_one_name_is_told_from_the_others() {
+    fn a_class_of_many_with_one_name_is_distinguished() {
         let table = table(["m", "n", "m"].into_iter().map(str::to_owned));
         let faults = |method: &str, id| {
             let mut checked = class(method, id);

@@ -1,4 +1,4 @@
-//! What `verify` reports.
+//! The report of `verify`.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Finding {
     /// Offset in the method's code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u32>,
-    /// What is wrong.
+    /// Description of the problem.
     pub what: String,
 }
 
@@ -50,33 +50,32 @@ fn one_line(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     })
 }
 
-/// What was verified and what came of it.
+/// What was verified, and the result.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// Jars, folders, class files, images.
     pub artifacts: u64,
-    /// Classes checked.
+    /// Number of classes checked.
     pub classes: u64,
-    /// Their methods.
+    /// Number of their methods.
     pub methods: u64,
-    /// Their bytes.
+    /// Their total size in bytes.
     pub class_bytes: u64,
     /// Classes that carry no mark of the rewriter; checked only if asked for.
     pub unmarked: u64,
     /// Classes that `cafebabe` refuses although they are legal.
     pub known_refusals: u64,
-    /// Entries whose checksums were checked.
+    /// Number of entries with verified checksums.
     pub entries: u64,
-    /// Wall clock.
+    /// Elapsed time in seconds.
     pub seconds: f64,
-    /// What is wrong.
     pub findings: Vec<Finding>,
 }
 
 impl Verdict {
-    /// The findings for people, a line each: of each artifact no more than a few, since one fault may show in all of
-    /// its classes.
+    /// The findings as text, one line each: only a few for each artifact, since the same problem may be in all of its
+    /// classes.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for of_one in self.findings.chunk_by(|one, next| one.place == next.place) {
@@ -109,7 +108,7 @@ impl Verdict {
         out
     }
 
-    /// One JSON object.
+    /// The report as a JSON object.
     pub fn json(&self) -> String {
         // Plain structs of numbers and strings always serialise.
         serde_json::to_string(self).unwrap_or_default()

@@ -1,7 +1,7 @@
-//! `et-instrument verify`: reads what was written once more, with other eyes.
+//! `et-instrument verify`: checks outputs with independent code.
 //!
 //! Classes are checked against JVMS §4 ([`class`]), archives against their own headers, and artifacts against their
-//! names tables. None of it uses the reader that rewrites classes, or the writer of archives.
+//! names tables. Neither the reader that the rewriter uses nor the writer of archives is used here.
 
 mod archive;
 mod artifact;
@@ -40,37 +40,36 @@ const TOO_LARGE: &str = "it is not looked into: it is larger, unpacked, than wha
 /// Why nothing was verified.
 #[derive(Debug, Error)]
 pub enum VerifyError {
-    /// There is nothing to check.
+    /// There are no classes to check.
     #[error("{path}: it holds no classes")]
     NoClasses {
-        /// As given.
+        /// Path as given by the user.
         path: PathBuf,
     },
     /// Nor is there, unless all classes are to be checked.
     #[error("{path}: nothing in it is instrumented, so there is nothing to verify; --all checks it anyway")]
     NotInstrumented {
-        /// As given.
+        /// Path as given by the user.
         path: PathBuf,
     },
-    /// A file cannot be read.
+    /// A file could not be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Nor a folder.
+    /// A folder could not be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Ctrl-C.
+    /// Interrupted by Ctrl-C.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
-/// How to verify.
+/// Options for verification.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Check classes, too, that the rewriter has not made.
     pub all: bool,
-    /// What may be unpacked at once.
+    /// Memory budget for unpacked content.
     pub memory: Budget,
-    /// Where to show progress.
     pub progress: Progress,
 }
 
@@ -105,10 +104,10 @@ struct Found<'a> {
     read: Box<dyn Fn() -> Result<Content<'a>, String> + Sync + 'a>,
 }
 
-/// What an entry that is named like a class holds.
+/// The content of an entry whose name is that of a class.
 enum Content<'a> {
     Class(Cow<'a, [u8]>),
-    /// What it starts with.
+    /// The first bytes of something that is not a class.
     NoClass(Vec<u8>),
     /// Legal, only not to be looked into: encrypted, for example.
     Unknown,
@@ -120,7 +119,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// As much as tells a class from something else.
+/// Enough bytes to recognize a class file.
 fn start_of(bytes: &[u8]) -> Vec<u8> {
     bytes[..bytes.len().min(class_file::MAGIC.len())].to_vec()
 }
@@ -182,7 +181,7 @@ impl Job<'_> {
             return Ok(());
         }
         let (loose, jars) = classes_and_jars(root)?;
-        // Of a patch or a JDK 8 the names table stands beside the jars, for all of them.
+        // The names table of a patch or of JDK 8 is beside the jars and applies to all of them.
         if let Some(names) = jdk_names {
             for jar in jars {
                 let bytes = Input::open(&jar)?;
@@ -197,7 +196,7 @@ impl Job<'_> {
         for jar in jars {
             let bytes = Input::open(&jar)?;
             let place = jar.display().to_string();
-            // What is no jar was copied as it is, and reported then.
+            // A file that is not a valid jar was copied unchanged, with a message.
             if self.options.all || archive::list(&bytes).is_ok() {
                 self.archive(&place, &bytes, None)?;
             }
@@ -228,11 +227,11 @@ impl Job<'_> {
         let classes = resources.iter().filter(|resource| resource.is_class()).map(|resource| Found {
             entry: resource.name.clone(),
             size: image.size(resource),
-            // What cannot be read has been found above.
+            // Resources that cannot be read were reported above.
             read: Box::new(move || Ok(image.content(resource).map_or(Content::Unknown, Content::of))),
         });
         let classes = classes.collect();
-        // An image by itself has no table to be compared with.
+        // A single image has no names table to compare with.
         self.artifact(&place, names, names.is_some(), |job, place| job.classes(place, classes))
     }
 
@@ -247,7 +246,7 @@ impl Job<'_> {
         };
         let own = listing.files.iter().find(|file| is_names_table(&file.name));
         let own = own.filter(|file| file.unpacked() <= self.options.memory.total());
-        // What is wrong with it is found with the other entries.
+        // Problems with it are found when the other entries are checked.
         let own = own.and_then(|file| file.content(bytes).ok().flatten());
         let mut budget = self.options.memory;
         self.artifact(place, names.or(own.as_deref()), true, |job, place| {
@@ -255,7 +254,7 @@ impl Job<'_> {
         })
     }
 
-    /// What an archive holds, nested ones included.
+    /// The content of an archive, including nested ones.
     fn entries(
         &mut self,
         place: &mut Place<'_>,
@@ -296,7 +295,7 @@ impl Job<'_> {
                 }
                 continue;
             }
-            // What is wrong has been found above.
+            // Problems with it were reported above.
             if let Ok(Some(content)) = file.content(bytes)
                 && let Ok(listing) = archive::list(&content)
             {
@@ -307,7 +306,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// What is checked against one names table.
+    /// Checks classes against one names table.
     fn artifact(
         &mut self,
         place: &str,
@@ -405,7 +404,7 @@ impl Job<'_> {
     }
 }
 
-/// What is wrong with a resource: its name must lead to it, and its content must be there.
+/// The problem with a resource, if any: its name must lead to it, and its content must be readable.
 fn of_resource(image: &Image<'_>, resource: &Resource) -> Option<(String, String)> {
     let fault = match image.find(&resource.name) {
         Ok(Some(found)) if found.is_same(resource) => match image.content(resource) {
@@ -439,7 +438,7 @@ fn classes_and_jars(root: &Path) -> Result<(Vec<Found<'static>>, Vec<PathBuf>), 
     Ok((loose, jars))
 }
 
-/// A file that is named like a class; of one that is none only the first bytes are read.
+/// A file with the name of a class; if it is not one, only the first bytes are read.
 fn class_in(path: PathBuf, entry: String) -> Result<Found<'static>, VerifyError> {
     let size = fs::metadata(&path).map_err(FileError::at("read", &path))?.len();
     let mut start = Vec::new();

@@ -1,4 +1,4 @@
-//! What the tests of the command line share.
+//! Helpers for the tests of the command line.
 #![allow(dead_code)] // each test file uses its part
 
 use std::io::{Cursor, Read, Write};
@@ -8,14 +8,14 @@ use std::process::{Command, Output};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// The program under test.
+/// The command under test.
 pub fn et_instrument() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_et-instrument"));
     command.env_remove("ET_RUNTIME_DIR");
     command
 }
 
-/// Runs it in `folder`.
+/// Runs the command in `folder`.
 pub fn run(folder: &Path, arguments: &[&str]) -> Output {
     et_instrument().current_dir(folder).args(arguments).output().unwrap()
 }
@@ -44,7 +44,7 @@ pub fn listing(folder: &Path) -> Vec<PathBuf> {
     all.map(|item| item.unwrap().into_path()).collect()
 }
 
-/// A class with nothing in it.
+/// An empty class.
 pub fn class(name: &str) -> Vec<u8> {
     class_of_version(name, 52)
 }
@@ -97,7 +97,7 @@ pub struct RawEntry<'a> {
     pub local_extra: &'a [u8],
     pub central_extra: &'a [u8],
     pub comment: &'a [u8],
-    /// Sizes behind the data (flag bit 3 is set).
+    /// Sizes after the data (flag bit 3 is set).
     pub descriptor: bool,
 }
 
@@ -155,8 +155,7 @@ pub fn raw_jar(entries: &[RawEntry<'_>]) -> Vec<u8> {
     out
 }
 
-/// Where an entry's data are, how its extra fields look, and its comment: data offset, local extra, central extra,
-/// comment. Told by the bytes alone.
+/// Data offset, local extra field, central extra field and comment of an entry, read from the bytes directly.
 pub fn raw_entry(jar: &[u8], name: &[u8]) -> (usize, Vec<u8>, Vec<u8>, Vec<u8>) {
     let number =
         |at: usize, length| (0..length).rev().fold(0, |value, index| value << 8 | usize::from(jar[at + index]));

@@ -1,4 +1,4 @@
-//! A class file assembler, just large enough for shapes that no compiler at hand produces.
+//! A minimal class file assembler for shapes that no available compiler produces.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use et_rewriter::code::{Frame, StackMap, VerificationType};
 pub const STATIC: u16 = 0x0008;
 pub const PUBLIC: u16 = 0x0001;
 
-/// A class being assembled.
+/// A class under construction.
 pub struct Class {
     major: u16,
     name: String,
@@ -26,7 +26,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// A public class whose superclass is `Object`.
+    /// Creates a public class with superclass `Object`.
     pub fn new(major: u16, name: &str) -> Self {
         Self::extending(major, name, "java/lang/Object")
     }
@@ -167,7 +167,7 @@ impl Class {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Label(usize);
 
-/// The code of a method.
+/// Code of a method under construction.
 pub struct Code {
     max_stack: u16,
     max_locals: u16,
@@ -227,14 +227,14 @@ impl Code {
         self
     }
 
-    /// A label bound here.
+    /// Creates a label bound to this position.
     pub fn here(&mut self) -> Label {
         let label = self.label();
         self.bind(label);
         label
     }
 
-    /// A branch of 16 bits.
+    /// Adds a branch with a 16-bit offset.
     pub fn branch(&mut self, opcode: u8, to: Label) -> &mut Self {
         let pc = self.bytes.len();
         self.branches.push((pc + 1, pc, to));
@@ -247,7 +247,7 @@ impl Code {
         self
     }
 
-    /// A frame here.
+    /// Adds a frame at this position.
     pub fn frame(&mut self, locals: &[VerificationType], stack: &[VerificationType]) -> &mut Self {
         let at = self.here();
         self.frames.push((at, locals.to_vec(), stack.to_vec()));

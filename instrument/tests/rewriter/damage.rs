@@ -19,7 +19,7 @@ fn rewritten() -> &'static [(String, Vec<u8>)] {
     })
 }
 
-/// A class whose debug tables are wrong on purpose: the rewriter hands them on.
+/// A class whose debug tables are deliberately wrong: the rewriter passes them on.
 const ODD: &str = "OddTables";
 
 #[test]
@@ -42,7 +42,7 @@ struct Damage {
     bytes: Vec<u8>,
 }
 
-/// Puts values into a class; the values' lengths tell how many bytes are replaced.
+/// Overwrites bytes of a class.
 fn patched(bytes: &[u8], at: usize, value: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     out[at..at + value.len()].copy_from_slice(value);
@@ -170,7 +170,7 @@ fn damages(bytes: &[u8]) -> Vec<Damage> {
             add(format!("{name}: {what} is shorter than it is"), from - 4, &shorter);
         }
     }
-    // A method twice.
+    // Duplicates a method.
     if let [first, ..] = class.methods.as_slice() {
         let at = first.bytes.as_ptr() as usize - bytes.as_ptr() as usize;
         let count = (class.methods.len() as u16 + 1).to_be_bytes();

@@ -150,7 +150,7 @@ fn tangled_flow_ends_soon() {
 
 #[test]
 fn many_far_branches_end_soon() {
-    // As many conditional branches as fit, each to a place of its own, far away, with places for islands everywhere.
+    // As many conditional branches as fit, each with its own far target, and places for islands everywhere.
     let mut class = Class::new(52, "Edge");
     let objects = class.class("[Ljava/lang/Object;");
     let locals = [Type::Integer, Type::Object(objects)];

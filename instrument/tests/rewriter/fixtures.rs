@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use et_rewriter::rewrite::{EventSet, FirstIds, Options, Plan, Rewritten};
 
-/// Ids from which the kinds can be told apart in a disassembly.
+/// First ids that make the kinds distinguishable in a disassembly.
 pub const FIRST: FirstIds = FirstIds { class: 1, method: 1000, field: 1, site: 2000, field_ref: 3000 };
 
 /// A class file and what the comment lines at the top of its source say.
@@ -16,9 +16,9 @@ pub struct Fixture {
     pub hooked: bool,
     /// Methods to show; all but `main` if empty.
     pub show: Vec<String>,
-    /// Show so many lines at the end of each method.
+    /// Number of lines to show at the end of each method.
     pub tail: usize,
-    /// A class of a JDK's own: it cannot be loaded beside the real one.
+    /// Whether it is a class of the JDK, which cannot be loaded beside the real one.
     pub is_jdk: bool,
 }
 

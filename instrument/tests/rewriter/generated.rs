@@ -1,4 +1,5 @@
-//! Classes that no compiler makes, or none at hand: shared handlers, far branches, full pools, odd constructors.
+//! Classes that no compiler, or none at hand, produces: shared handlers, far branches, full pools, unusual
+//! constructors.
 
 use std::fmt::Write;
 
@@ -374,7 +375,7 @@ fn what_a_full_method_goes_without_is_named() {
     assert_eq!(left_out("TooFull"), "all hooks");
 }
 
-/// A class with so many constants that none (65535), or too few, can be added.
+/// A class with so many constants that no more (65535), or too few, can be added.
 fn full_pool(entries: u16) -> Generated {
     let name = format!("Pool{entries}");
     let mut class = printing(52, &name, |class| {
@@ -556,8 +557,8 @@ fn odd_tables() -> Generated {
     }))
 }
 
-/// Version 50 with a wrong frame: the VM goes back to the old verifier for the whole class, whose rules for
-/// constructors are other ones.
+/// Version 50 with a wrong frame: the VM fails over to the old verifier for the whole class, which has other rules for
+/// constructors.
 fn failover() -> Generated {
     let mut class = printing(50, "Failover", |_| {
         let mut code = Code::new(2, 1);

@@ -93,7 +93,7 @@ fn frames_are_written_as_they_were_read() {
     assert!(count > 50, "{count} frames");
 }
 
-/// One insertion: at which instruction, behind it (before it otherwise), what.
+/// An insertion: index of the instruction, whether behind or before it, code.
 #[derive(Clone, Copy, Debug)]
 struct Insertion {
     at: prop::sample::Index,
@@ -123,11 +123,11 @@ proptest! {
     }
 }
 
-/// What the insertions make of a method, worked out instruction by instruction.
+/// The expected result of insertions in a method, computed instruction by instruction.
 struct Expected {
     /// By old pc: where branches to it, and ranges from it, lead.
     targets: BTreeMap<u32, u32>,
-    /// By old pc: where the instruction stands.
+    /// New position of each instruction, by old pc.
     instructions: BTreeMap<u32, u32>,
     length: u32,
 }
@@ -258,7 +258,7 @@ fn tables(old: &CodeAttribute<'_>, new: &CodeAttribute<'_>, expected: &Expected)
     }
 }
 
-/// A change of one byte: a place (counted from the end of the file, where the code lies, or anywhere) and a value.
+/// A change of one byte: a position (counted from the end of the file, where the code is, or anywhere) and a value.
 fn damage() -> impl Strategy<Value = (bool, prop::sample::Index, u8)> {
     let value = prop_oneof![any::<u8>(), prop::sample::select(vec![0, 1, 2, 0x7f, 0x80, 0xff, 0xfe])];
     (prop::bool::weighted(0.8), any::<prop::sample::Index>(), value)
@@ -300,7 +300,7 @@ proptest! {
             Ok((rewritten, counts)) => {
                 prop_assert_eq!(rewritten.names.sites.len() as u32, counts.sites);
                 prop_assert_eq!(rewritten.names.field_refs.len() as u32, counts.field_refs);
-                // What is written can be read again, to the last instruction.
+                // The output can be parsed again, down to the last instruction.
                 let again = ClassFile::read(&rewritten.bytes).unwrap();
                 let is_hooked = !rewritten.names.flags.has(et_names::ClassFlags::NOT_HOOKED);
                 for method in again.methods.iter().filter(|_| is_hooked) {

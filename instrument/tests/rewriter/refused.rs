@@ -1,5 +1,6 @@
-//! What a JVM refuses is not made acceptable by hooks, which bring room on the stack and move what tables say: such a class
-//! is left as it is. The checker of `verify`, which shares no code with the rewriter, tells what is wrong.
+//! Classes that a JVM rejects must not become acceptable by hooks, which enlarge the stack and move what tables refer
+//! to: such a class is left unchanged. The checks of `verify`, which share no code with the rewriter, determine what is
+//! wrong.
 
 use et_instrument::verify::class::check;
 use et_rewriter::classfile::{Attribute, ClassFile};
@@ -9,7 +10,7 @@ use et_rewriter::rewrite::Plan;
 use crate::fixtures::{FIRST, Fixture};
 use crate::generated;
 
-/// What was done to a class, and the class.
+/// Description of the change to a class, and the resulting class.
 type Mutant = (String, Vec<u8>);
 
 fn patched(bytes: &[u8], at: usize, value: u16) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! What becomes of each fixture, as a disassembly. To accept changes: `INSTA_UPDATE=always cargo test`, then read the
-//! difference.
+//! The result for each fixture, as a disassembly. To accept changes, run `INSTA_UPDATE=always cargo test` and review
+//! the difference.
 
 use std::fmt::Write;
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::wire::{Malformed, Reader, Writer};
 
-/// Four letters.
+/// The type of a chunk: four letters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChunkType(pub [u8; 4]);
 
@@ -63,9 +63,8 @@ impl fmt::Debug for ChunkType {
 /// A chunk as it came, or as it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// What its data means, together with the direction.
+    /// The type, which together with the direction defines the meaning of the data.
     pub kind: ChunkType,
-    /// As long as it says.
     pub data: Vec<u8>,
 }
 
@@ -73,12 +72,11 @@ pub struct Chunk {
 pub const MOST_EXPANDED: usize = 64 << 20;
 
 impl Chunk {
-    /// A chunk.
     pub fn new(kind: ChunkType, data: Vec<u8>) -> Self {
         Self { kind, data }
     }
 
-    /// The only chunk of a packet.
+    /// Encodes the chunk as the only one of a packet.
     pub fn encode(&self) -> Vec<u8> {
         encode(std::slice::from_ref(self))
     }

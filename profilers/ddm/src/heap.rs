@@ -5,14 +5,14 @@ use crate::wire::{Malformed, Reader, Writer};
 /// When a VM sends what it was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// Not any more.
+    /// Stop sending.
     #[default]
     Never,
-    /// At once.
+    /// Once, immediately.
     Now,
-    /// At the next collection.
+    /// At the next garbage collection.
     NextGc,
-    /// At every collection.
+    /// At every garbage collection.
     EveryGc,
 }
 
@@ -20,7 +20,7 @@ impl When {
     /// All of them, by their numbers.
     pub const ALL: [Self; 4] = [Self::Never, Self::Now, Self::NextGc, Self::EveryGc];
 
-    /// As it is written.
+    /// The encoded value.
     pub fn number(self) -> u8 {
         self as u8
     }
@@ -33,7 +33,7 @@ impl When {
 /// When a VM goes through its heap and sends segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Walk {
-    /// Not any more.
+    /// Stop sending.
     #[default]
     Never,
     /// At every collection: what it left.
@@ -46,7 +46,7 @@ impl Walk {
     /// All of them, by their numbers.
     pub const ALL: [Self; 3] = [Self::Never, Self::EveryGc, Self::Now];
 
-    /// As it is written.
+    /// The encoded value.
     pub fn number(self) -> u8 {
         self as u8
     }
@@ -56,20 +56,20 @@ impl Walk {
     }
 }
 
-/// What a heap comes to. Sizes have 32 bits: what is larger is [`u32::MAX`].
+/// Statistics of a heap. Sizes have 32 bits: larger ones are [`u32::MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapInfo {
-    /// Which heap.
+    /// Number of the heap.
     pub heap: u32,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub time_ms: u64,
-    /// Why it is sent.
+    /// The request that it answers.
     pub reason: When,
-    /// What it may grow to, in bytes: `-Xmx`.
+    /// Maximum size in bytes: `-Xmx`.
     pub most: u32,
-    /// What it has, in bytes.
+    /// Current size in bytes.
     pub size: u32,
-    /// What of that is allocated, in bytes.
+    /// Allocated bytes.
     pub used: u32,
     /// Objects allocated; 0 if that is not known.
     pub objects: u32,

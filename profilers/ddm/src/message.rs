@@ -11,99 +11,98 @@ use crate::stack::Stack;
 use crate::threads::ThreadStatuses;
 use crate::wire::{Malformed, Reader, Writer};
 
-/// What a VM says of itself.
+/// Description of a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// The version of the protocol that it speaks.
     pub version: u32,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The VM's name and version.
+    /// Name and version of the VM.
     pub vm: String,
-    /// The program's name.
+    /// Name of the program.
     pub application: String,
 }
 
 /// A request that could not be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// For programs.
+    /// Code for programs.
     pub code: u32,
-    /// For people.
+    /// Message for users.
     pub message: String,
 }
 
 impl Failure {
     /// The request is not understood.
     pub const MALFORMED: u32 = 1;
-    /// The VM cannot do that.
+    /// The VM does not support the request.
     pub const UNSUPPORTED: u32 = 2;
     /// There is nothing with that id.
     pub const NO_SUCH_ID: u32 = 3;
-    /// It was tried, and failed.
+    /// The request failed.
     pub const FAILED: u32 = 4;
-    /// The token was not shown: a code of ours.
+    /// The token was not sent; this code is specific to this agent.
     pub const NOT_ALLOWED: u32 = 5;
 }
 
-/// What a VM says.
+/// A message from a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// `HELO`
+    /// `HELO`: the VM introduces itself.
     Hello(Hello),
     /// `FEAT`: what the VM can do, by name.
     Features(Vec<String>),
-    /// `DBGD`
+    /// `DBGD`: the debugger has detached.
     DebuggerDetached,
     /// `APNM`: the program's new name.
     ApplicationName(String),
-    /// `WAIT`: 0, for a debugger.
+    /// `WAIT`: the VM waits for a debugger (0).
     Waits(u8),
-    /// `THCR`
+    /// `THCR`: a thread has started.
     ThreadStarted {
-        /// The VM's number for it.
+        /// Thread id.
         id: u32,
-        /// Its name.
         name: String,
     },
-    /// `THNM`
+    /// `THNM`: a thread has been renamed.
     ThreadRenamed {
-        /// The VM's number for it.
+        /// Thread id.
         id: u32,
-        /// Its new name.
+        /// The new name.
         name: String,
     },
     /// `THDE`: the VM's number for it.
     ThreadEnded(u32),
-    /// `THST`
+    /// `THST`: states of threads.
     ThreadStates(ThreadStatuses),
-    /// `STKL`
+    /// `STKL`: a stack.
     Stack(Stack),
-    /// `HPIF`
+    /// `HPIF`: statistics of heaps.
     HeapInfo(Vec<HeapInfo>),
     /// `HPST`, `NHST`: what is known of that heap is out of date.
     HeapStart {
-        /// Which heap.
+        /// Number of the heap.
         heap: u32,
-        /// A native one.
+        /// Whether it is a native heap.
         native: bool,
     },
-    /// `HPSG`, `HPSO`, `NHSG`
+    /// `HPSG`, `HPSO`, `NHSG`: a part of a heap.
     HeapSegment(Segment),
     /// `HPEN`, `NHEN`: the heap is described.
     HeapEnd {
-        /// Which heap.
+        /// Number of the heap.
         heap: u32,
-        /// A native one.
+        /// Whether it is a native heap.
         native: bool,
     },
     /// `HPDU`: 0 if the file is complete.
     HeapDumped(u8),
-    /// `REAQ`
+    /// `REAQ`: whether recent allocations are recorded.
     KeepsAllocations(bool),
-    /// `REAL`: the latest first.
+    /// `REAL`: recent allocations, latest first.
     RecentAllocations(Vec<Recent>),
-    /// `FAIL`
+    /// `FAIL`: a request failed.
     Fail(Failure),
     /// `ETEV`
     Events(Events),
@@ -173,7 +172,7 @@ impl Message {
         Chunk::new(kind, data)
     }
 
-    /// What a VM has said.
+    /// Decodes a message. Fails if the data is malformed.
     pub fn read(chunk: &Chunk) -> Result<Self, Malformed> {
         let data = &chunk.data[..];
         let mut r = Reader::new("a message", data);
@@ -203,7 +202,7 @@ impl Message {
             ChunkType::DBGD => Self::DebuggerDetached,
             ChunkType::APNM => {
                 let name = r.text()?;
-                // Android says for which user behind it.
+                // Android appends a user id.
                 r.rest();
                 Self::ApplicationName(name)
             }

@@ -1,53 +1,51 @@
-//! Packets of JDWP, and the handshake before them.
+//! Packets of JDWP, and the handshake that precedes them.
 //!
 //! | bytes | command | reply |
 //! |---|---|---|
-//! | 4 | length of all, these bytes included | the same |
-//! | 4 | id, by which a reply finds its command | id of the command |
+//! | 4 | total length, including these bytes | the same |
+//! | 4 | id, which the reply repeats | id of the command |
 //! | 1 | flags: 0 | flags: 0x80 |
 //! | 2 | command set, command | error code, 0: none |
 //! | rest | data | data |
 
 use thiserror::Error;
 
-/// What both sides say first.
+/// Sent by both sides at first.
 pub const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
 /// The command set of DDM, in the range that JDWP leaves to vendors.
 pub const DDM_SET: u8 = 0xc7;
-/// Its only command.
+/// The only command in the command set of DDM.
 pub const DDM_COMMAND: u8 = 1;
-/// What precedes the data of a packet.
+/// Length of the header of a packet in bytes.
 pub const HEADER: usize = 11;
 /// The error code of commands that a VM does not know: what one that does not speak DDM answers to HELO.
 pub const NOT_IMPLEMENTED: u16 = 99;
 
 const REPLY: u8 = 0x80;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A command; in DDM, also what a VM says unasked.
     Command {
-        /// Its set.
+        /// Command set.
         set: u8,
-        /// Which of the set.
+        /// Number of the command in its set.
         command: u8,
     },
     /// A reply to the command with the same id.
     Reply {
-        /// 0 if all is well; always 0 in DDM, whose failures are chunks.
+        /// Error code, 0 for success; always 0 in DDM, which reports failures as chunks.
         error: u16,
     },
 }
 
-/// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// By which a reply finds its command; each side counts its own.
     pub id: u32,
-    /// Command or reply.
     pub kind: Kind,
-    /// What follows the header.
+    /// The bytes after the header.
     pub data: Vec<u8>,
 }
 
@@ -57,17 +55,15 @@ impl Packet {
         Self { id, kind: Kind::Command { set: DDM_SET, command: DDM_COMMAND }, data }
     }
 
-    /// A reply.
     pub fn reply(id: u32, error: u16, data: Vec<u8>) -> Self {
         Self { id, kind: Kind::Reply { error }, data }
     }
 
-    /// Whether this is a command of DDM. Of a reply only its id tells.
+    /// Whether this is a DDM command. A reply can only be recognized by its id.
     pub fn is_ddm(&self) -> bool {
         self.kind == Kind::Command { set: DDM_SET, command: DDM_COMMAND }
     }
 
-    /// Whether this is a reply.
     pub fn is_reply(&self) -> bool {
         matches!(self.kind, Kind::Reply { .. })
     }
@@ -92,7 +88,6 @@ impl Packet {
 
 /// Why a connection cannot be followed any further: where the next packet begins is not known.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum PacketError {
     #[error("the other side does not speak JDWP: it does not begin with JDWP-Handshake")]
     Handshake,
@@ -128,7 +123,7 @@ impl PacketDecoder {
         self.limit = limit;
     }
 
-    /// What has arrived, whole or in pieces.
+    /// Adds received bytes, which may be any part of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 {
             self.bytes.drain(..self.start);
@@ -137,7 +132,7 @@ impl PacketDecoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether the handshake is behind us. Fails as soon as a byte differs; [`PacketDecoder::next_packet`] calls it.
+    /// Whether the handshake is complete. Fails as soon as a byte differs; [`PacketDecoder::next_packet`] calls it.
     pub fn shake_hands(&mut self) -> Result<bool, PacketError> {
         if !self.awaits_handshake {
             return Ok(true);
@@ -154,7 +149,7 @@ impl PacketDecoder {
         Ok(!self.awaits_handshake)
     }
 
-    /// The next packet, if all of it is there. After an error there is nothing more to be had.
+    /// Returns the next packet if it is complete. After an error, nothing more can be decoded.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, PacketError> {
         if !self.shake_hands()? {
             return Ok(None);

@@ -12,10 +12,10 @@ const FRAME: u8 = 8;
 /// Indices, lines and counts have two bytes.
 const MOST: usize = u16::MAX as usize;
 
-/// An allocation.
+/// A recent allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recent {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
     /// The thread, by the VM's number.
     pub thread: u16,
@@ -84,7 +84,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The last of a full table stands for all that have no place in it.
+    /// If the table is full, its last entry stands for all further names.
     fn index(&mut self, name: &'a str) -> u16 {
         if let Some(&index) = self.indices.get(name) {
             return index;

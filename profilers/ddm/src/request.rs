@@ -4,7 +4,7 @@ use crate::chunk::{Chunk, ChunkType};
 use crate::heap::{Walk, When};
 use crate::wire::{Malformed, Reader, Writer};
 
-/// What a monitor asks for. Each request has a reply, which is empty unless said otherwise.
+/// A request of a monitor. Each has a reply, which is empty unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// `HELO`; answered by [`crate::Message::Hello`].
@@ -17,37 +17,34 @@ pub enum Request {
     /// `DBGD`: the debugger has gone; answered by `DBGD`.
     DebuggerDetached,
     /// `THEN`: births and deaths of threads; all that live are reported at once.
-    ThreadEvents {
-        /// On or off.
-        on: bool,
-    },
+    ThreadEvents { on: bool },
     /// `THST`: states of threads, from now on.
     ThreadStates {
-        /// 0: not any more.
+        /// Interval in milliseconds; 0 to stop.
         interval_ms: u32,
     },
     /// `THST` without an interval, as Android's monitor asks: states of threads once, as the reply, in its layout.
     ThreadStatesOnce,
     /// `STKL`; answered by [`crate::Message::Stack`].
     Stack {
-        /// Which thread.
+        /// Thread id.
         thread: u32,
     },
     /// `HPIF`; if at once, answered by [`crate::Message::HeapInfo`].
     HeapInfo(When),
     /// `HPSG` or `HPSO`: the heap as runs.
     HeapSegments {
-        /// When they are sent.
+        /// When to send them.
         when: Walk,
         /// `HPSO`: runs end where objects do.
         objects: bool,
     },
     /// `NHSG`: the native heap as runs.
     NativeSegments {
-        /// When they are sent.
+        /// When to send them.
         when: Walk,
     },
-    /// `HPGC`: collect garbage.
+    /// `HPGC`: run a garbage collection.
     CollectGarbage,
     /// `HPDU`; answered by [`crate::Message::HeapDumped`] when the file is complete.
     DumpHeap {
@@ -55,17 +52,14 @@ pub enum Request {
         path: String,
     },
     /// `REAE`: keep recent allocations.
-    KeepAllocations {
-        /// On or off.
-        on: bool,
-    },
+    KeepAllocations { on: bool },
     /// `REAQ`; answered by [`crate::Message::KeepsAllocations`].
     AreAllocationsKept,
     /// `REAL`; answered by [`crate::Message::RecentAllocations`].
     RecentAllocations,
     /// `EXIT`: end the program with `System.exit`.
     Exit {
-        /// The program's exit code.
+        /// Exit code.
         status: u32,
     },
     /// `ETEV`: report what happens, from now on.
@@ -75,23 +69,23 @@ pub enum Request {
     },
     /// `ETAL`: report what is allocated, from now on.
     Allocations {
-        /// 0: not any more.
+        /// Interval in milliseconds; 0 to stop.
         interval_ms: u32,
-        /// The most rows of a report.
+        /// Maximum number of rows in a report.
         rows: u32,
     },
     /// `ETHI`; answered by [`crate::Message::Memory`].
     Memory,
     /// `ETHG`; answered by [`crate::Message::Histogram`].
     Histogram {
-        /// The most rows.
+        /// Maximum number of rows.
         rows: u32,
     },
     /// `ETIN`; answered by [`crate::Message::Instances`].
     Instances {
-        /// Of which class.
+        /// Class id.
         class: u64,
-        /// The most objects.
+        /// Maximum number of objects.
         most: u32,
     },
     /// `ETOB`; answered by [`crate::Message::Object`].
@@ -104,7 +98,7 @@ pub enum Request {
     Thread(u32),
     /// `ETLH`: all objects and references go to the log; answered by [`crate::Message::HeapLogged`] when they are there.
     LogHeap {
-        /// What the dump is called in the log.
+        /// Name of the dump in the log.
         name: String,
     },
     /// One of a type that is not known: of a program's own.
@@ -139,7 +133,7 @@ impl Request {
                 out.u1(when.number());
                 ChunkType::HPIF
             }
-            // What is to be sent is in the data; the type is HPSG in any case.
+            // The data says what to send; the type is HPSG in any case.
             Self::HeapSegments { when, objects } => {
                 out.u1(when.number()).u1((*objects).into());
                 ChunkType::HPSG
@@ -201,7 +195,7 @@ impl Request {
         Chunk::new(kind, out.finish())
     }
 
-    /// What a VM is asked for.
+    /// Decodes a request. Fails if the data is malformed.
     pub fn read(chunk: &Chunk) -> Result<Self, Malformed> {
         let mut r = Reader::new("a request", &chunk.data);
         let request = match chunk.kind {

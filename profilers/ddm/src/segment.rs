@@ -15,16 +15,15 @@ pub const MOST_UNITS: u16 = 256;
 
 /// How firmly an allocation unit is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Solidity {
     Free,
     Hard,
     Soft,
     Weak,
     Phantom,
-    /// Waits for its finalizer.
+    /// Waiting for its finalizer.
     Finalizable,
-    /// Will be swept.
+    /// Garbage, to be swept.
     Sweep,
 }
 
@@ -34,9 +33,8 @@ impl Solidity {
         [Self::Free, Self::Hard, Self::Soft, Self::Weak, Self::Phantom, Self::Finalizable, Self::Sweep];
 }
 
-/// What an allocation unit is a part of.
+/// Kind of object that an allocation unit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Kind {
     Object,
     Class,
@@ -53,7 +51,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in order.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 7] =
         [Self::Object, Self::Class, Self::Array1, Self::Array2, Self::Array4, Self::Array8, Self::Native];
 
@@ -65,14 +63,13 @@ impl Kind {
 /// The state of the units of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// How firmly they are held.
+    /// Strength of the references that hold them.
     pub solidity: Solidity,
-    /// What they are.
     pub kind: Kind,
 }
 
 impl State {
-    /// Nothing is there.
+    /// Free memory.
     pub const FREE: Self = Self { solidity: Solidity::Free, kind: Kind::Object };
 
     fn byte(self) -> u8 {
@@ -90,14 +87,13 @@ impl State {
     }
 }
 
-/// Units with one state.
+/// Consecutive units with the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Their state.
     pub state: State,
-    /// The object goes on in the next run.
+    /// Whether the object continues in the next run.
     pub is_partial: bool,
-    /// 1 to 256.
+    /// Number of units, 1 to 256.
     pub units: u16,
 }
 
@@ -115,9 +111,9 @@ pub enum Form {
 /// A piece of a contiguous stretch of a heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Which chunk says so.
+    /// Type of the chunk.
     pub form: Form,
-    /// Which heap.
+    /// Number of the heap.
     pub heap: u32,
     /// Bytes of an allocation unit, at least 1.
     pub unit: u8,
@@ -125,7 +121,7 @@ pub struct Segment {
     pub address: u32,
     /// Where the piece begins in it, in allocation units.
     pub offset: u32,
-    /// What is there, in order.
+    /// Runs in order of their addresses.
     pub runs: Vec<Run>,
 }
 
@@ -179,18 +175,20 @@ pub struct SegmentWriter {
     piece: Segment,
     done: Vec<Segment>,
     most_runs: usize,
-    /// Of the piece's runs.
+    /// Number of units in the current part.
     units: u32,
 }
 
 impl SegmentWriter {
-    /// A stretch at an address, in units of so many bytes; each piece has at most so many runs (two bytes each).
+    /// Starts a range at an address with units of this many bytes; each part has a limited number of runs (two bytes
+    /// each).
     pub fn new(form: Form, heap: u32, unit: u8, address: u32, most_runs: usize) -> Self {
         let piece = Segment { form, heap, unit: unit.max(1), address, offset: 0, runs: Vec::new() };
         Self { piece, done: Vec::new(), most_runs: most_runs.max(1), units: 0 }
     }
 
-    /// An object, or a gap, of so many units. In the merged forms it joins what is there already, if the state is the same.
+    /// Appends an object or a gap with this number of units. In the merged forms, it is joined with its predecessor if
+    /// they have the same state.
     pub fn push(&mut self, state: State, mut units: u64) {
         let is_merged = self.piece.form != Form::Objects;
         if is_merged && let Some(last) = self.piece.runs.last_mut().filter(|last| last.state == state) {
@@ -210,7 +208,7 @@ impl SegmentWriter {
         }
     }
 
-    /// The next piece begins.
+    /// Starts the next part.
     fn cut(&mut self) {
         let next = Segment { offset: self.piece.offset.wrapping_add(self.units), runs: Vec::new(), ..self.piece };
         self.done.push(std::mem::replace(&mut self.piece, next));
@@ -242,7 +240,7 @@ mod tests {
             .prop_map(|(solidity, kind)| State { solidity, kind })
     }
 
-    /// Each unit's state; with objects, also whether an object ends behind it.
+    /// State of each unit; with objects, also whether an object ends after it.
     fn unit_by_unit(segments: &[Segment]) -> Vec<(State, bool)> {
         let mut units = Vec::new();
         for segment in segments {

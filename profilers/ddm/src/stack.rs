@@ -2,32 +2,31 @@
 
 use crate::wire::{Malformed, Reader, Writer};
 
-/// A frame of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The class, with dots.
+    /// Class name with dots.
     pub class: String,
-    /// The method.
+    /// Method name.
     pub method: String,
     /// The source file, if that is known.
     pub file: Option<String>,
-    /// The line; -1 if it is not known, -2 in native code.
+    /// Source line; -1 if unknown, -2 in native code.
     pub line: i32,
 }
 
 /// The frames of a thread, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// Which thread.
+    /// Thread id.
     pub thread: u32,
-    /// Its frames.
+    /// Frames, innermost first.
     pub frames: Vec<Frame>,
 }
 
 impl Stack {
     pub(crate) fn read(data: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("an STKL chunk", data);
-        // For versions to come.
+        // Reserved.
         reader.u4()?;
         let thread = reader.u4()?;
         let count = reader.count(16)?;

@@ -1,19 +1,19 @@
-//! States of threads (`THST`), in both layouts that there are.
+//! States of threads (`THST`), in both existing layouts.
 //!
-//! The specification of 2007 has a count of four bytes, then six bytes for each thread. Android's monitor expects a header of four
-//! bytes (its own length, bytes of an entry, count in two) and eighteen bytes for each thread. Which of them it is shows in the
-//! first byte: 0 for fewer than 16 million threads, or the 4 of a header's length.
+//! The specification of 2007 has a count of four bytes, then six bytes per thread. Android's monitor expects a header
+//! of four bytes (its own length, length of an entry, count in two bytes) and eighteen bytes per thread. The first byte
+//! distinguishes them: 0 for fewer than 16 million threads, or 4, the length of the header.
 
 use crate::wire::{Malformed, Reader, Writer};
 
 const WHAT: &str = "a THST chunk";
 
-/// What a thread does.
+/// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadState {
     /// It has ended; known to Android's monitor only.
     Zombie,
-    /// Executing now, or ready to.
+    /// Running or ready to run.
     Running,
     /// In `Thread.sleep()`, or waiting with a timeout.
     Sleeping,
@@ -21,13 +21,13 @@ pub enum ThreadState {
     Monitor,
     /// In `Object.wait()`.
     Waiting,
-    /// Being made.
+    /// Being created.
     Initializing,
-    /// About to run.
+    /// About to start.
     Starting,
     /// In native code.
     Native,
-    /// Waiting for the VM.
+    /// Waiting in the VM.
     VmWait,
 }
 
@@ -60,7 +60,7 @@ impl ThreadState {
         }
     }
 
-    /// As it is written.
+    /// The encoded value.
     pub fn number(self) -> u8 {
         self as u8
     }
@@ -70,20 +70,19 @@ impl ThreadState {
     }
 }
 
-/// The state of a thread.
+/// State of one thread in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadStatus {
-    /// The VM's number for it.
+    /// Thread id.
     pub id: u32,
-    /// What it does.
     pub state: ThreadState,
     /// It was stopped; only in the layout of 2007.
     pub is_suspended: bool,
-    /// What only Android's layout has.
+    /// Fields that only Android's layout has.
     pub android: Option<AndroidStatus>,
 }
 
-/// What Android's layout has.
+/// The additional fields of Android's layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AndroidStatus {
     /// The operating system's number for it.
@@ -96,13 +95,13 @@ pub struct AndroidStatus {
     pub is_daemon: bool,
 }
 
-/// Which layout.
+/// Layout of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// Of the specification.
+    /// The layout of the specification.
     #[default]
     Of2007,
-    /// Of Android's monitor.
+    /// The layout of Android's monitor.
     Android,
 }
 
@@ -114,9 +113,9 @@ impl Layout {
 /// The states of threads at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStatuses {
-    /// How they are written.
+    /// The layout to encode.
     pub layout: Layout,
-    /// In any order.
+    /// Threads in any order.
     pub threads: Vec<ThreadStatus>,
 }
 

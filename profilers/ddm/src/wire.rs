@@ -4,7 +4,6 @@ use thiserror::Error;
 
 /// Why bytes are not what they should be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Malformed {
     #[error("{what} ends after {has} of {wants} bytes")]
     Short { what: &'static str, wants: usize, has: usize },
@@ -20,7 +19,7 @@ pub enum Malformed {
     Compressed { what: &'static str },
 }
 
-/// What is read from.
+/// Decodes fields from bytes.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     what: &'static str,
@@ -33,7 +32,7 @@ impl<'a> Reader<'a> {
         Self { what, bytes }
     }
 
-    /// The next bytes.
+    /// Reads `count` bytes. Like all methods below, fails if too few are left.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         match self.bytes.split_at_checked(count) {
             Some((taken, rest)) => {
@@ -50,68 +49,69 @@ impl<'a> Reader<'a> {
         Ok(array)
     }
 
-    /// One byte.
+    /// Reads a one-byte number.
     pub fn u1(&mut self) -> Result<u8, Malformed> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// Two bytes.
+    /// Reads a two-byte number.
     pub fn u2(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four bytes.
+    /// Reads a four-byte number.
     pub fn u4(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Eight bytes.
+    /// Reads an eight-byte number.
     pub fn u8(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// One byte that is not 0.
+    /// Reads a byte and returns whether it is not 0.
     pub fn flag(&mut self) -> Result<bool, Malformed> {
         self.u1().map(|byte| byte != 0)
     }
 
-    /// A number of things of at least so many bytes each, which are all there: memory can be made ready for them.
+    /// Reads a count of items of at least `least` bytes each. Fails if the rest is too short for them, so that memory
+    /// can be allocated safely.
     pub fn count(&mut self, least: usize) -> Result<usize, Malformed> {
         let count = self.u4()?;
         self.fits(u64::from(count), least)
     }
 
-    /// Whether so many things of at least so many bytes are there.
+    /// Fails if the rest is too short for this number of items of at least `least` bytes each.
     pub fn fits(&self, count: u64, least: usize) -> Result<usize, Malformed> {
         let wants = count.saturating_mul(least.max(1) as u64);
         let short = || Malformed::Short { what: self.what, wants: wants as usize, has: self.bytes.len() };
         if wants > self.bytes.len() as u64 { Err(short()) } else { usize::try_from(count).map_err(|_| short()) }
     }
 
-    /// A text of so many units of UTF-16.
+    /// Reads a text with this number of UTF-16 units.
     pub fn units(&mut self, units: u32) -> Result<String, Malformed> {
         let units = self.fits(u64::from(units), 2)?;
         let units = self.take(units * 2)?.chunks_exact(2).map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
         Ok(char::decode_utf16(units).map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
     }
 
-    /// A text behind its length.
+    /// Reads a text preceded by its length.
     pub fn text(&mut self) -> Result<String, Malformed> {
         let units = self.u4()?;
         self.units(units)
     }
 
-    /// All that is left.
+    /// Reads all remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
 
-    /// How much is left.
+    /// Number of bytes left.
     pub fn left(&self) -> usize {
         self.bytes.len()
     }
 
-    /// That was all.
+    /// Fails if there are bytes left.
     pub fn end(&self) -> Result<(), Malformed> {
         match self.bytes.len() {
             0 => Ok(()),
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Of these, the one whose place a byte says.
+    /// Reads a byte that is an index into `all`.
     pub fn one_of<T: Copy>(&mut self, all: &[T]) -> Result<T, Malformed> {
         let number = self.u1()?;
         all.get(usize::from(number)).copied().map_or_else(|| self.wrong(number), Ok)
@@ -131,32 +131,32 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is written to. Writing cannot fail.
+/// Encodes fields. Cannot fail.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     bytes: Vec<u8>,
 }
 
 impl Writer {
-    /// One byte.
+    /// Appends a one-byte number.
     pub fn u1(&mut self, value: u8) -> &mut Self {
         self.bytes.push(value);
         self
     }
 
-    /// Two bytes.
+    /// Appends a two-byte number.
     pub fn u2(&mut self, value: u16) -> &mut Self {
         self.bytes.extend_from_slice(&value.to_be_bytes());
         self
     }
 
-    /// Four bytes.
+    /// Appends a four-byte number.
     pub fn u4(&mut self, value: u32) -> &mut Self {
         self.bytes.extend_from_slice(&value.to_be_bytes());
         self
     }
 
-    /// Eight bytes.
+    /// Appends an eight-byte number.
     pub fn u8(&mut self, value: u64) -> &mut Self {
         self.bytes.extend_from_slice(&value.to_be_bytes());
         self
@@ -167,7 +167,7 @@ impl Writer {
         self.u4(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    /// Bytes as they are.
+    /// Appends bytes unchanged.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self
@@ -179,12 +179,12 @@ impl Writer {
         self
     }
 
-    /// A text behind its length.
+    /// Appends a text preceded by its length.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.count(text.encode_utf16().count()).units(text)
     }
 
-    /// What was written.
+    /// Returns the encoded bytes.
     pub fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }

@@ -1,5 +1,5 @@
-//! Every request and message comes back as it was; bytes of others are refused without a panic, and without more memory than a small
-//! multiple of what they are.
+//! Every request and message survives a round trip; arbitrary bytes are rejected without a panic, and with memory
+//! limited to a small multiple of their length.
 
 use et_ddm::chunk::zlib;
 use et_ddm::heap::{HeapInfo, Walk, When};
@@ -191,7 +191,7 @@ fn all_requests_and_messages_come_back() {
     }
     for message in messages() {
         assert_eq!(Message::read(&message.chunk()).as_ref(), Ok(&message));
-        // Compressed as well.
+        // The same when compressed.
         let compressed = chunk::encode(&[zlib::compress(message.chunk())]);
         assert_eq!(chunk::decode(&compressed), Ok(vec![message.chunk()]));
     }
@@ -250,7 +250,7 @@ fn mutated_packets_do_no_harm() {
         for (at, byte) in mutations.new_tree(&mut runner).unwrap().current() {
             mutated[at] = byte;
         }
-        // What is decompressed is a large multiple of what it was; anything else is a small one.
+        // Decompressed data may be a large multiple of its input; everything else is a small one.
         et_tests_heap::bounded(8 * mutated.len() + (1 << 20), || less += usize::from(read_all(&mutated) < all));
     }
     assert!(less > 5_000, "of 10,000 mutated conversations {less} cannot be read as a whole");

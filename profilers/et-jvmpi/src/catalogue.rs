@@ -1,8 +1,8 @@
-//! The classes of the trace as the agent is told of them: names, methods, fields, from the names tables.
+//! The classes of the trace as reported to the agent: names, methods and fields from the names tables.
 //!
-//! A class's id is a number that no other object has, and it stays: an arena of their own holds the objects of classes, and no collector
-//! looks after it. A class is told of before its first object, while a simulated collector knows the place of its mirror only once that is
-//! born: so the object that the agent knows is this one, and the mirror is none besides.
+//! The id of a class differs from all object ids and never changes: class objects are in a separate arena that is not
+//! collected. A class is reported before its first object, while a simulated collector knows the address of its mirror
+//! only from its birth on: so the class object that the agent knows is a synthetic one, independent of the mirror.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use et_reader::types::TypeId;
 use jni_sys::{jint, jmethodID};
 use rustc_hash::FxHashMap;
 
-/// The arena of the objects that stand for classes.
+/// The arena of class objects.
 pub const ARENA: jint = 3;
 
 /// Ids of classes begin there. No object is so far up.
@@ -31,12 +31,12 @@ pub fn method_id(method: MethodId) -> jmethodID {
     ((method.0 as usize) << SHIFT) as jmethodID
 }
 
-/// And back.
+/// Converts a JVMPI method id back.
 pub fn method_of(id: jmethodID) -> MethodId {
     MethodId((id as usize >> SHIFT) as u32)
 }
 
-/// A method or a field.
+/// A method or field of a class.
 #[derive(Debug)]
 struct Member {
     name: CString,
@@ -50,7 +50,7 @@ struct Method {
     lines: [jint; 2],
 }
 
-/// A class.
+/// A class as reported to the agent.
 #[derive(Debug)]
 pub struct Class {
     pub id: usize,
@@ -85,17 +85,17 @@ impl Class {
         }
     }
 
-    /// `java.lang.Class` for those who ask for the class of its mirror, which has no id.
+    /// `java.lang.Class`, for requests for the class of its mirror, which has no id.
     pub fn of_classes() -> Self {
         Self::named(0, c"java.lang.Class".to_owned(), 0)
     }
 
-    /// Whether nobody has asked before.
+    /// Whether this is the first call for the class.
     pub fn is_first_time(&self) -> bool {
         is_first(&self.is_told)
     }
 
-    /// Whether nobody has heard of its object before.
+    /// Whether this is the first call for the class's object.
     pub fn is_new_object(&self) -> bool {
         is_first(&self.is_object_told)
     }
@@ -110,7 +110,8 @@ impl Class {
         self.name.as_bytes().starts_with(b"[")
     }
 
-    /// What `OBJECT_ALLOC` says of its object. `of_classes` is the id of `java.lang.Class`, whose own object has no class.
+    /// Data of `OBJECT_ALLOC` for the class object. `of_classes` is the id of `java.lang.Class`, whose own object has
+    /// no class.
     pub fn object(&self, of_classes: usize) -> ObjAlloc {
         ObjAlloc {
             arena_id: ARENA,
@@ -121,7 +122,7 @@ impl Class {
         }
     }
 
-    /// Calls `tell` with all that `CLASS_LOAD` says.
+    /// Calls `tell` with the data of `CLASS_LOAD`.
     pub fn with_event(&self, tell: impl FnOnce(Details)) {
         let field = |of: &Member| abi::Field { name: of.name.as_ptr(), signature: of.descriptor.as_ptr() };
         let statics: Vec<abi::Field> = self.statics.iter().map(field).collect();
@@ -144,11 +145,10 @@ fn is_first(flag: &AtomicBool) -> bool {
     !flag.load(Ordering::Relaxed) && !flag.swap(true, Ordering::AcqRel)
 }
 
-/// What `OBJECT_ALLOC` says of objects of a type.
+/// Data of `OBJECT_ALLOC` for objects of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Shape {
-    /// `is_array`.
+    /// The field `is_array`.
     pub kind: jint,
     /// Their class, or that of the elements; arrays of numbers have none.
     pub class: Option<u32>,
@@ -186,7 +186,7 @@ fn line(line: u32) -> jint {
 }
 
 impl Catalogue {
-    /// Of a trace. None of a text.
+    /// Creates the catalogue of a trace; `None` for a text.
     pub fn new(source: Arc<Source>) -> Option<Self> {
         let mut last_lines = FxHashMap::default();
         for table in source.trace()?.names.tables() {
@@ -206,12 +206,10 @@ impl Catalogue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The class with that index.
     pub fn get(&self, index: u32) -> Option<Arc<Class>> {
         self.inner().classes.get(index as usize).cloned()
     }
 
-    /// The class with that id.
     pub fn of_id(&self, id: usize) -> Option<Arc<Class>> {
         self.get(u32::try_from(id.checked_sub(FIRST)? >> SHIFT).ok()?.checked_sub(1)?)
     }
@@ -223,12 +221,12 @@ impl Catalogue {
         self.shape(ty).class
     }
 
-    /// `java.lang.Class`.
+    /// The class `java.lang.Class`.
     pub fn of_classes(&self) -> Option<Arc<Class>> {
         self.get(self.by_name("java/lang/Class")?)
     }
 
-    /// The class whose mirror this is at that time.
+    /// The class whose mirror has this id at the given time.
     pub fn of_mirror(&self, mirror: ObjectHash, ticket: Ticket) -> Option<Arc<Class>> {
         let trace = self.trace()?;
         let class = trace.classes.get(trace.classes.at(mirror, ticket)?);
@@ -251,7 +249,7 @@ impl Catalogue {
         inner.classes.get(index as usize).cloned()
     }
 
-    /// What is told of objects of a type.
+    /// Data of `OBJECT_ALLOC` for objects of this type.
     pub fn shape(&self, ty: TypeId) -> Shape {
         let mut inner = self.inner();
         if let Some(known) = inner.shapes.get(&ty) {
@@ -371,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_told_of_by_their_elements() {
+    fn arrays_are_reported_by_their_elements() {
         let catalogue = catalogue();
         let trace = catalogue.trace().unwrap();
         let shape = |descriptor: &str| catalogue.shape(trace.types.get(descriptor).unwrap());

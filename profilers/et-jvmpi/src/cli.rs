@@ -21,7 +21,7 @@ use crate::host::{self, Host};
 use crate::plain;
 use crate::vm;
 
-/// What messages begin with.
+/// Prefix of messages.
 const PROGRAM: Program = Program("et-jvmpi");
 
 /// Drives agents of JVMPI, the profiler interface of Java 1.2 to 5, without a VM.
@@ -74,7 +74,7 @@ struct ReplayArgs {
     no_lives: bool,
 }
 
-/// What the command line is made of, for its manual.
+/// The definition of the command line, for the manual.
 pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }

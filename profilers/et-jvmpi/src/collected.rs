@@ -1,7 +1,8 @@
-//! With a simulated collector: it has the operations of the trace, the agent gets what it does, and the records besides, in step with it.
+//! Replay with a simulated collector, which processes the operations of the trace: the agent gets its actions and the
+//! records, in step.
 //!
-//! Operations say where the clock stands wherever it has moved on. What happens at a tick is told before anything that a collector does
-//! then, and births are births in both.
+//! Operations contain the clock wherever it has advanced. Records at a tick are reported before any action of the
+//! collector at that tick; births synchronize both.
 
 use std::sync::Arc;
 
@@ -18,9 +19,8 @@ use crate::error::ReplayError;
 use crate::host::Host;
 use crate::teller::Teller;
 
-/// What is to be simulated: the collector and how large its heap is.
+/// What to simulate: the collector and its heap size.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Wish {
     pub collector: et_simulate::collectors::Collector,
     pub heap: HeapSize,
@@ -34,11 +34,11 @@ pub struct Ready {
     ops: OpsReader,
     config: Config,
     tables: Tables,
-    /// What became of reading the trace.
+    /// Results of reading the trace.
     pub ending: Ending,
 }
 
-/// Prepares operations, and plays them once to nobody.
+/// Prepares the operations, and simulates them once without an agent.
 pub fn ready(source: &Source, wish: &Wish) -> Result<Ready, ReplayError> {
     let file = tempfile::tempfile().map_err(ReplayError::Temporary)?;
     let Prepared { file, tables, ending } = prepare(source, Wanted { touches: false, every_tick: true }, file)?;
@@ -61,7 +61,7 @@ pub fn ready(source: &Source, wish: &Wish) -> Result<Ready, ReplayError> {
 }
 
 impl Ready {
-    /// What is not as it should be in the trace.
+    /// Warnings about the trace.
     pub fn notes(&self) -> &[String] {
         &self.tables.notes
     }
@@ -85,7 +85,7 @@ impl Ready {
     }
 }
 
-/// Looks on at the collector.
+/// Observes the collector.
 struct Beside<'a> {
     teller: Teller,
     cursor: Cursor,
@@ -104,7 +104,7 @@ impl Beside<'_> {
         ReplayError::Changed { path: self.source.path().to_owned() }
     }
 
-    /// Tells what comes before the next birth, as long as it is wanted.
+    /// Reports the steps before the next birth as long as `is_wanted` accepts them.
     fn tell_while(&mut self, is_wanted: impl Fn(&Step) -> bool) -> Result<(), ReplayError> {
         let is_wanted = |step: &Step| !matches!(step.record, Record::Alloc(_)) && is_wanted(step);
         while let Some(step) = self.cursor.next_if(is_wanted)? {
@@ -113,13 +113,13 @@ impl Beside<'_> {
         Ok(())
     }
 
-    /// All that is left: no birth.
+    /// Reports all remaining steps, which contain no birth.
     fn all(&mut self) -> Result<(), ReplayError> {
         self.tell_while(|_| true)?;
         if self.cursor.peek().is_some() { Err(self.changed()) } else { Ok(()) }
     }
 
-    /// An object gets its address.
+    /// Reports a birth and the address of the object.
     fn born(&mut self, in_arena: jint, address: u64, class: u32) -> Result<(), ReplayError> {
         self.tell_while(|_| true)?;
         let descriptor = self.tables.classes.get(class as usize).map(|class| class.descriptor.as_str());
@@ -137,7 +137,7 @@ impl Beside<'_> {
         }
     }
 
-    /// Once something has failed nothing is told any more.
+    /// Nothing is reported after a failure.
     fn unless_failed(&mut self, tell: impl FnOnce(&mut Self) -> Result<(), ReplayError>) {
         if self.failed.is_none() {
             self.failed = tell(self).err();

@@ -1,4 +1,4 @@
-//! The records of a trace, one after the other, for whoever plays something beside them.
+//! A cursor over the records of a trace, for replays with several inputs.
 
 use std::sync::Arc;
 use std::vec::IntoIter;
@@ -8,16 +8,15 @@ use et_reader::record::{Alloc, Record};
 use et_reader::records::Records;
 use et_reader::source::{Deaths, Ending, Reading, Source, SourceError};
 
-/// A record, with where it stands.
+/// A record with its position.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Step {
     pub record: Record,
     pub tick: u64,
     pub ticket: Option<Ticket>,
 }
 
-/// See the module. There are no deaths among them.
+/// A cursor over the records, which contain no deaths.
 #[derive(Debug)]
 pub struct Cursor {
     records: Records,
@@ -26,7 +25,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Before the first.
+    /// Starts before the first record.
     pub fn new(source: &Arc<Source>) -> Result<Self, SourceError> {
         let records = source.records(Reading { deaths: Deaths::None, ..Reading::default() });
         let mut cursor = Self { records, batch: Vec::new().into_iter(), next: None };
@@ -70,7 +69,7 @@ impl Cursor {
         }
     }
 
-    /// What is known once all was read.
+    /// Results at the end of the trace.
     pub fn finish(self) -> Result<Ending, SourceError> {
         self.records.into_ending()
     }

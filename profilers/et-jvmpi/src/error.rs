@@ -9,7 +9,6 @@ use et_simulate::prepare::PrepareError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum ReplayError {
     #[error(transparent)]
     Read(#[from] SourceError),

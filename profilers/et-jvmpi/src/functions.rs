@@ -26,7 +26,7 @@ pub fn this_thread_plays() {
     PLAYS.set(true);
 }
 
-/// An entry or an exit takes so many nanoseconds of a thread's time.
+/// Simulated CPU time of an entry or exit in nanoseconds.
 const STEP: u64 = 1000;
 
 /// A new table, of version 1.2, which suits those before.
@@ -115,7 +115,7 @@ fn class_load(host: &Host, id: ObjectId) -> Option<()> {
         return Some(());
     }
     let class = host.catalogue.of_id(id)?;
-    // What was told now need not be told again.
+    // It has been reported and need not be reported again.
     class.is_first_time();
     class.with_event(|details| host.tell_requested(event::CLASS_LOAD, details));
     Some(())
@@ -134,7 +134,7 @@ fn thread_start(host: &Host, id: ObjectId) -> Option<()> {
 
 fn object_alloc(host: &Host, id: ObjectId) -> Option<()> {
     if let Some(class) = host.catalogue.of_id(id) {
-        // What was told now need not be told again.
+        // It has been reported and need not be reported again.
         class.is_new_object();
         let obj_alloc = class.object(host.catalogue.of_classes().map_or(0, |of_classes| of_classes.id));
         host.tell_requested(event::OBJECT_ALLOC, Details { obj_alloc });
@@ -179,7 +179,7 @@ extern "C" fn get_call_trace(trace: *mut CallTrace, depth: jint) {
 
 extern "C" fn profiler_exit(code: jint) {
     if let Some(host) = host::get() {
-        // Nobody is told of anything any more.
+        // No more events are reported.
         host.session.enter(Phase::Ended);
     }
     std::process::exit(code);
@@ -197,7 +197,7 @@ fn suspend(host: &Host, there: *mut JNIEnv) -> jint {
         let mut threads = host.threads();
         let Some(thread) = threads.of_env(there).filter(|_| there != vm::current()) else { return outcome::FAIL };
         thread.look();
-        // Who plays the trace would wait for himself.
+        // The thread that plays the trace would wait for itself.
         !PLAYS.get() && !std::mem::replace(&mut thread.is_suspended, true)
     };
     if is_first {
@@ -229,7 +229,7 @@ extern "C" fn resume_thread(there: *mut JNIEnv) {
 fn each(count: jint, list: *const *mut JNIEnv, results: *mut jint, act: impl Fn(&Host, *mut JNIEnv) -> jint) {
     let count = if list.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     for at in 0..count {
-        // SAFETY: the agent's list, of so many.
+        // SAFETY: the agent's list with this many entries.
         let there = unsafe { *list.add(at) };
         let result = guarded(outcome::FAIL, |host| act(host, there));
         if !results.is_null() {
@@ -265,7 +265,7 @@ extern "C" fn create_system_thread(
 ) -> jint {
     let Some(body) = body else { return JNI_ERR };
     guarded(JNI_ERR, |host| {
-        // Before the VM is up there are no threads.
+        // Before the VM is live there are no threads.
         if host.session.phase() != Phase::Live {
             return JNI_ERR;
         }

@@ -1,15 +1,13 @@
-//! The objects that the agent was told of and not of their deaths, by their ids.
+//! The objects reported to the agent as allocated but not as dead, by id.
 
 use et_reader::record::ObjectId;
 use et_reader::types::TypeId;
 use jni_sys::jint;
 use rustc_hash::FxHashMap;
 
-/// An object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Object {
-    /// Who it is in the trace.
+    /// Its id in the trace.
     pub object: ObjectId,
     pub ty: TypeId,
     pub size: u64,
@@ -21,7 +19,7 @@ pub struct Object {
 pub struct Heap {
     objects: FxHashMap<usize, Object>,
     objects_move: bool,
-    /// Where objects are whose ids are not their own numbers.
+    /// Ids in the replay of objects that differ from their ids in the trace.
     places: FxHashMap<ObjectId, usize>,
     bytes: u64,
     most: u64,
@@ -53,7 +51,7 @@ impl Heap {
         self.places.remove(&object.object);
     }
 
-    /// False if there is no such object.
+    /// Returns false if there is no such object.
     pub fn move_to(&mut self, id: usize, new_id: usize, arena: jint) -> bool {
         let Some(object) = self.objects.remove(&id) else { return false };
         self.places.insert(object.object, new_id);
@@ -86,7 +84,7 @@ impl Heap {
         self.bytes
     }
 
-    /// The most bytes there were.
+    /// Maximum size in bytes so far.
     pub fn most(&self) -> u64 {
         self.most
     }

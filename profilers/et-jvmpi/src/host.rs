@@ -1,4 +1,4 @@
-//! What the whole process knows: the agent's table, what it has enabled, and the state of the replay.
+//! State of the process: the agent's function table, the enabled events, and the state of the replay.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -36,7 +36,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Before anything is told.
+    /// The state before any event.
     pub fn new(interface: Interface, catalogue: Catalogue, heap: Heap, has_collector: bool) -> Self {
         let session = Session::default();
         session.offer(interface);
@@ -55,7 +55,7 @@ impl Host {
         }
     }
 
-    /// `JVM_SHUT_DOWN` is being told, or was.
+    /// Whether `JVM_SHUT_DOWN` is being reported or has been.
     pub fn is_at_end(&self) -> bool {
         self.is_at_end.load(Ordering::Relaxed)
     }
@@ -68,7 +68,7 @@ impl Host {
         self.session.set_enabled(kind, on);
     }
 
-    /// Whether an event is to be told now.
+    /// Whether an event should be reported now.
     #[inline]
     pub fn wants(&self, kind: jint) -> bool {
         self.session.is_enabled(kind)
@@ -82,7 +82,7 @@ impl Host {
         lock(&self.heap)
     }
 
-    /// Tells an event of that thread, if it is enabled.
+    /// Reports an event in that thread, if it is enabled.
     pub fn tell(&self, env: *mut JNIEnv, kind: jint, details: Details) {
         if self.wants(kind) {
             self.wait_until_resumed();
@@ -97,12 +97,12 @@ impl Host {
         }
     }
 
-    /// Tells an event that the agent has requested, from inside its request.
+    /// Reports an event that the agent has requested, from within its request.
     pub fn tell_requested(&self, kind: jint, details: Details) {
         self.session.notify(vm::current(), kind | event::REQUESTED, details);
     }
 
-    /// Tells of a class and of its object, unless that was done or nobody wants it.
+    /// Reports a class and its object, unless they have been or are not wanted.
     pub fn tell_class(&self, env: *mut JNIEnv, class: &Class) {
         if self.wants(event::CLASS_LOAD) && class.is_first_time() {
             class.with_event(|details| self.tell(env, event::CLASS_LOAD, details));
@@ -110,7 +110,7 @@ impl Host {
         self.tell_class_object(env, class);
     }
 
-    /// Tells of a class as of an object, in the same way.
+    /// Reports the object of a class, likewise.
     pub fn tell_class_object(&self, env: *mut JNIEnv, class: &Class) {
         if !self.wants(event::OBJECT_ALLOC) || !class.is_new_object() {
             return;
@@ -123,7 +123,7 @@ impl Host {
         self.tell(env, event::OBJECT_ALLOC, Details { obj_alloc });
     }
 
-    /// As above, by its index.
+    /// Reports the class with this index.
     pub fn tell_class_at(&self, env: *mut JNIEnv, index: u32) {
         if let Some(class) = self.catalogue.get(index) {
             self.tell_class(env, &class);
@@ -138,7 +138,8 @@ impl Host {
         }
     }
 
-    /// One thread plays all others: while any is suspended it stands still. Not in a collection, in which the agent has its locks.
+    /// A single thread plays all threads: while any is suspended, it waits. Not during a collection, when the agent
+    /// holds its locks.
     #[inline]
     fn wait_until_resumed(&self) {
         if self.suspended.load(Ordering::Acquire) > 0 && !self.is_collecting.load(Ordering::Relaxed) {
@@ -150,7 +151,7 @@ impl Host {
     }
 }
 
-/// The host, once it is set.
+/// The host; `None` until it is set.
 pub fn get() -> Option<&'static Host> {
     HOST.get()
 }

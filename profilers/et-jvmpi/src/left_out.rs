@@ -1,4 +1,4 @@
-//! What the agent asked for and a trace does not have, with counts; told at the end.
+//! Counts what the agent requested and a trace does not contain; printed at the end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use et_jvmpi_interface::abi::event;
 use et_jvmpi_interface::session::{Session, THROWN, counted};
 use jni_sys::jint;
 
-/// See the module.
+/// Counts of requests that a trace cannot answer.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     /// Events that were enabled and that no trace has: a bit for each.
@@ -21,7 +21,7 @@ pub struct LeftOut {
     pub methods: AtomicU64,
 }
 
-/// What a trace has nothing of.
+/// Events that never occur in a replay.
 const NEVER: [(jint, &str); 19] = [
     (event::COMPILED_METHOD_LOAD, "COMPILED_METHOD_LOAD"),
     (event::COMPILED_METHOD_UNLOAD, "COMPILED_METHOD_UNLOAD"),

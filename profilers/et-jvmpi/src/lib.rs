@@ -1,7 +1,8 @@
-//! A trace plays the VM to an agent of JVMPI: classes, threads, calls, births and deaths, with a simulated collector if one is wanted.
+//! Plays a trace to a JVMPI agent in place of a VM: classes, threads, calls, births and deaths, optionally with a
+//! simulated collector.
 //!
-//! One thread of the process plays all threads of the trace, in the trace's order; an event's `JNIEnv` says whose it is. No lock is held while
-//! the agent is called.
+//! A single thread of the process plays all threads of the trace, in the order of the trace; the `JNIEnv` of an event
+//! identifies the thread. No lock is held while the agent is called.
 
 mod catalogue;
 pub mod cli;

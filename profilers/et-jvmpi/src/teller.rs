@@ -1,4 +1,5 @@
-//! Tells of what records say, in an order that agents can follow: classes before what is of them, threads before what they do.
+//! Turns records into events, in an order that agents can follow: classes before their members, threads before their
+//! actions.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -27,26 +28,25 @@ const FIRST: [&str; 4] = ["java/lang/Object", "java/lang/Class", "java/lang/Thre
 /// Continuations of virtual threads count from there.
 const FIRST_VIRTUAL: u32 = 1 << 31;
 
-/// See the module.
+/// Reports the records of a trace.
 #[derive(Debug)]
 pub struct Teller {
     host: &'static Host,
     source: Arc<Source>,
     /// The class of each method that was met.
     methods: FxHashMap<MethodId, Option<Arc<Class>>>,
-    /// Who did something last.
+    /// The thread of the last action.
     current: ThreadIndex,
     /// When threads end, and how many of them have.
     ends: Vec<(Ticket, ThreadId)>,
     ended: usize,
-    /// Whose an object is, by the id that it has in events.
+    /// Threads by the id that their `Thread` object has in events.
     objects_of_threads: FxHashMap<u64, Vec<ThreadId>>,
-    /// `JVM_INIT_DONE` was told.
+    /// Whether `JVM_INIT_DONE` was reported.
     has_begun: bool,
 }
 
 impl Teller {
-    /// Nothing was told yet.
     pub fn new(host: &'static Host, source: Arc<Source>) -> Self {
         let (mut ends, mut objects): (Vec<_>, FxHashMap<u64, Vec<ThreadId>>) = Default::default();
         let all = source.trace().map_or(&[][..], |trace| trace.threads.as_slice());
@@ -72,7 +72,7 @@ impl Teller {
         teller
     }
 
-    /// The first events.
+    /// Reports the first events.
     pub fn begin(&mut self) {
         self.host.session.enter(Phase::Live);
         self.arena(catalogue::ARENA, "classes");
@@ -116,7 +116,7 @@ impl Teller {
         }
     }
 
-    /// The threads that were there at the start are told of before the program goes on.
+    /// Reports the threads that existed at the start before the program continues.
     fn begin_program(&mut self) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
@@ -161,7 +161,7 @@ impl Teller {
             thread.steps += 1;
             thread.env()
         };
-        // Whoever asks for a stack must know its methods.
+        // Methods on a stack must be known before the agent requests the stack.
         self.host.tell_class(env, &class);
         let method_id = method_id(method);
         self.host.tell(env, event::METHOD_ENTRY, Details { method: MethodCall { method_id } });
@@ -192,7 +192,7 @@ impl Teller {
             frames.pop();
             frames.is_empty()
         };
-        // Nothing else tells that a virtual thread has ended, and there may be millions.
+        // There is no other sign that a virtual thread has ended, and there may be millions.
         if is_empty && thread.0 >= FIRST_VIRTUAL {
             self.end(index);
         }
@@ -205,7 +205,7 @@ impl Teller {
             self.begin_program();
         }
         let thread = match alloc.thread {
-            // Nobody, or the VM: told on the thread that was about to do something.
+            // No thread, or the VM: reported in the thread of the next action.
             ThreadId(0) => self.someone(),
             thread => {
                 let index = self.thread(thread);
@@ -259,7 +259,7 @@ impl Teller {
         }
     }
 
-    /// The class whose object in the agent's eyes is this mirror.
+    /// The class whose object, for the agent, is this mirror.
     fn mirrored(&self, alloc: &Alloc, ticket: Option<Ticket>) -> Option<Arc<Class>> {
         let trace = self.source.trace()?;
         if trace.types.get_class("java/lang/Class") != Some(alloc.ty) {
@@ -275,7 +275,7 @@ impl Teller {
         hash_of(object).and_then(|hash| self.objects_of_threads.get(&hash.into())).cloned().unwrap_or_default()
     }
 
-    /// Where an object is made.
+    /// Method and line of an allocation.
     fn site(&self, alloc: &Alloc) -> Option<(MethodId, jint)> {
         let (table, site) = self.source.trace()?.names.site(alloc.site).filter(|_| alloc.site.0 != 0)?;
         let line = jint::try_from(site.line).ok().filter(|line| *line > 0)?;
@@ -321,7 +321,8 @@ impl Teller {
         self.host.threads().end(index);
     }
 
-    /// A collection begins, while that thread makes an object. Agents want to know whose it is, even before `JVM_INIT_DONE`.
+    /// Reports the start of a collection during an allocation in that thread. Agents expect the thread even before
+    /// `JVM_INIT_DONE`.
     pub fn collection_begins(&mut self, thread: Option<ThreadId>) {
         match thread.filter(|thread| thread.0 != 0) {
             Some(thread) => _ = self.by(thread),
@@ -333,7 +334,7 @@ impl Teller {
         self.host.tell(self.env(), event::GC_START, NOTHING);
     }
 
-    /// It is over.
+    /// Reports the end of a collection.
     pub fn collection_ends(&mut self, objects: u64, bytes: u64, total: u64) {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let gc_info = GcInfo {
@@ -344,7 +345,7 @@ impl Teller {
         self.host.tell(self.env(), event::GC_FINISH, Details { gc_info });
     }
 
-    /// An object is freed.
+    /// Reports a freed object.
     pub fn freed(&mut self, id: usize) {
         let is_known = self.host.heap().remove(id).is_some();
         if is_known {
@@ -353,7 +354,7 @@ impl Teller {
         }
     }
 
-    /// An object goes elsewhere.
+    /// Reports a moved object.
     pub fn moved(&mut self, id: usize, arena: jint, new_id: usize, new_arena: jint) {
         let is_known = self.host.heap().move_to(id, new_id, new_arena);
         if !is_known {
@@ -363,7 +364,7 @@ impl Teller {
         self.host.tell(self.env(), event::OBJECT_MOVE, Details { obj_move });
     }
 
-    /// There is a new arena.
+    /// Reports a new arena.
     pub fn arena(&mut self, arena: jint, name: &str) {
         let name = CString::new(name).unwrap_or_default();
         let new_arena = NewArena { arena_id: arena, arena_name: name.as_ptr() };
@@ -403,7 +404,7 @@ fn name_of(source: &Source, thread: ThreadId) -> CString {
     CString::new(name).unwrap_or_default()
 }
 
-/// `THREAD_START`. A trace does not tell groups.
+/// Data of `THREAD_START`. A trace does not contain thread groups.
 pub fn start_of(name: &CString, thread_id: usize, env: *mut JNIEnv) -> Details {
     Details {
         thread_start: ThreadStart {

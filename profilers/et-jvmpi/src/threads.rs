@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::vm;
 
-/// See the module.
+/// A thread as the agent sees it.
 #[derive(Debug, Default)]
 pub struct Thread {
     /// Its `JNIEnv`, which another thread may get once this one has ended.
@@ -17,11 +17,11 @@ pub struct Thread {
     pub name: CString,
     /// Its `java.lang.Thread`; null if that was not made yet, or is not known.
     pub object: ObjectId,
-    /// `THREAD_START` was told.
+    /// Whether `THREAD_START` was reported.
     pub is_announced: bool,
     /// Another thread of the agent's holds it suspended.
     pub is_suspended: bool,
-    /// The agent's.
+    /// The agent's thread-local storage.
     pub storage: usize,
     /// The methods that it is in, outermost first.
     pub frames: Vec<MethodId>,
@@ -54,7 +54,6 @@ impl Thread {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadIndex(usize);
 
-/// All of them.
 #[derive(Debug, Default)]
 pub struct Threads {
     all: Vec<Thread>,
@@ -64,7 +63,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// One of the agent's own.
+    /// Adds a thread created by the agent.
     pub fn add(&mut self, name: CString) -> ThreadIndex {
         let index = self.unused.pop().unwrap_or_else(|| {
             let index = ThreadIndex(self.all.len());

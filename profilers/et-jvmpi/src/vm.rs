@@ -1,6 +1,7 @@
-//! What stands for the VM: a `JavaVM` whose `GetEnv` gives the interface, and a `JNIEnv` for each thread, whose functions do nothing.
+//! Replacement for the VM: a `JavaVM` whose `GetEnv` returns the interface, and a `JNIEnv` for each thread with
+//! functions that do nothing.
 //!
-//! Agents hand a `JNIEnv` around as the name of a thread, and hardly ever call through it: the VM was not to be called from most events.
+//! Agents use a `JNIEnv` to identify a thread and hardly ever call it: most events did not permit calls to the VM.
 #![allow(unsafe_code, reason = "tables of functions that C calls")]
 
 use std::cell::Cell;
@@ -13,7 +14,7 @@ use et_jvmpi_interface::abi::{Interface, VERSIONS};
 use et_names::escape;
 use jni_sys::{JNI_EDETACHED, JNI_ERR, JNI_EVERSION, JNI_OK, JNIEnv, JavaVM, jint};
 
-/// What `GetEnv` gives, and whether somebody has asked for it.
+/// The interface that `GetEnv` returns, and whether it has been requested.
 static INTERFACE: AtomicPtr<Interface> = AtomicPtr::new(std::ptr::null_mut());
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// Calls of functions that need a VM.
@@ -24,7 +25,7 @@ pub fn offer(interface: *mut Interface) {
     INTERFACE.store(interface, Ordering::Release);
 }
 
-/// Whether somebody has asked for the interface.
+/// Whether the interface has been requested.
 pub fn is_asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
@@ -89,7 +90,7 @@ extern "C" fn refused() -> isize {
 }
 
 extern "C" fn get_version(_env: *mut JNIEnv) -> jint {
-    // What the VMs of that time said.
+    // The version that VMs of that time returned.
     0x0001_0002
 }
 
@@ -104,7 +105,7 @@ extern "C" fn get_java_vm(_env: *mut JNIEnv, place: *mut *mut JavaVM) -> jint {
     if place.is_null() {
         return JNI_ERR;
     }
-    // SAFETY: the caller's place.
+    // SAFETY: a pointer from the caller.
     unsafe { *place = java_vm() };
     JNI_OK
 }
@@ -127,13 +128,12 @@ fn jni() -> &'static Table<FUNCTIONS> {
     })
 }
 
-/// A `JNIEnv`, for ever.
+/// Creates a `JNIEnv` that is never freed.
 pub fn new_env() -> *mut JNIEnv {
     let place: &'static mut *const c_void = Box::leak(Box::new(jni().0.as_ptr().cast()));
     std::ptr::from_mut(place).cast()
 }
 
-/// The one `JavaVM`.
 pub fn java_vm() -> *mut JavaVM {
     static TABLE: OnceLock<Table<8>> = OnceLock::new();
     static VM: OnceLock<Table<1>> = OnceLock::new();
@@ -154,7 +154,7 @@ extern "C" fn attach(_vm: *mut JavaVM, place: *mut *mut c_void, _arguments: *mut
     if place.is_null() {
         return JNI_ERR;
     }
-    // SAFETY: the caller's place.
+    // SAFETY: a pointer from the caller.
     unsafe { *place = current().cast() };
     JNI_OK
 }
@@ -176,10 +176,10 @@ extern "C" fn get_env(_vm: *mut JavaVM, place: *mut *mut c_void, version: jint) 
         }
         current().cast()
     } else {
-        // JVMTI, JVMDI.
+        // JVMTI or JVMDI.
         return JNI_EVERSION;
     };
-    // SAFETY: the caller's place.
+    // SAFETY: a pointer from the caller.
     unsafe { *place = found };
     JNI_OK
 }

@@ -1,4 +1,4 @@
-//! What can be asked of a VM: each waits for its answer and says it as JSON.
+//! Requests to a VM: each waits for its answer and returns it as JSON.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,6 @@ const MOST_ROWS: u32 = 10_000;
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum ActionError {
     #[error("there is no VM {0}")]
     NoVm(u32),
@@ -59,9 +58,8 @@ const AGENT: &str = "its agent has no such request";
 const NO_LOG: &str = "its agent writes none (option xml=FILE)";
 const TRACED: &str = "only traced programs say what they allocate (et-instrument run)";
 
-/// What is asked by id.
+/// What is queried by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Asked {
     Object(u64),
     Class(u64),
@@ -72,7 +70,7 @@ pub enum Asked {
     Histogram { rows: u32 },
 }
 
-/// One VM, to be asked.
+/// Sends requests to one VM.
 #[derive(Clone, Debug)]
 pub struct Actions {
     monitor: Arc<Monitor>,
@@ -81,7 +79,7 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// On a VM that is there.
+    /// For a VM that is running.
     pub fn on(monitor: &Arc<Monitor>, id: u32) -> Result<Self, ActionError> {
         match monitor.connection(id) {
             Some(connection) => Ok(Self { monitor: monitor.clone(), id, connection }),
@@ -97,7 +95,7 @@ impl Actions {
         }
     }
 
-    /// Collects garbage.
+    /// Runs a garbage collection.
     pub async fn collect_garbage(&self) -> Result<Value, ActionError> {
         self.connection.request(&Request::CollectGarbage, LONG).await?;
         Ok(json!({}))
@@ -147,7 +145,7 @@ impl Actions {
         }
     }
 
-    /// Has the VM go through its heap, at once or behind a collection, and waits until that is done.
+    /// Requests a heap walk, immediately or after a collection, and waits until it is done.
     pub async fn walk(&self, native: bool, objects: bool, collect: bool) -> Result<Value, ActionError> {
         let mut changes = self.monitor.listen();
         let request =
@@ -226,13 +224,13 @@ impl Actions {
         self.monitor.look(id, crate::vm::Vm::threads).ok_or(ActionError::NoVm(id))
     }
 
-    /// The last report of allocations, which comes while somebody looks.
+    /// The last allocation report; reports arrive while the VM is being watched.
     pub fn allocations(&self) -> Result<Value, ActionError> {
         self.needs(features::ALLOCATIONS, "allocation rates", TRACED)?;
         Ok(self.monitor.look(self.id, crate::vm::Vm::allocations).flatten().unwrap_or(Value::Null))
     }
 
-    /// What the VM knows of something by its id.
+    /// Queries something by id.
     pub async fn ask(&self, asked: Asked) -> Result<Value, ActionError> {
         let (request, feature, what, patience) = match asked {
             Asked::Object(id) => (Request::Object(id), features::OBJECTS, "objects by id", SHORT),

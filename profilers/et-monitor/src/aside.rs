@@ -1,10 +1,11 @@
-//! Work that waits for the system, beside the tasks.
+//! Blocking work, outside of the async tasks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Does it on another thread. If the system has none to give it is done here, and the other tasks wait. None if it panics.
+/// Runs blocking work on another thread. If none can be started, it runs here and blocks other tasks. `None` if it
+/// panics.
 ///
 /// Tokio's `spawn_blocking` panics without a thread.
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -14,7 +15,7 @@ pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     let theirs = work.clone();
     let started = et_system::threads::spawn(move || {
         if let Some(work) = take(&theirs) {
-            // Nobody may want it any more.
+            // The receiver may be gone.
             let _ = done.send(work());
         }
     });

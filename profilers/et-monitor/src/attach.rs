@@ -1,8 +1,8 @@
-//! HotSpot's attach mechanism, spoken without a JVM: it loads an agent into a VM that runs.
+//! HotSpot's attach mechanism, implemented without a JVM: loads an agent into a running VM.
 //!
-//! The VM listens on the socket `/tmp/.java_pidPID`, in its own view of the file system, once it has been asked to: by a file
-//! `.attach_pidPID` in its working directory or `/tmp`, and SIGQUIT. A request is a version and four strings, each with a zero behind it;
-//! the reply is text, whose first line is 0 or a number of an error.
+//! The VM listens on the socket `/tmp/.java_pidPID`, in its own view of the file system, after being triggered by a
+//! file `.attach_pidPID` in its working directory or `/tmp`, and SIGQUIT. A request consists of a version and four
+//! strings, each terminated by a zero; the reply is text whose first line is 0 or an error number.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -19,12 +19,11 @@ use thiserror::Error;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it may take to load the agent.
 const LOADING: Duration = Duration::from_secs(60);
-/// What a reply has at most.
+/// Maximum length of a reply in bytes.
 const MOST_REPLY: u64 = 1 << 20;
 
 /// Why an agent is not in a VM.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum AttachError {
     #[error("there is no process {0}")]
     NoProcess(u32),
@@ -58,7 +57,7 @@ pub fn load(pid: u32, library: &Path, options: &str) -> Result<(), AttachError> 
     succeeded(&reply).map_err(|why| AttachError::Refused { pid, library: library.to_owned(), reply: why })
 }
 
-/// What the VM says to `load`: 0 in the first line, then, in the same or the next one, what the agent returned.
+/// Parses the reply to `load`: 0 in the first line, then, in the same or the next one, the agent's return value.
 fn succeeded(reply: &str) -> Result<(), String> {
     let mut lines = reply.lines();
     match lines.next().map(str::trim) {
@@ -81,7 +80,7 @@ fn one_line(text: &str) -> String {
     if text.is_empty() { "it said nothing".into() } else { text }
 }
 
-/// A JVM that runs.
+/// A running JVM.
 struct Vm {
     pid: u32,
     /// The number that it has in its own namespace: a container may give it another.
@@ -140,7 +139,7 @@ impl Vm {
         {
             return Ok(stream);
         }
-        // What nobody listens on was left by another VM with the same number; this one makes its own.
+        // A socket without a listener was left by another VM with the same process id; this one creates its own.
         let trigger = self.pull_trigger()?;
         let opened = self.wait_for(&path);
         let _ = fs::remove_file(trigger);
@@ -179,7 +178,7 @@ impl Vm {
         for place in places {
             match fs::File::options().write(true).create_new(true).open(&place) {
                 Ok(file) => {
-                    // The VM takes only files of its own user.
+                    // The VM only accepts files of its own user.
                     if geteuid().as_raw() != self.uid {
                         let _ = std::os::unix::fs::fchown(&file, Some(self.uid), Some(self.gid));
                     }

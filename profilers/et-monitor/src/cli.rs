@@ -20,7 +20,7 @@ use thiserror::Error;
 use crate::attach::AttachError;
 use crate::discovery::Discovery;
 
-/// What messages begin with.
+/// Prefix of messages.
 const PROGRAM: Program = Program("et-monitor");
 
 /// Shows what running JVMs do: threads, heap, monitors, allocations; on a page, and in the shell.
@@ -147,13 +147,13 @@ fn silent(list: &Value) -> impl Iterator<Item = String> {
 }
 
 impl CliError {
-    /// Nobody is there, or nobody answers.
+    /// There is no VM, or none answers.
     fn none(list: &Value) -> Self {
         silent(list).next().map_or(Self::NoVms, Self::SilentVm)
     }
 }
 
-/// What the command line is made of, for its manual.
+/// The definition of the command line, for the manual.
 pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }
@@ -186,7 +186,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
             Command::Attach(_) => Ok(()),
         }
     });
-    // What still waits for VMs has nobody to tell.
+    // Results of tasks that still wait for VMs are no longer needed.
     runtime.shutdown_background();
     done
 }

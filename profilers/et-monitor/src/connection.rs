@@ -1,4 +1,5 @@
-//! The connection to a VM. DDM and a debugger share it: their commands get ids from one counter, so that replies find who asked.
+//! The connection to a VM. DDM and a debugger share it: their commands get ids from one counter, so that replies can be
+//! routed.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -25,9 +26,8 @@ const MOST_WAITING: usize = 256;
 /// Bytes that wait for a debugger that does not read.
 const MOST_UNREAD: usize = 64 << 20;
 
-/// Why there is no connection, or none any more.
+/// Why there is no connection, or why it ended.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)]
 pub enum LinkError {
     #[error("cannot connect to {address}: {why}")]
     Connect { address: SocketAddr, why: String },
@@ -47,7 +47,6 @@ pub enum LinkError {
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)]
 pub enum RequestError {
     #[error("the VM has gone")]
     Gone,
@@ -61,12 +60,12 @@ pub enum RequestError {
     Malformed(#[from] Malformed),
 }
 
-/// What arrives from a VM.
+/// Input from a VM.
 #[derive(Debug)]
 pub enum Arrived {
-    /// What it says, asked or unasked.
+    /// A message, solicited or not.
     Message(Message),
-    /// Something that cannot be read; the connection goes on.
+    /// A malformed message; the connection continues.
     Malformed(Malformed),
     /// The connection has ended.
     Ended(LinkError),
@@ -85,10 +84,10 @@ pub struct DebuggerOut {
     unread: Arc<AtomicUsize>,
 }
 
-/// What a debugger reads from.
+/// The stream that a debugger reads from.
 #[derive(Debug)]
 pub struct DebuggerIn {
-    /// By which its commands are told from an earlier debugger's.
+    /// Distinguishes its commands from those of an earlier debugger.
     pub session: u64,
     packets: mpsc::UnboundedReceiver<Vec<u8>>,
     unread: Arc<AtomicUsize>,
@@ -124,7 +123,7 @@ impl Shared {
     }
 }
 
-/// A VM that we speak to.
+/// A connected VM.
 #[derive(Clone)]
 pub struct Connection {
     out: mpsc::Sender<Vec<u8>>,
@@ -219,7 +218,7 @@ impl Connection {
         let _ = self.request(&shown, GREETING).await;
     }
 
-    /// A debugger comes, if there is none.
+    /// Attaches a debugger, unless there is one.
     pub fn attach_debugger(&self) -> Option<DebuggerIn> {
         let mut shared = self.lock();
         if shared.debugger.is_some() || shared.has_ended {
@@ -233,7 +232,7 @@ impl Connection {
         Some(DebuggerIn { session, packets, unread })
     }
 
-    /// What a debugger says, on its way to the VM.
+    /// Forwards a debugger's packet to the VM.
     pub async fn pass_on(&self, session: u64, mut packet: Packet) -> Result<(), RequestError> {
         if !packet.is_reply() {
             packet.id = self.lock().expect(Waiting::Debugger { session, id: packet.id });
@@ -258,12 +257,12 @@ impl Connection {
         self.lock().debugger.is_some()
     }
 
-    /// Whether it is this one.
+    /// Whether both are the same connection.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Nobody waits any longer, and nothing is sent.
+    /// Ends the connection: waiting requests fail, and nothing more is sent.
     pub fn end(&self) {
         let mut shared = self.lock();
         shared.has_ended = true;
@@ -332,7 +331,7 @@ impl Connection {
                 let _ = answer.send(packet);
             }
             Some(Waiting::Debugger { session, id }) => self.to_debugger(Some(session), &Packet { id, ..packet }),
-            // Too late, or nobody asked.
+            // It is too late, or was not requested.
             None => {}
         }
     }
@@ -374,7 +373,7 @@ async fn write(mut to: OwnedWriteHalf, mut packets: mpsc::Receiver<Vec<u8>>, mut
     loop {
         let packet = tokio::select! {
             packet = packets.recv() => packet.unwrap_or_default(),
-            // The reader dropped its end.
+            // The reader has been dropped.
             _ = stopped.changed() => break,
         };
         if packet.is_empty() || to.write_all(&packet).await.is_err() {

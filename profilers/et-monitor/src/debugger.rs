@@ -16,7 +16,7 @@ use crate::connection::{Connection, DebuggerIn, MOST_PACKET};
 /// How long a debugger may take to say what it is.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// Whom a debugger gets, and who is told that it has come or gone.
+/// The VM that a debugger is connected to, which is notified when it attaches and detaches.
 pub trait Target: Send + Sync + 'static {
     /// The VM, if there is one now.
     fn connection(&self) -> Option<Connection>;
@@ -25,7 +25,7 @@ pub trait Target: Send + Sync + 'static {
     fn changed(&self, connection: &Connection);
 }
 
-/// Takes debuggers for ever.
+/// Accepts debuggers forever.
 pub async fn serve(listener: TcpListener, target: Arc<impl Target>) {
     loop {
         match listener.accept().await {
@@ -79,7 +79,7 @@ async fn from_debugger(from: &mut OwnedReadHalf, connection: &Connection, sessio
         loop {
             match decoder.next_packet() {
                 Ok(Some(packet)) => {
-                    // What is the monitor's own does not come from a debugger.
+                    // DDM commands from a debugger are dropped.
                     if !packet.is_ddm() && connection.pass_on(session, packet).await.is_err() {
                         return;
                     }

@@ -1,7 +1,7 @@
-//! Finds VMs on this machine: what listens on the loopback ports of DDM, and what agents say of themselves in files.
+//! Finds VMs on this machine: listening loopback ports of DDM, and files written by agents.
 //!
-//! Nobody is called who need not be: `/proc/net/tcp` says what listens and whose it is. A VM that was started for a debugger
-//! alone (`-agentlib:jdwp`) is left alone: it takes one connection, and runs on when that ends.
+//! Avoids unnecessary connections: `/proc/net/tcp` lists listening sockets with their owners. A VM that was started
+//! only for a debugger (`-agentlib:jdwp`) is skipped: it accepts a single connection and continues when that ends.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +16,17 @@ use rustix::process::geteuid;
 /// Where clients of DDM listen.
 pub const PORTS: [RangeInclusive<u16>; 2] = [8000..=8040, 8600..=8699];
 
-/// Something that listens.
+/// A listening socket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Listener {
-    /// Where.
     pub address: SocketAddr,
     /// The socket: another one has another number, though it has the same port.
     pub inode: u64,
-    /// With this an agent trusts whoever has it; only its user can read where it stands.
+    /// The agent trusts clients that have this token; the file that contains it is readable only by its user.
     pub token: Option<String>,
 }
 
-/// What to look for.
+/// What to search for.
 #[derive(Clone, Debug)]
 pub struct Discovery {
     ports: Vec<RangeInclusive<u16>>,
@@ -76,7 +75,7 @@ impl Discovery {
             }
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-            // What was killed left its file, and its number and port may be others' by now.
+            // A killed process leaves its file, and its process id and port may have been reused.
             let is_its = value("start").is_none_or(|start| start.parse().ok() == start_of(pid));
             if let (Some(port), true) = (value("port").and_then(|port| port.parse().ok()), is_its) {
                 ports.insert(port, value("token").map(str::to_owned));
@@ -89,12 +88,13 @@ impl Discovery {
 /// Files of agents that are read.
 const MOST_FILES: usize = 10_000;
 
-/// Whether it is of this user, and nobody else can write to it.
+/// Whether the file belongs to this user and is not writable by others.
 pub fn is_mine(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.uid() == geteuid().as_raw() && it.mode() & 0o022 == 0)
 }
 
-/// When a process was started, in ticks since the system was: field 22 of `/proc/PID/stat`, behind a name that may hold anything.
+/// Start time of a process in ticks since the system was started: field 22 of `/proc/PID/stat`, after a name that may
+/// contain anything.
 fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
@@ -109,7 +109,7 @@ pub fn folder() -> PathBuf {
     }
 }
 
-/// Whether the process that listens is a VM whose debugger's port this is, and nothing else.
+/// Whether the listening process is a VM that only waits for a debugger.
 pub fn is_plain_debuggee(listener: &Listener) -> bool {
     let link = format!("socket:[{}]", listener.inode);
     let Ok(processes) = fs::read_dir("/proc") else { return false };

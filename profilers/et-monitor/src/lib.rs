@@ -1,9 +1,11 @@
-//! What running VMs do, as they do it: a monitor of DDM, the protocol of the Dalvik Debug Monitor, with a page and commands for shells.
+//! A monitor for running VMs that speaks DDM, the protocol of the Dalvik Debug Monitor, with a web page and shell
+//! commands.
 //!
-//! * [`discovery`] finds VMs, [`connection`] speaks to one, [`monitor`] keeps what [`vm`] made of what they said, through restarts.
-//! * [`debugger`] lets debuggers through on the same connection.
-//! * [`actions`] asks VMs for what takes a while; [`web`] has the page and its API, [`cli`] the commands, which use that API too.
-//! * [`attach`] loads an agent into a VM that runs.
+//! * [`discovery`] finds VMs, [`connection`] talks to one, [`monitor`] keeps the state that [`vm`] derives from
+//!   messages, also across restarts.
+//! * [`debugger`] forwards debuggers over the same connection.
+//! * [`actions`] sends requests to VMs; [`web`] has the page and its API, [`cli`] the commands, which use that API too.
+//! * [`attach`] loads an agent into a running VM.
 
 pub mod actions;
 mod aside;

@@ -1,4 +1,4 @@
-//! All VMs: finds them, keeps what is known of them through restarts, and tells those who listen.
+//! All VMs: finds them, keeps their state across restarts, and notifies subscribers.
 
 mod drive;
 mod watch;
@@ -28,30 +28,30 @@ const SCAN: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_secs(10);
 /// How long a VM may take to say what it can do.
 const GREETING: Duration = Duration::from_secs(5);
-/// VMs that have gone are kept, up to so many.
+/// Maximum number of ended VMs that are kept.
 const MOST_GONE: usize = 30;
-/// All VMs.
+/// Maximum number of VMs.
 const MOST_VMS: usize = 1000;
-/// What a VM said and is not taken in yet.
+/// Maximum number of messages of a VM that are queued.
 const MOST_ARRIVED: usize = 64;
-/// News that a reader may be behind.
+/// Maximum number of notifications that a client may lag behind.
 const MOST_NEWS: usize = 4096;
 
 /// Where debuggers find the selected VM, by default.
 pub const SELECTED_PORT: u16 = 8700;
 
-/// A piece of news.
+/// A notification.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// Of which VM; `None`: of the list.
     pub vm: Option<u32>,
-    /// What it is.
+    /// Name of the event.
     pub event: &'static str,
-    /// As JSON.
+    /// Data in JSON.
     pub data: Arc<str>,
 }
 
-/// What is known.
+/// State of all VMs.
 #[derive(Debug, Default)]
 struct State {
     vms: BTreeMap<u32, Entry>,
@@ -97,7 +97,7 @@ impl Drop for Entry {
     }
 }
 
-/// Where debuggers are taken.
+/// How ports for debuggers are assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DebuggerPorts {
     /// The port of the selected VM; the ports of the others follow it.
@@ -122,7 +122,7 @@ impl Monitor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for VMs for ever.
+    /// Searches for VMs forever.
     pub async fn run(self: Arc<Self>, discovery: Discovery) {
         let mut tick = tokio::time::interval(SCAN);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -161,11 +161,11 @@ impl Monitor {
             state.known.extend(new.iter().map(|it| (key(it), Known::Busy { has_token: it.token.is_some() })));
             new
         };
-        // Each is spoken to beside the others: one that is silent keeps nobody waiting.
+        // Each is contacted concurrently, so that a silent one does not block others.
         new.into_iter().map(|listener| self.clone().meet(listener)).collect()
     }
 
-    /// An agent listens before it says so: who came in between shows the token now.
+    /// An agent listens before it announces itself: VMs connected in between get the token now.
     fn show_late_tokens(&self, state: &mut State, listeners: &[Listener]) {
         for listener in listeners {
             if let (Some(token), Some(Known::Busy { has_token: has_token @ false })) =
@@ -254,7 +254,7 @@ impl Monitor {
             self.listen_for(id).await;
         }
         self.tell_list();
-        // Who looked at the last run looks at this one.
+        // Clients that watched the last run watch this one.
         for (event, data) in self.all(id).unwrap_or_default() {
             self.tell(Some(id), event, &data);
         }
@@ -277,7 +277,7 @@ impl Monitor {
         self.tell_list();
     }
 
-    /// A port of its own for debuggers; without one the selected VM's is left.
+    /// Opens a separate port for debuggers; if that fails, the port of the selected VM can be used.
     async fn listen_for(self: &Arc<Self>, id: u32) {
         let Some(ports) = self.ports else { return };
         let mut port = ports.selected;
@@ -301,7 +301,7 @@ impl Monitor {
         }
     }
 
-    /// The port may be somebody else's, as long as that runs: it is tried again.
+    /// Another process may use the port: tries again until it succeeds.
     async fn listen_for_selected(self: &Arc<Self>) {
         let Some(ports) = self.ports.filter(|_| self.lock().selected_port.is_none()) else { return };
         if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, ports.selected)).await {
@@ -312,7 +312,7 @@ impl Monitor {
         }
     }
 
-    /// News from now on.
+    /// Subscribes to notifications.
     pub fn listen(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
@@ -329,7 +329,7 @@ impl Monitor {
         }
     }
 
-    /// All VMs.
+    /// The list of VMs.
     pub fn list(&self) -> Value {
         let state = self.lock();
         let rows: Vec<Value> = state
@@ -346,17 +346,17 @@ impl Monitor {
         self.lock().vms.get(&id).map(|entry| entry.vm.all())
     }
 
-    /// What is known of a VM.
+    /// Calls `look` with the state of a VM; `None` if there is no such VM.
     pub fn look<T>(&self, id: u32, look: impl FnOnce(&Vm) -> T) -> Option<T> {
         self.lock().vms.get(&id).map(|entry| look(&entry.vm))
     }
 
-    /// How to speak to a VM.
+    /// The connection to a VM; `None` if it has ended.
     pub fn connection(&self, id: u32) -> Option<Connection> {
         self.lock().vms.get(&id)?.connection.clone()
     }
 
-    /// VMs whose process, or whose number here, that is.
+    /// Finds a VM by process id, or by its number here.
     pub fn find(&self, pid: u32) -> Option<u32> {
         self.lock().vms.iter().find(|(_, it)| it.vm.is_here() && it.vm.pid() == pid).map(|(id, _)| *id)
     }
@@ -373,7 +373,7 @@ impl Monitor {
         is_there
     }
 
-    /// What a VM said comes in.
+    /// Handles a message of a VM.
     pub(crate) fn take(&self, id: u32, message: Message) {
         let news = self.lock().vms.get_mut(&id).and_then(|entry| entry.vm.take(message));
         if let Some((event, data)) = news {

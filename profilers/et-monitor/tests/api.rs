@@ -1,4 +1,4 @@
-//! What the API says of requests that it does not understand: JSON, whatever is wrong with them.
+//! Errors of the API are JSON, whatever is wrong with a request.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ async fn every_failure_is_json() {
     let (status, kind, said) = ask(Method::GET, "/wrong/api/vms", None, String::new()).await;
     assert_eq!((status, &kind[..]), (StatusCode::FORBIDDEN, "application/json"));
     assert!(said["error"].as_str().unwrap().contains("no valid token"));
-    // Who looks for a page reads text.
+    // For browsers, errors outside of the API are text.
     let (status, kind, _) = ask(Method::GET, "/wrong/", None, String::new()).await;
     assert_eq!((status, &kind[..]), (StatusCode::FORBIDDEN, "text/plain; charset=utf-8"));
 }

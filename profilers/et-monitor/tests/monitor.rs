@@ -1,4 +1,4 @@
-//! The monitor with VMs that are none: what it knows of them, what it lets through, and what does not disturb it.
+//! The monitor with fake VMs: what it knows about them, what it forwards, and what does not disturb it.
 
 mod fake;
 
@@ -16,7 +16,7 @@ use fake::{Fake, Manner};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-/// What drives the monitor beside the test, on a thread of its own as in the command.
+/// The runtime that drives the monitor, on a separate thread as in the command.
 fn runtime() -> Handle {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let handle = runtime.handle().clone();
@@ -38,7 +38,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Runs a monitor beside the test.
+/// Runs a monitor in the background of the test.
 fn running(runtime: &Handle, discovery: Discovery) -> (Arc<Monitor>, u16) {
     let selected = free_port();
     let monitor = Monitor::new(Some(DebuggerPorts { selected }));
@@ -112,7 +112,7 @@ fn a_port_for_debuggers_that_is_taken_is_had_when_it_is_free() {
 }
 
 #[test]
-fn who_lets_nobody_in_is_said() {
+fn a_vm_that_accepts_no_connection_is_reported() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();
     // All its places are taken: it closes at once.
@@ -130,7 +130,7 @@ fn who_lets_nobody_in_is_said() {
 }
 
 #[test]
-fn who_answers_nothing_without_the_token_is_shown_it_first() {
+fn a_silent_agent_is_sent_the_token_first() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();
     let manner = Manner { token: Some("s3cret".into()), is_strict: true, ..named("strict", 1) };
@@ -143,7 +143,7 @@ fn who_answers_nothing_without_the_token_is_shown_it_first() {
 }
 
 #[test]
-fn only_who_is_looked_at_says_more() {
+fn only_watched_vms_send_more() {
     let runtime = runtime();
     let fake = Fake::start(named("looked.at", 1));
     let (monitor, _) = running(&runtime, discovery(&[&fake]));
@@ -219,7 +219,7 @@ fn tokens_are_read_from_files() {
     until("trust", || runtime.block_on(actions.collect_garbage()).ok());
 }
 
-/// What a debugger is, as far as it matters here.
+/// A minimal debugger.
 struct Debugger {
     stream: TcpStream,
     decoder: PacketDecoder,
@@ -272,7 +272,7 @@ fn debuggers_share_the_connection() {
     let mut debugger = Debugger::attach(selected).unwrap();
     until("that it is told", || vm(&monitor, 1).filter(|it| it["debugger"] == true));
     assert!(Debugger::attach(its_port).is_none(), "a VM takes one debugger");
-    // Ids of its own choice, while the monitor asks as well, with ids that it may choose too.
+    // Ids chosen by the debugger, which the monitor may use for its own requests at the same time.
     let actions = Actions::on(&monitor, id(&found)).unwrap();
     for round in 0..200_u32 {
         debugger.ask(round % 5, &round.to_be_bytes());
@@ -287,7 +287,7 @@ fn debuggers_share_the_connection() {
     let ids = fake.seen.debugger_ids.lock().unwrap().clone();
     assert_eq!(ids.len(), 200);
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 200, "no id is used twice on the connection");
-    // It goes: the VM is told, and another may come.
+    // It disconnects: the VM is notified, and another debugger may connect.
     drop(debugger);
     until("that the VM is told", || fake.was_asked("DebuggerDetached").then_some(()));
     let mut next = until("the next", || Debugger::attach(its_port));
@@ -300,7 +300,7 @@ fn debuggers_share_the_connection() {
 }
 
 #[test]
-fn strangers_at_the_debuggers_port_disturb_nobody() {
+fn strangers_at_the_debuggers_port_have_no_effect() {
     let runtime = runtime();
     let fake = Fake::start(named("debugged", 1));
     let (monitor, selected) = running(&runtime, discovery(&[&fake]));
@@ -312,7 +312,7 @@ fn strangers_at_the_debuggers_port_disturb_nobody() {
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert!(matches!(stream.read(&mut [0; 10]), Ok(0) | Err(_)), "{garbage:?}");
     }
-    // Lengths of 2 GB, and shorter than a header, behind a good handshake.
+    // Lengths of 2 GB, and shorter than a header, after a valid handshake.
     for length in [0x7fff_ffff_u32, 3] {
         let mut debugger = Debugger::attach(selected).unwrap();
         debugger.stream.write_all(&length.to_be_bytes()).unwrap();
@@ -333,7 +333,7 @@ fn strangers_at_the_debuggers_port_disturb_nobody() {
 }
 
 #[test]
-fn vms_that_say_nonsense_disturb_nobody() {
+fn vms_that_send_nonsense_have_no_effect_on_others() {
     let runtime = runtime();
     // None of them says anything that can be understood.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -363,12 +363,12 @@ fn vms_that_say_nonsense_disturb_nobody() {
     until("the good one", || vm(&monitor, 1));
     until("the bad one", || vm(&monitor, 2));
     assert_eq!(monitor.list()["vms"].as_array().unwrap().len(), 2, "the others are no VMs");
-    // Chunks that cannot be read are counted; the connection goes on.
+    // Malformed chunks are counted; the connection continues.
     bad.say(&Packet::ddm(1, b"THCR\0\0\0\x02\0\0".to_vec()).encode());
     bad.say(&Packet::ddm(1, b"HPIF\xff\xff\xff\xff".to_vec()).encode());
     let counted = until("the count", || vm(&monitor, 2).filter(|it| it["malformed"] == 2));
     assert_eq!(counted["malformedLast"], "a packet of chunks ends after 0 of 4294967295 bytes");
-    // A length that is none ends it.
+    // An invalid length ends it.
     bad.say(&0x7fff_ffff_u32.to_be_bytes());
     until("its end", || vm(&monitor, 2).is_none().then_some(()));
     assert!(vm(&monitor, 1).is_some());
@@ -376,7 +376,7 @@ fn vms_that_say_nonsense_disturb_nobody() {
 }
 
 #[test]
-fn mutated_packets_of_a_vm_disturb_nobody() {
+fn mutated_packets_of_a_vm_have_no_effect_on_others() {
     let runtime = runtime();
     let (good, bad) = (Fake::start(named("good", 1)), Fake::start(named("bad", 2)));
     let (monitor, _) = running(&runtime, discovery(&[&good, &bad]));

@@ -63,13 +63,13 @@ impl Events {
     fn is_live_in(&self, env: Env) -> bool {
         let is_live = self.is_live();
         if is_live && self.host.counts_callers_references.load(Ordering::Relaxed) {
-            // It ignores who asks for no more than the 32 that a frame has anyway.
+            // HotSpot ignores requests for no more than the 32 that every frame has.
             env.ensure_local_capacity(1024);
         }
         is_live
     }
 
-    /// What the agent makes of a class file, if it wants to see it.
+    /// Reports a class file to the agent, if it is wanted; returns the replacement, if there is one.
     fn told_of_file(&self, env: Env, file: ClassFile<'_>, is_live: bool) -> Option<Vec<u8>> {
         if !self.host.session.is_enabled(event::CLASS_LOAD_HOOK) {
             return None;
@@ -92,7 +92,7 @@ impl Events {
             return None;
         }
         let length = usize::try_from(answer.new_class_data_len).ok()?;
-        // SAFETY: the agent has put so many bytes there, in memory that it got from `allocate`.
+        // SAFETY: the agent has written this many bytes there, in memory from `allocate`.
         unsafe {
             let file = std::slice::from_raw_parts(answer.new_class_data, length).to_vec();
             libc::free(answer.new_class_data.cast());
@@ -132,7 +132,7 @@ impl Listener for Events {
         if !is_live {
             return told;
         }
-        // Hooks go into what the agent has made of it.
+        // Hooks are added to the agent's version.
         let bytes = told.as_deref().unwrap_or(file.bytes);
         hooks::into_class(self.host, bytes, file.class.is_some() && file.loader.is_none()).or(told)
     }
@@ -162,7 +162,7 @@ impl Listener for Events {
             methods::left(self.host, env, thread, method.0);
         }
         if methods::returns_object(self.host, method) {
-            // SAFETY: it does.
+            // SAFETY: the method's return type is an object type.
             let object = unsafe { returned.object(env) };
             // All that a program returns would stay alive.
             object.into_iter().for_each(|object| env.delete_local(object));
@@ -295,8 +295,8 @@ fn load(vm: Vm) -> Result<(), JvmtiError> {
     jvmti.set_event(EventKind::VmDeath, true)
 }
 
-/// An agent that wants to see class files sees those of the VM's first classes as well, which then come from the JDK's image and not out of its
-/// archive. Nobody else has to pay for that.
+/// For agents that want class files: the VM's first classes are then loaded from the JDK's image and not from the
+/// archive, so that their class files are reported as well. Other agents should not pay for that.
 fn told_of_early_files() {
     let Some(host) = host::get().filter(|host| host.session.is_enabled(event::CLASS_LOAD_HOOK)) else { return };
     let early = host.jvmti.add_capabilities(&[Capability::EarlyClassHookEvents]);
@@ -305,10 +305,10 @@ fn told_of_early_files() {
     }
 }
 
-/// Called by the VM before it starts, for `-agentpath`.
+/// Called by the VM during startup, for `-agentpath`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
     if host::get().is_some() {
@@ -319,7 +319,7 @@ pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_c
         host::say(host::TRACED);
         return JNI_ERR;
     }
-    // Agents write files as well.
+    // Agents open files as well.
     standard_files::keep_numbers();
     // SAFETY: as the VM hands it over.
     let Some(vm) = (unsafe { Vm::new(raw) }) else { return JNI_ERR };

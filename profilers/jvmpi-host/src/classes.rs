@@ -1,4 +1,5 @@
-//! Classes as `CLASS_LOAD` tells them. What was told is kept: the agent may ask again, and dumps follow its order of fields.
+//! Classes as reported by `CLASS_LOAD`. What was reported is kept: the agent may request it again, and dumps use its
+//! order of fields.
 #![allow(unsafe_code, reason = "pointers of the interface into what is kept here")]
 
 use std::ffi::{CStr, CString};
@@ -19,7 +20,7 @@ use crate::ids;
 use crate::records;
 use crate::told::Told;
 
-/// What the objects of a class are.
+/// Kind of a class's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Instance,
@@ -29,9 +30,7 @@ pub enum Shape {
     Primitives(u8),
 }
 
-/// A field.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Field {
     pub id: FieldId,
     pub name: CString,
@@ -39,9 +38,7 @@ pub struct Field {
     pub is_static: bool,
 }
 
-/// A method.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Method {
     pub id: MethodId,
     pub name: CString,
@@ -53,16 +50,15 @@ pub struct Method {
 }
 
 impl Method {
-    /// The line of an instruction; -1 if nobody knows.
+    /// Source line of an instruction; -1 if unknown.
     pub fn line(&self, location: i64) -> i32 {
         let reached = self.lines.iter().filter(|line| line.start <= location).max_by_key(|line| line.start);
         reached.map_or(-1, |line| line.line)
     }
 }
 
-/// A class.
+/// A class as reported.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Class {
     pub id: ObjectId,
     /// With dots; arrays as JVM descriptors with dots.
@@ -70,39 +66,39 @@ pub struct Class {
     pub source: CString,
     pub shape: Shape,
     pub is_interface: bool,
-    /// 0 if it has none.
+    /// Object id of the superclass; 0 if it has none.
     pub super_class: ObjectId,
     pub interfaces: Vec<ObjectId>,
-    /// In JVMTI's order.
+    /// Fields in JVMTI's order.
     pub fields: Vec<Field>,
     pub methods: Vec<Arc<Method>>,
-    /// Of an array: its mirror was told of, which the VM makes without a word.
+    /// For an array class: whether its mirror was reported, which the VM creates without an event.
     pub is_mirror_told: AtomicBool,
     told: Told,
 }
 
 static CLASSES: RwLock<Option<FxHashMap<ObjectId, Arc<Class>>>> = RwLock::new(None);
-/// The agent was told of all classes when the VM went down. Those that came since it cannot know, and asks for none.
+/// Set when the agent has been told about all classes at VM shutdown. It cannot know or request classes loaded later.
 static WERE_ALL_TOLD: AtomicBool = AtomicBool::new(false);
 static METHODS: RwLock<Option<FxHashMap<usize, Arc<Method>>>> = RwLock::new(None);
 
-/// A class that is known.
+/// The class with this id, if it is known.
 pub fn known(id: ObjectId) -> Option<Arc<Class>> {
     CLASSES.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).cloned()
 }
 
-/// All that are known.
+/// All known classes.
 pub fn all() -> Vec<Arc<Class>> {
     let classes = CLASSES.read().unwrap_or_else(PoisonError::into_inner);
     classes.iter().flat_map(|classes| classes.values().cloned()).collect()
 }
 
-/// A method whose class is known.
+/// A method of a known class.
 pub fn known_method(method: jmethodID) -> Option<Arc<Method>> {
     METHODS.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&(method as usize)).cloned()
 }
 
-/// A method, whose class is found out about if need be.
+/// Returns a method; queries its class if necessary.
 pub fn method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method>> {
     known_method(id).or_else(|| {
         env.frame(8, |env| {
@@ -125,7 +121,7 @@ pub fn forget(id: ObjectId) -> Option<Arc<Class>> {
 
 /// The id of a class, which it gets here if it has none.
 pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
-    /// Held while the VM is asked, so nobody waits for it without an end.
+    /// Held while the VM is called, so waiting for it has a timeout.
     static GIVING: Mutex<()> = Mutex::new(());
     const PATIENCE: Duration = Duration::from_millis(200);
     if let Some(id) = ids::of_class(host, class) {
@@ -135,12 +131,12 @@ pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
     ids::of_class(host, class).unwrap_or_else(|| ids::give_class(host, env, class, |id| known(id).is_some()))
 }
 
-/// What is known of the class of an object that was just made: a class that has been told of, as a rule.
+/// The class of a new object, which usually has been reported.
 pub fn of_made(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
     ids::unshared(host, env, class).and_then(known).or_else(|| of(host, env, class))
 }
 
-/// What is known of a class, found out about if need be. One that is not linked is linked.
+/// Returns a class; queries and links it if necessary.
 pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
     let id = id_of(host, env, class);
     if id == 0 {
@@ -150,7 +146,7 @@ pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
         return Some(class);
     }
     let found = Arc::new(env.frame(64, |env| find(host, env, class, id))?);
-    // Methods first: whoever finds the class finds them.
+    // Methods first, so that they can be found when the class can.
     let mut methods = METHODS.write().unwrap_or_else(PoisonError::into_inner);
     let by_id = found.methods.iter().map(|method| (method.id.0 as usize, Arc::clone(method)));
     methods.get_or_insert_default().extend(by_id);
@@ -196,7 +192,8 @@ fn find(host: &Host, env: Env, class: Object, id: ObjectId) -> Option<Class> {
     Some(found)
 }
 
-/// `Ljava/lang/String;` is `java.lang.String`, and an array stays what it is but for the dots. Hidden classes have one that is no package's.
+/// `Ljava/lang/String;` becomes `java.lang.String`, and an array keeps its descriptor with dots. Names of hidden
+/// classes have a dot that does not belong to a package.
 fn dotted(signature: &CStr) -> CString {
     let bytes = signature.to_bytes();
     let inner = bytes.strip_prefix(b"L").and_then(|rest| rest.strip_suffix(b";")).unwrap_or(bytes);
@@ -209,9 +206,9 @@ fn shape(host: &Host, env: Env, class: Object, signature: &[u8]) -> Option<Shape
         [b'[', b'L' | b'[', ..] => {
             let component = mirror_of_component(env, class)?;
             match host.jvmti.class_signature_c(component).ok()?.to_bytes() {
-                // What HotSpot fills gaps with is called an array of objects, and is one of numbers.
+                // HotSpot's filler objects are named like an array of objects but are an array of primitives.
                 [letter] => Shape::Primitives(*letter),
-                // It is told of before its arrays' elements are.
+                // It is reported before its arrays.
                 _ => Shape::Objects(of(host, env, component)?.id),
             }
         }
@@ -229,7 +226,7 @@ pub fn mirror_of_component<'a>(env: Env<'a>, class: Object) -> Option<Object<'a>
 }
 
 impl Class {
-    /// The kind of its objects and the class that `OBJECT_ALLOC` tells of them.
+    /// Kind and class of an object for `OBJECT_ALLOC`.
     pub fn allocated(&self, object: ObjectId) -> (i32, ObjectId) {
         match self.shape {
             // The mirror of java.lang.Class is its own class.
@@ -278,13 +275,13 @@ impl Class {
         }
     }
 
-    /// `CLASS_LOAD` was told.
+    /// Whether `CLASS_LOAD` was reported.
     pub fn is_told(&self) -> bool {
         self.told.is_told()
     }
 }
 
-/// Tells of a class, unless that was done or nobody wants it.
+/// Reports a class, unless it has been or is not wanted.
 pub fn tell(host: &Host, env: *mut JNIEnv, class: &Class) {
     if class.is_told() || !host.wants(event::CLASS_LOAD) {
         return;
@@ -296,11 +293,11 @@ pub fn tell(host: &Host, env: *mut JNIEnv, class: &Class) {
         class.told.done();
         return;
     }
-    // Another thread is about to.
+    // Another thread is about to report it.
     records::wait_for_another(records::current(env), || class.is_told() || !host.wants(event::CLASS_LOAD));
 }
 
-/// Tells of the class of a method, unless that was done. None if there is no such method.
+/// Reports the class of a method, unless it has been. `None` if there is no such method.
 pub fn tell_of_method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method>> {
     let method = method(host, env, id)?;
     if host.wants(event::CLASS_LOAD)
@@ -311,7 +308,7 @@ pub fn tell_of_method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method
     Some(method)
 }
 
-/// Tells of a class that the agent asks for. Without an id: `java.lang.Class` as the class of itself.
+/// Reports a class at the agent's request. An id of 0 means `java.lang.Class` as its own class.
 pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     if id == 0 {
         let nothing = Class { source: c"Class.java".to_owned(), ..Class::bare(c"java.lang.Class".to_owned(), id) };
@@ -319,7 +316,7 @@ pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
         return true;
     }
     let Some(class) = known(id).or_else(|| loaded(host, env, id)) else { return false };
-    // What was told now need not be told again.
+    // It need not be reported again.
     let first = class.told.claim();
     class.with_event(|details| deliver::tell_requested(env.raw(), event::CLASS_LOAD, details));
     if first {
@@ -328,7 +325,7 @@ pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     true
 }
 
-/// A class that has an id, for its mirror was told of, but was not asked about: it is not linked yet.
+/// A class that has an id, because its mirror was reported, but was not queried: it is not linked yet.
 fn loaded(host: &Host, env: Env, id: ObjectId) -> Option<Arc<Class>> {
     env.frame(et_jvm::jvmti::CLASSES, |env| {
         let mut classes = host.jvmti.loaded_classes(env).ok()?.into_iter();
@@ -352,7 +349,7 @@ pub fn find_all(host: &Host, env: Env, tell_them: bool) {
     });
 }
 
-/// The VM is about to go down: tells of all classes that the agent has not heard of.
+/// At VM shutdown: reports all classes that the agent does not know.
 pub fn tell_last(host: &Host, env: Env) {
     if host.wants(event::CLASS_LOAD) {
         find_all(host, env, true);
@@ -360,7 +357,7 @@ pub fn tell_last(host: &Host, env: Env) {
     }
 }
 
-/// Those that a dump may name, found out about and told of first.
+/// The classes that a dump may contain, queried and reported first.
 pub fn for_dump(host: &Host, env: Env) -> FxHashMap<ObjectId, Arc<Class>> {
     let tells_no_more = WERE_ALL_TOLD.load(Ordering::Acquire) && !host.wants(event::CLASS_LOAD);
     if !tells_no_more {
@@ -375,7 +372,7 @@ pub fn of_classes(host: &Host, env: Env) -> ObjectId {
     env.frame(4, |env| env.find_class(c"java/lang/Class").map_or(0, |class| id_of(host, env, class)))
 }
 
-/// Has a class told of by name, of those that the agent must know first.
+/// Reports a class by name; for those that the agent must know first.
 pub fn tell_by_name(host: &Host, env: Env, name: &CStr) {
     env.frame(4, |env| {
         if let Some(class) = env.find_class(name).and_then(|class| of(host, env, class)) {
@@ -384,7 +381,7 @@ pub fn tell_by_name(host: &Host, env: Env, name: &CStr) {
     });
 }
 
-/// Tells of a class, and before of the class of its elements, which stands for it in `OBJECT_ALLOC`.
+/// Reports a class, preceded by the class of its elements, which represents it in `OBJECT_ALLOC`.
 pub fn tell_with_elements(host: &Host, env: *mut JNIEnv, class: &Class) {
     if let Shape::Objects(element) = class.shape
         && let Some(element) = known(element)
@@ -396,7 +393,7 @@ pub fn tell_with_elements(host: &Host, env: *mut JNIEnv, class: &Class) {
     }
 }
 
-/// None if there is no host.
+/// Object id of a method's class; `None` if there is no host.
 pub fn id_of_method_class(id: jmethodID) -> Option<ObjectId> {
     let host = host::get()?;
     if let Some(method) = known_method(id) {

@@ -1,6 +1,7 @@
-//! `Object.clone`. The VM makes an object, says so, and then copies the other over it, with its header, of which it puts only the mark word right: an
-//! identity hash that the object was given when it was told of would be gone, and with it its id. So a function of ours stands before the VM's, and
-//! clones are told of when they are whole.
+//! `Object.clone`. The VM allocates an object, reports it, and then overwrites it with a copy of the original including
+//! its header, of which it only resets the mark word: an identity hash that was assigned when the object was reported
+//! would be lost, and with it its id. So we intercept the VM's function, and clones are reported when they are
+//! complete.
 #![allow(unsafe_code, reason = "stands before a native method")]
 
 use std::cell::Cell;
@@ -22,7 +23,7 @@ type Clone = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jobject;
 static VMS: OnceLock<usize> = OnceLock::new();
 
 thread_local! {
-    /// What this thread is cloning, and the size of the clone once it is made.
+    /// The object that this thread is cloning, and the size of the clone once it is allocated.
     static UNDER_WAY: Cell<Option<(jobject, Option<u64>)>> = const { Cell::new(None) };
 }
 
@@ -35,7 +36,7 @@ pub fn bound(address: *const c_void) -> Option<*const c_void> {
     Some(clone as *const c_void)
 }
 
-/// Whether an object of that class, which the current thread has just made, is to be told of when it is whole.
+/// Whether an object that the current thread has just allocated is a clone, to be reported when it is complete.
 pub fn is_unfinished(env: Env, class: Object, size: u64) -> bool {
     let Some((from, None)) = UNDER_WAY.get() else { return false };
     // SAFETY: what the native method was called with, and has not come back from.

@@ -1,7 +1,8 @@
-//! Events on their way to the agent.
+//! Delivery of events to the agent.
 //!
-//! No event that was not enabled or requested goes out, none that the agent itself causes, and while deaths are told no other: the gate.
-//! Requested events and those from inside the agent pass it, since a sampler may hold threads suspended that are inside.
+//! The gate: it only admits events that are enabled or requested, none that the agent itself causes, and while deaths
+//! are reported no others. Requested events and those from inside the agent bypass it, since a sampler may keep threads
+//! suspended that are inside.
 #![allow(unsafe_code, reason = "calls the agent")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,12 +21,13 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 static CHANGE: Mutex<()> = Mutex::new(());
 static CHANGED: Condvar = Condvar::new();
 
-/// So long a batch waits for those inside the agent.
+/// Maximum time that a batch waits for threads inside the agent.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// So long an event waits for a batch: the agent may have come to us through the VM, with its lock held.
+/// Maximum time that an event waits for a batch: the agent may have called the host through the VM while holding its
+/// lock.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Tells an event, if it is enabled and does not come from inside the agent. True if it went out.
+/// Reports an event, if it is enabled and does not come from inside the agent. Returns whether it was delivered.
 pub fn tell(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
     let Some(host) = host::get().filter(|host| host.wants(kind)) else { return false };
     let record = records::current(env);
@@ -36,7 +38,7 @@ pub fn tell(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
     true
 }
 
-/// As [`tell`], in the name of another thread.
+/// Like [`tell`], in the name of another thread.
 pub fn tell_for(env: *mut JNIEnv, other: *mut JNIEnv, kind: jint, details: Details) {
     let Some(host) = host::get().filter(|host| host.wants(kind)) else { return };
     let record = records::current(env);
@@ -45,7 +47,7 @@ pub fn tell_for(env: *mut JNIEnv, other: *mut JNIEnv, kind: jint, details: Detai
     }
 }
 
-/// As [`tell`], from inside the agent as well: what defines what is to come.
+/// Like [`tell`], but also from inside the agent: for definitions that later events refer to.
 pub fn tell_definition(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
     let Some(host) = host::get().filter(|host| host.wants(kind)) else { return false };
     let record = records::current(env);
@@ -57,22 +59,22 @@ pub fn tell_definition(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
     true
 }
 
-/// Tells an event that the agent has requested.
+/// Reports an event that the agent has requested.
 pub fn tell_requested(env: *mut JNIEnv, kind: jint, details: Details) {
     if let Some(host) = host::get().filter(|host| host.session.phase() == Phase::Live) {
         send(host, records::current(env), env, kind | event::REQUESTED, details);
     }
 }
 
-/// Tells an event of a batch, from behind the gate.
+/// Reports an event of a batch, bypassing the gate.
 pub fn tell_in_batch(env: *mut JNIEnv, kind: jint, details: Details) {
     if let Some(host) = host::get().filter(|host| host.wants(kind)) {
         send(host, records::current(env), env, kind, details);
     }
 }
 
-/// What the agent makes of an event in the name of `env`. JNI, which may wait for a collection to end, is not called between entering and
-/// leaving: a collection may be what a batch waits with.
+/// Delivers an event in the name of `env`. JNI is not called between entering and leaving, because it may wait for the
+/// end of a collection, for which a batch may be waiting.
 fn through_the_gate(
     host: &Host,
     record: &Record,
@@ -99,7 +101,7 @@ fn without_exception(host: &Host, own: *mut JNIEnv) -> Option<Env<'_>> {
     unsafe { Env::new(own) }.filter(|env| !env.has_exception())
 }
 
-/// What the agent has thrown with JNI since: the program has not asked for it.
+/// Clears an exception that the agent has thrown through JNI: the program does not expect it.
 fn drop_thrown(host: &Host, quiet: Option<Env>) {
     if quiet.is_some_and(Env::clear_exception) {
         host.left_out.java_exceptions.fetch_add(1, Ordering::Relaxed);
@@ -148,7 +150,7 @@ pub fn with_gate_closed(host: &Host, env: *mut JNIEnv, batch: impl FnOnce()) {
     let quiet = without_exception(host, env);
     CLOSED.store(true, Ordering::SeqCst);
     let open = Open;
-    // Whoever asks for a batch from inside an event is there himself.
+    // The thread that requests a batch from inside an event is itself inside.
     let own = usize::from(records::current(env).is_inside());
     let start = Instant::now();
     let mut guard = lock(&CHANGE);
@@ -168,7 +170,7 @@ pub fn with_gate_closed(host: &Host, env: *mut JNIEnv, batch: impl FnOnce()) {
     drop_thrown(host, quiet);
 }
 
-/// What the agent makes of an event, without asking the gate.
+/// Delivers an event without asking the gate.
 fn send(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
     record.depth.fetch_add(1, Ordering::Relaxed);
     let answer = host.session.notify(env, kind, details);
@@ -176,7 +178,7 @@ fn send(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Det
     answer
 }
 
-/// As [`tell`], but the agent may answer in the event. Whether it wants the event is the caller's to know.
+/// Like [`tell`], for events in which the agent may answer. The caller checks whether the event is enabled.
 pub fn ask(host: &Host, env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
     let record = records::current(env);
     if record.is_inside() {

@@ -1,7 +1,8 @@
 //! `HEAP_DUMP` and `OBJECT_DUMP`.
 //!
-//! All of a dump but the classes is written while one walk follows the references: HotSpot visits object by object. Classes come afterwards,
-//! through JNI, with the other threads suspended; they run again before the agent is told, which may want their locks.
+//! Everything in a dump except classes is written during a single walk that follows references: HotSpot visits object
+//! by object. Classes are added afterwards through JNI, with the other threads suspended; these are resumed before the
+//! event is delivered, since the agent may need their locks.
 #![allow(unsafe_code, reason = "structures of the VM in a walk")]
 
 use std::cell::RefCell;
@@ -30,7 +31,7 @@ use crate::trace;
 use crate::values::{self, Bytes};
 
 thread_local! {
-    /// The dump that the agent is being told of on this thread.
+    /// The dump that is being delivered on this thread.
     static UNDER_WAY: RefCell<Option<UnderWay>> = const { RefCell::new(None) };
 }
 
@@ -42,11 +43,12 @@ struct UnderWay {
 /// Frames that are shown of each thread.
 const DEPTH: usize = 256;
 
-/// Held while a heap is dumped: two threads must not suspend each other. Nobody waits for it without an end.
+/// Held during a heap dump: two threads must not suspend each other. Waiting for it has a timeout.
 static DUMPING: Mutex<()> = Mutex::new(());
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Threads of the program that stand still, and none of the agent's, which may itself be about to suspend this one; they run again when this goes out of scope, those that stood still before apart.
+/// Suspended threads of the program; not those of the agent, which may be about to suspend this one. They are resumed
+/// when this is dropped, except those that had been suspended before.
 struct Stopped<'a> {
     host: &'a Host,
     threads: Vec<Global>,
@@ -81,7 +83,7 @@ impl Drop for Stopped<'_> {
     }
 }
 
-/// An object of the walk.
+/// An object in the walk.
 #[derive(Clone, Copy, Debug)]
 struct Met {
     id: u32,
@@ -99,16 +101,16 @@ struct Walk<'a> {
     level: jint,
     classes: &'a FxHashMap<ObjectId, Arc<Class>>,
     layouts: FxHashMap<u32, Arc<Layout>>,
-    /// Id of `java.lang.Class`.
+    /// Object id of `java.lang.Class`.
     class_of_classes: u32,
-    /// By thread's id.
+    /// `JNIEnv` by thread object id.
     envs: FxHashMap<u32, usize>,
     /// Those that were not named yet: an object may have several.
     globals: FxHashMap<ObjectId, Vec<usize>>,
     /// The frames that the dump shows of each thread, by its `JNIEnv`; those of hooks on top are not among them.
     frames: FxHashMap<usize, Range<usize>>,
     met: FxHashMap<usize, Met>,
-    /// Their ids.
+    /// Object ids in use.
     used: FxHashSet<u32>,
     /// In the order in which they were met.
     order: Vec<usize>,
@@ -249,18 +251,18 @@ impl Walk<'_> {
     }
 }
 
-/// Which frame of a stack trace that shows these: -1 if it is none of them.
+/// Index of the frame in a stack trace with these values; -1 if there is none.
 fn shown(depth: jint, frames: Option<&Range<usize>>) -> u32 {
     let depth = usize::try_from(depth).ok();
     let frame = depth.zip(frames).filter(|(depth, frames)| frames.contains(depth));
     frame.map_or(u32::MAX, |(depth, frames)| (depth - frames.start) as u32)
 }
 
-/// What an instance's record has before the values.
+/// Length in bytes of the record of an instance before the values.
 const INSTANCE_HEAD: usize = 1 + 8 + 8 + 4;
-/// What that of an array of references has.
+/// Length in bytes of the record of a reference array before the elements.
 const ARRAY_HEAD: usize = 1 + 8 + 4 + 8;
-/// What that of an array of primitives has.
+/// Length in bytes of the record of a primitive array before the elements.
 const PRIMITIVES_HEAD: usize = 1 + 8 + 4 + 1;
 
 impl Contents for Walk<'_> {
@@ -273,7 +275,7 @@ impl Contents for Walk<'_> {
         let referrer = if std::ptr::eq(edge.referrer_tag_at, edge.tag_at) {
             address
         } else {
-            // SAFETY: called by a visitor, with what it was given; it is not the object's own place.
+            // SAFETY: called by a visitor with its arguments; it is not the object's own address.
             unsafe { mark_word::referrer_address(edge.referrer_tag_at) }
         };
         let Some(met) = self.begin(referrer).filter(|met| met.record != NOWHERE) else { return };
@@ -315,21 +317,21 @@ impl Contents for Walk<'_> {
         if met.length < 0 || count > met.length as usize || elements.is_null() {
             return;
         }
-        // SAFETY: so many elements of that type, as the VM says.
+        // SAFETY: this many elements of that type, according to the VM.
         let mut bytes = unsafe { std::slice::from_raw_parts(elements, count * bytes_of(letter)) }.to_vec();
         values::swap(&mut bytes, letter);
         self.put(met.record + PRIMITIVES_HEAD, &bytes);
     }
 }
 
-/// Tells of the heap. False if it cannot be walked.
+/// Reports the heap. Returns false if it cannot be walked.
 pub fn heap(host: &Host, env: Env, level: jint) -> bool {
     let Some(shift) = host.shift.get().copied().flatten() else { return false };
     if !(0..=2).contains(&level) {
         return false;
     }
-    // All that links or loads classes, or tells of them, comes before others stand still; and before we are alone, for the agent may
-    // hold a lock that it takes in these events while it requests a dump on another thread.
+    // Everything that links, loads or reports classes comes before suspending other threads, and before taking the
+    // lock: the agent may hold a lock that it needs in these events while it requests a dump on another thread.
     let known = classes::for_dump(host, env);
     let layouts = layout::of_all(&known, level > 1);
     let class_of_classes = classes::of_classes(host, env);
@@ -350,7 +352,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
             stacks.push((there, frames));
         }
     }
-    // Gives those a tag as well whose mark words are locks'.
+    // Also tags the objects whose mark words are in use by locks.
     if ids::part_twins(host, env, class_of_classes).is_err() {
         return false;
     }
@@ -459,7 +461,7 @@ fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<Objec
     });
 }
 
-/// Tells of one object.
+/// Reports a single object.
 pub fn object(host: &Host, env: Env, id: ObjectId) -> bool {
     let there = UNDER_WAY.with_borrow(|dump| {
         let dump = dump.as_ref()?;

@@ -58,7 +58,7 @@ pub fn table() -> Interface {
     }
 }
 
-/// As above, while the VM is up, on a thread that it knows, in a frame of local references of its own.
+/// The same while the VM is live, on an attached thread, in a new frame of local references.
 fn with_env<R>(fallback: R, body: impl FnOnce(&'static Host, Env) -> R) -> R
 where
     R: Copy,
@@ -119,7 +119,7 @@ extern "C" fn get_call_trace(trace: *mut CallTrace, depth: jint) {
     // SAFETY: the agent's structure. What cannot be found out has no frames.
     unsafe { (*trace).num_frames = 0 };
     with_env((), |host, env| {
-        // SAFETY: the agent's, with room for so many frames.
+        // SAFETY: a pointer from the agent with room for this many frames.
         unsafe { trace::fill(host, env, trace, depth) }
     });
 }
@@ -127,7 +127,7 @@ extern "C" fn get_call_trace(trace: *mut CallTrace, depth: jint) {
 extern "C" fn profiler_exit(code: jint) {
     let Some(host) = host::get() else { return };
     let was_live = host.session.phase() == Phase::Live;
-    // Nobody is told of anything any more.
+    // No more events are reported.
     host.session.enter(Phase::Ended);
     if let Some(hotspot) = host.hotspot.get().filter(|_| was_live && host.env().is_some()) {
         hotspot.halt(code);
@@ -187,7 +187,7 @@ fn each(
 ) {
     let count = if list.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     for at in 0..count {
-        // SAFETY: the agent's list, of so many.
+        // SAFETY: the agent's list with this many entries.
         let there = unsafe { *list.add(at) };
         let result = with_env(outcome::FAIL, |host, env| act(host, env, there));
         if !results.is_null() {
@@ -280,7 +280,7 @@ extern "C" fn get_method_class(method: jmethodID) -> ObjectId {
 }
 
 extern "C" fn id_to_object(id: ObjectId) -> jobject {
-    // The reference is the caller's: no frame of ours.
+    // The reference belongs to the caller, so no new frame.
     let found = guarded(0, |host| match host.env() {
         Some(env) if host.session.phase() == Phase::Live => {
             ids::find(host, env, id).map_or(0, |object| object.raw() as usize)

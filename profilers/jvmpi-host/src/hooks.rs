@@ -1,7 +1,9 @@
-//! Entries and exits by hooks: on an instrumented JDK whose `HeapProxy` is the one for JVMPI (`runtime-java/src/jvmpi`), methods call us, and
-//! all code is compiled as ever. By JVMTI all of it would be interpreted.
+//! Method entries and exits by hooks: on an instrumented JDK whose `HeapProxy` is the variant for JVMPI
+//! (`runtime-java/src/jvmpi`), methods call the host, and code is compiled as usual. With JVMTI's events all code would
+//! be interpreted.
 //!
-//! A hook names its method by a number, which the rewriter gave it. Which `jmethodID` that is, the stack says when the number is seen for the first time.
+//! A hook identifies its method by a number that the rewriter assigned. When a number is first seen, the corresponding
+//! `jmethodID` is taken from the stack.
 #![allow(unsafe_code, reason = "entry points from the VM, and a table that grows under its readers")]
 
 use std::cell::Cell;
@@ -24,14 +26,14 @@ use crate::methods;
 use crate::objects;
 use crate::starts;
 
-/// What they tell.
+/// Events that hooks report.
 pub const EVENTS: &[jint] = &[event::METHOD_ENTRY, event::METHOD_ENTRY2, event::METHOD_EXIT];
 
-/// Where the hooks go.
+/// The class that hooks call.
 #[derive(Debug)]
 struct Proxy {
     class: Global,
-    /// Whether anybody is told.
+    /// The field that enables the hooks.
     told: StaticField,
     /// Exits that found no room on the stack.
     overflows: Option<StaticField>,
@@ -48,7 +50,7 @@ const FRAMES: usize = 3;
 pub fn find(host: &Host, env: Env) {
     env.frame(16, |env| {
         let Some(class) = env.find_class(c"java/lang/HeapProxy") else { return };
-        // That for traces has no such field, and nobody switches it on.
+        // The variant for traces has no such field and is not enabled.
         let Some(told) = env.static_field(class, c"told", c"Z") else { return };
         let Some(link) = env.static_method(class, c"link", c"()V") else { return };
         env.call_static_void(class, link, &[]);
@@ -70,14 +72,14 @@ pub fn are_there() -> bool {
     PROXY.get().is_some()
 }
 
-/// Has hooks tell of entries and exits, or not.
+/// Enables or disables the hooks.
 pub fn switch(host: &Host, on: bool) {
     if let (Some(proxy), Some(env)) = (PROXY.get(), host.env()) {
         env.set_static_boolean(proxy.class.get(), proxy.told, on);
     }
 }
 
-/// The VM goes down.
+/// At VM shutdown.
 pub fn end(host: &Host, env: Env) {
     switch(host, false);
     if let Some(proxy) = PROXY.get()
@@ -93,12 +95,12 @@ pub fn frames() -> usize {
     if are_there() { FRAMES } else { 0 }
 }
 
-/// Whether a method is a hook.
+/// Whether a method belongs to the hooks.
 pub fn is_own(method: jmethodID) -> bool {
     PROXY.get().is_some_and(|proxy| proxy.methods.binary_search(&(method as usize)).is_ok())
 }
 
-/// Numbers for methods of classes that are loaded, behind those of artifacts on disk.
+/// Numbers for methods of loaded classes, after those of artifacts on disk.
 static NUMBERS_LEFT: DynamicIds = DynamicIds::new();
 
 /// A class file with hooks, where they are there; none if it has them, or can have none. `replaces_boot`: it takes the place of one of the boot
@@ -119,7 +121,7 @@ pub fn into_class(host: &Host, bytes: &[u8], replaces_boot: bool) -> Option<Vec<
         return None;
     };
     (options.base, options.artifact_hash) = (base, base.into());
-    // Of fields and sites nobody is told: their numbers may be anybody's.
+    // Fields and sites are not reported, so their numbers do not matter.
     let first = FirstIds { class: base, method: base, field: base, site: base, field_ref: base };
     match plan.rewrite(first, &options) {
         Ok(done) => {
@@ -133,7 +135,7 @@ pub fn into_class(host: &Host, bytes: &[u8], replaces_boot: bool) -> Option<Vec<
     }
 }
 
-/// A method that has a number.
+/// A method with a number.
 #[derive(Debug)]
 struct Known {
     id: usize,
@@ -152,7 +154,7 @@ static NUMBERS: [AtomicPtr<Leaf>; ID_LIMIT as usize / LEAF] =
 /// An artifact may be loaded by several loaders: its numbers are then those of several methods, and the stack is asked each time.
 static SEVERAL: Known = Known { id: 0, is_static: false, class: None };
 
-/// What is known of a number, if anything.
+/// The method with a number, if it is known.
 #[inline]
 fn known(number: u32) -> Option<&'static Known> {
     let leaf = NUMBERS.get(number as usize / LEAF)?.load(Ordering::Acquire);
@@ -170,18 +172,18 @@ fn set(number: u32, known: &'static Known) {
         leaf = match place.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(other) => {
-                // SAFETY: it was made above, and nobody has seen it.
+                // SAFETY: created above, and there is no other pointer to it.
                 drop(unsafe { Box::from_raw(fresh) });
                 other
             }
         };
     }
-    // SAFETY: one that is there for good. Nobody writes to what is known.
+    // SAFETY: never freed, and immutable.
     let leaf = unsafe { &*leaf };
     leaf[number as usize % LEAF].store(ptr::from_ref(known).cast_mut(), Ordering::Release);
 }
 
-/// The classes of a name.
+/// The classes with one name.
 #[derive(Debug)]
 struct Named {
     first: ObjectId,
@@ -226,7 +228,7 @@ fn learn(number: u32, method: &'static Known, class: &Class) {
     });
 }
 
-/// The method whose hook has called us, and how deep its frame is.
+/// The method whose hook has called us, and the depth of its frame.
 fn on_stack(host: &Host) -> Option<(jmethodID, usize)> {
     let mut frames = [RawFrame { method: ptr::null_mut(), location: 0 }; FRAMES + 1];
     let count = host.jvmti.current_stack(None, &mut frames).ok()?;
@@ -290,15 +292,16 @@ fn left(host: &'static Host, env: Env, number: u32) {
 static CARRIER: OnceLock<Option<Global>> = OnceLock::new();
 
 thread_local! {
-    /// Whether the current thread carries virtual ones; none if nobody has asked.
+    /// Whether the current thread is a carrier of virtual threads; `None` if unknown.
     static CARRIES: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Whether an event comes from a virtual thread or from what carries it. Hooks run in the midst of mounting and unmounting as well, where a thread may not
-/// wait for the agent: others would wait for it in JVMTI, with the agent's lock. JVMTI's own events leave that out; here it cannot be told apart.
+/// Whether an event comes from a virtual thread or its carrier. Hooks also run while a thread is being mounted or
+/// unmounted, when it must not wait for the agent: others would wait for it in JVMTI, holding the agent's lock. JVMTI's
+/// own events exclude that; here the cases cannot be distinguished.
 fn is_left_out(host: &'static Host, env: Env) -> bool {
     let carries = CARRIES.get().unwrap_or_else(|| {
-        // To find out may run hooks.
+        // Finding out may itself run hooks.
         CARRIES.set(Some(false));
         let carrier = CARRIER
             .get_or_init(|| env.find_class(c"jdk/internal/misc/CarrierThread").and_then(|class| env.global(class)));
@@ -316,7 +319,7 @@ fn is_left_out(host: &'static Host, env: Env) -> bool {
     carries
 }
 
-/// What a hook tells, while events are told. Numbers that are none link the natives.
+/// Handles a call of a hook while events are enabled. Invalid numbers link the native methods.
 fn told(env: *mut JNIEnv, number: jint, tell: impl FnOnce(&'static Host, Env, u32)) {
     let Ok(number) = u32::try_from(number) else { return };
     // SAFETY: as the VM hands it over.
@@ -331,7 +334,7 @@ fn told(env: *mut JNIEnv, number: jint, tell: impl FnOnce(&'static Host, Env, u3
 /// `HeapProxy.entered(Object, int)`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_java_lang_HeapProxy_entered(
     env: *mut JNIEnv,
@@ -347,7 +350,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_entered(
 /// `HeapProxy.left(int)`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_java_lang_HeapProxy_left(env: *mut JNIEnv, _class: jclass, number: jint) {
     told(env, number, left);

@@ -1,4 +1,4 @@
-//! What the whole process knows: the VM, what the agent has enabled, how far the run is, and what had to be left out.
+//! State of the process: the VM, the enabled events, the phase of the run, and what had to be omitted.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
@@ -17,7 +17,7 @@ use jni_sys::jint;
 /// The one host of the process.
 static HOST: OnceLock<Host> = OnceLock::new();
 
-/// What was left out in a run, with counts; told at its end.
+/// Counts what was omitted in a run; printed at its end.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     /// Objects that a dump could not identify.
@@ -28,7 +28,7 @@ pub struct LeftOut {
     pub unhooked: AtomicU64,
     /// Methods that are too large for them.
     pub too_large: AtomicU64,
-    /// Exits that were not told because a stack had come to its end; known at the end of the run.
+    /// Exits that were not reported because of a stack overflow; known at the end of the run.
     pub overflows: AtomicU64,
     /// Exceptions of Java that events ended with.
     pub java_exceptions: AtomicU64,
@@ -36,18 +36,18 @@ pub struct LeftOut {
     pub virtual_threads: AtomicU64,
 }
 
-/// See the module.
+/// The state of the host.
 #[derive(Debug)]
 pub struct Host {
     pub vm: Vm,
     pub jvmti: Jvmti,
-    /// Found when the VM is up.
+    /// Set when the VM is live.
     pub hotspot: OnceLock<HotSpot>,
     /// Where mark words hold hashes; none where they cannot be read.
     pub shift: OnceLock<Option<u32>>,
     /// Where the sizes of instances are; none where they cannot be read.
     pub layout: OnceLock<Option<Layout>>,
-    /// What is known of the agent.
+    /// State of the agent.
     pub session: Session,
     /// Threads that the agent holds suspended: nothing must be waited for.
     pub suspended: AtomicI32,
@@ -57,7 +57,7 @@ pub struct Host {
     pub can_sample: bool,
     /// With `-Xcheck:jni`, Java 11 warns inside an event of the references that the frames around it have.
     pub counts_callers_references: AtomicBool,
-    /// Events of virtual threads are told.
+    /// Whether events of virtual threads are reported.
     pub tells_virtual: AtomicBool,
     pub left_out: LeftOut,
 }
@@ -87,7 +87,7 @@ impl Host {
         kinds.iter().any(|kind| self.session.is_enabled(*kind))
     }
 
-    /// Whether an event is to be told now.
+    /// Whether an event should be reported now.
     pub fn wants(&self, kind: jint) -> bool {
         self.session.is_enabled(kind) && self.session.phase() == Phase::Live
     }
@@ -108,7 +108,8 @@ pub fn get() -> Option<&'static Host> {
     HOST.get()
 }
 
-/// What a function of the interface, or a hook, answers with the host; the fallback where there is none, or it may not be asked any more.
+/// Runs a function of the interface, or a hook, with the host; returns the fallback if there is no host, or it must no
+/// longer be used.
 pub fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
     let Some(host) = get() else { return fallback };
     host.session.guarded(fallback, || body(host))
@@ -124,7 +125,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock, if it can be had in time: for those that are held while the VM is called.
+/// Acquires a lock with a timeout: for those that are held while the VM is called.
 pub fn in_time(mutex: &Mutex<()>, patience: Duration) -> Option<MutexGuard<'_, ()>> {
     let start = Instant::now();
     loop {
@@ -137,7 +138,7 @@ pub fn in_time(mutex: &Mutex<()>, patience: Duration) -> Option<MutexGuard<'_, (
     }
 }
 
-/// Why there are no events in a run that is traced: both want to be the only one who is told of allocations.
+/// Why there are no events in a traced run: both need the VM's only allocation event.
 pub const TRACED: &str =
     "this run is traced (libet_runtime.so): a trace and JVMPI exclude each other, load one of them";
 

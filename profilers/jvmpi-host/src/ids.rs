@@ -1,7 +1,8 @@
-//! Ids of objects: identity hashes. They stay when objects move, need no tags, and can be read in walks of the heap.
+//! Object ids: identity hashes. They survive moves of objects, need no tags, and can be read during heap walks.
 //!
-//! Hashes may repeat. An object whose hash is that of another that was told of, and whose death was not, gets an id of its own beyond all
-//! hashes, which its tag holds. Objects whose mark word is a lock's in a walk are tagged for the moment, and asked through JNI afterwards.
+//! Hashes may repeat. An object with the same hash as another that was reported and is not known to be dead gets a
+//! separate id beyond the range of hashes, which is stored in its tag. Objects whose mark word is in use by a lock
+//! during a walk are tagged temporarily and queried through JNI afterwards.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -16,24 +17,24 @@ use crate::host::{Host, lock};
 
 /// The part of a tag that is an id.
 const ID: i64 = 0xffff_ffff;
-/// The object was told of, or is otherwise known by its id.
+/// Tag flag: the object was reported, or is otherwise known by its id.
 pub const KNOWN: i64 = 1 << 40;
-/// It is a class.
+/// Tag flag: the object is a class.
 pub const CLASS: i64 = 1 << 41;
 /// For the moment: a number and no id.
 const PASSING: i64 = 1 << 42;
 
 /// The largest hash.
 const HASHES: u32 = 0x7fff_ffff;
-/// Ids that are no hashes.
+/// The next id beyond the range of hashes.
 static BEYOND: AtomicU32 = AtomicU32::new(HASHES + 1);
 /// Hashes that are not enough to know an object by.
 static TWINS: RwLock<Option<FxHashMap<u32, Twin>>> = RwLock::new(None);
 
-/// Whose a hash is.
+/// Which object has a hash that is not unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Twin {
-    /// A class's, which has it in its tag. Whoever has it as well and no tag gets an id of its own.
+    /// A class, which has the hash in its tag. Any other object with the hash and no tag gets a separate id.
     Class,
     /// As above, and that has happened. Of two classes with that hash it does not say which is meant.
     ClassAndOthers,
@@ -47,7 +48,7 @@ impl Twin {
         self != Self::Several
     }
 
-    /// One more has that hash, and an id of its own.
+    /// The state after another object with that hash has got a separate id.
     fn with_another(known: Option<Self>) -> Self {
         if known.is_some_and(Self::is_class) { Self::ClassAndOthers } else { Self::Several }
     }
@@ -63,14 +64,14 @@ const SHARDS: usize = 64;
 static LIVE: [Mutex<Option<FxHashMap<u32, u32>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 /// The number of the last sweep: what is put in before it has begun is older than its walk.
 static SWEEP: AtomicU32 = AtomicU32::new(0);
-/// Somebody is about to tell the agent of it, or the agent has not come back from that. Such an object is held by who tells of it.
+/// Flag: the object is being reported, and the agent has not returned yet. The reporting thread keeps the object alive.
 const BEING_TOLD: u32 = 1 << 31;
 
-/// What the agent knows of an id.
+/// What the agent knows about an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     No,
-    /// [`BEING_TOLD`].
+    /// It is being reported: see [`BEING_TOLD`].
     Soon,
     Yes,
 }
@@ -79,7 +80,7 @@ fn shard(id: u32) -> &'static Mutex<Option<FxHashMap<u32, u32>>> {
     &LIVE[id.wrapping_mul(0x9e37_79b1) as usize >> 16 & (SHARDS - 1)]
 }
 
-/// Puts an id among those that were told of, which it is when [`was_told`] says so. False if it is there.
+/// Adds an id, which counts as reported after [`was_told`]. Returns false if it exists.
 pub fn insert(id: ObjectId) -> bool {
     let sweep = SWEEP.load(Ordering::SeqCst);
     let mut shard = lock(shard(id as u32));
@@ -91,14 +92,14 @@ pub fn insert(id: ObjectId) -> bool {
     is_new
 }
 
-/// The agent knows it.
+/// Marks an id as known to the agent.
 pub fn was_told(id: ObjectId) {
     if let Some(there) = lock(shard(id as u32)).as_mut().and_then(|ids| ids.get_mut(&(id as u32))) {
         *there &= !BEING_TOLD;
     }
 }
 
-/// Whether an id is among those that were told of.
+/// Whether the agent knows an id.
 pub fn known(id: ObjectId) -> Known {
     match lock(shard(id as u32)).as_ref().and_then(|ids| ids.get(&(id as u32))) {
         None => Known::No,
@@ -107,12 +108,12 @@ pub fn known(id: ObjectId) -> Known {
     }
 }
 
-/// A sweep begins; its number.
+/// Begins a sweep and returns its number.
 pub fn begin_sweep() -> u32 {
     SWEEP.fetch_add(1, Ordering::SeqCst) + 1
 }
 
-/// What was put in before the sweep and was not seen in it. It stays until the agent knows: no other gets its id.
+/// Ids added before the sweep and not seen in it. They stay reserved until the agent has been told.
 pub fn dead(sweep: u32, seen: &[u32]) -> Vec<u32> {
     for id in seen {
         if let Some(there) = lock(shard(*id)).as_mut().and_then(|ids| ids.get_mut(id)) {
@@ -121,13 +122,14 @@ pub fn dead(sweep: u32, seen: &[u32]) -> Vec<u32> {
     }
     let mut dead = Vec::new();
     for shard in &LIVE {
-        // Those that were put in since have its number as well, or a greater one; those that are being told of, a greater one still.
+        // Ids added since then have the number of this sweep or a greater one; those being reported have a number
+        // beyond all sweeps.
         dead.extend(lock(shard).iter().flatten().filter(|(_, there)| **there < sweep).map(|(id, _)| *id));
     }
     dead
 }
 
-/// Takes ids out.
+/// Removes ids.
 pub fn remove(dead: &[u32]) {
     for id in dead {
         if let Some(ids) = lock(shard(*id)).as_mut() {
@@ -136,7 +138,7 @@ pub fn remove(dead: &[u32]) {
     }
 }
 
-/// What the hash was before.
+/// Changes the state of a hash and returns the previous one.
 fn change_twin(hash: u32, change: impl FnOnce(Option<Twin>) -> Twin) -> Option<Twin> {
     let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
     let twins = twins.get_or_insert_default();
@@ -166,16 +168,16 @@ pub fn of(host: &Host, env: Env, object: Object) -> ObjectId {
     }
 }
 
-/// The hash of a class, if nobody else has it.
+/// The hash of a class, if no other object has it.
 pub fn unshared(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
     let hash = host.hotspot.get()?.identity_hash(env, class);
     (twin(hash) == Some(Twin::Class)).then_some(hash as ObjectId)
 }
 
-/// Notes an object that was just made. Its id, or nothing if it was told of already.
+/// Records a new object. Returns its id; `None` if it has already been reported.
 pub fn born(host: &Host, env: Env, object: Object) -> Option<ObjectId> {
     let hash = host.hotspot.get()?.identity_hash(env, object);
-    // In this order: a class that is about to take it says so first, and then looks who has it.
+    // In this order: a class that is about to take the hash first announces it, and then checks who has it.
     let is_first = insert(hash as ObjectId);
     let is_class = twin(hash).is_some_and(Twin::is_class);
     if is_first && !is_class {
@@ -193,19 +195,19 @@ pub fn born(host: &Host, env: Env, object: Object) -> Option<ObjectId> {
     Some(id)
 }
 
-/// An id for an object whose hash is another's.
+/// A new id for an object whose hash is taken.
 fn beyond(hash: u32) -> ObjectId {
     change_twin(hash, Twin::with_another);
     BEYOND.fetch_add(1, Ordering::Relaxed) as ObjectId
 }
 
-/// An id for an object whose hash is another's, and the tag that it must get.
+/// A new id for an object whose hash is taken, and the tag that it must get.
 pub fn apart(hash: u32) -> (u32, i64) {
     let id = beyond(hash);
     (id as u32, KNOWN | id as i64)
 }
 
-/// Notes an object that is about to be named to the agent. True if it was not told of yet.
+/// Records an object that an event is about to refer to. Returns whether it has not been reported yet.
 pub fn define(host: &Host, id: ObjectId, object: Object) -> bool {
     let is_new = insert(id);
     if is_new {
@@ -227,7 +229,7 @@ pub fn give_class(host: &Host, env: Env, class: Object, is_taken: impl Fn(Object
     let Some(hotspot) = host.hotspot.get() else { return 0 };
     let hash = hotspot.identity_hash(env, class);
     let id = match host.jvmti.tag(class).ok().and_then(in_tag) {
-        // It was told of as an object before it was a class that could be asked about.
+        // It was reported as an object before it was a class that could be queried.
         Some(id) => {
             is_class(id);
             id as ObjectId
@@ -252,7 +254,7 @@ pub fn give_class(host: &Host, env: Env, class: Object, is_taken: impl Fn(Object
     id
 }
 
-/// That id is in the tag of a class, and nobody's hash if it is one.
+/// The id is in the tag of a class; if it is a hash, no other object may use it.
 fn is_class(id: u32) {
     if id <= HASHES {
         change_twin(id, Twin::with_class);
@@ -264,7 +266,7 @@ pub fn in_tag(tag: i64) -> Option<u32> {
     (tag != 0 && tag & PASSING == 0).then_some((tag & ID) as u32)
 }
 
-/// Where mark words hold hashes, found out with an object whose hash is known.
+/// Finds the position of the hash in mark words, given an object with a known hash.
 pub fn probe_shift(host: &Host, env: Env, object: Object) -> Option<u32> {
     let hash = host.hotspot.get()?.identity_hash(env, object);
     let before = host.jvmti.tag(object).ok()?;
@@ -296,15 +298,14 @@ fn fresh_hash() -> u32 {
     }
 }
 
-/// An object of a walk.
+/// An object in a walk.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Met {
     pub id: u32,
-    /// 0 if it is not known.
+    /// Object id of its class; 0 if unknown.
     pub class: u32,
     pub size: u64,
-    /// The id is in its tag.
+    /// Whether the id is in its tag.
     pub is_tagged: bool,
 }
 
@@ -366,7 +367,7 @@ fn read_hash(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
     unsafe { mark_word::hash(tag, size, shift) }
 }
 
-/// Tags the mirror of a class with the id that it was told of by: the class, once it has one, gets the same.
+/// Tags a mirror with the id under which it was reported: its class, once there is one, gets the same id.
 pub fn tag_mirror(host: &Host, mirror: Object, id: ObjectId) {
     if host.jvmti.tag(mirror).unwrap_or(0) == 0 {
         is_class(id as u32);
@@ -388,9 +389,10 @@ fn give_hash(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
     unsafe { mark_word::give_hash(tag, size, shift, hash) }.then_some(hash)
 }
 
-/// Gives objects ids of their own that share their hash with another, and a hash to those that have none. To be done before all are told
-/// of: archives of classes bring objects along that no walk shows before their class is used. Mirrors of classes that are not loaded yet,
-/// of which archives bring hundreds, have their ids in their tags from then on: their classes get the same. `mirrors` is the id of their class.
+/// Assigns separate ids to objects that share their hash with another, and hashes to objects without one. To be done
+/// before reporting all objects: class archives contain objects that no walk shows before their class is used. Mirrors
+/// of classes that are not loaded yet, hundreds of which are in archives, have their ids in their tags afterwards:
+/// their classes get the same ids. `mirrors` is the id of their class.
 pub fn part_twins(host: &Host, env: Env, mirrors: ObjectId) -> Result<(), JvmtiError> {
     let shift = host.shift.get().copied().flatten();
     let (mut once, mut twice, mut kept) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());

@@ -1,4 +1,5 @@
-//! Where the fields of an object stand in its record of a dump: the class's own in the order of `CLASS_LOAD`, then its superclass's.
+//! Positions of fields in the dump record of an object: the class's own fields in the order of `CLASS_LOAD`, then those
+//! of its superclass.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::abi::ObjectId;
 use crate::classes::{Class, Shape};
 
-/// Bytes of a value of a type.
+/// Size of a value in bytes, by the type's descriptor letter.
 pub fn bytes_of(letter: u8) -> usize {
     match letter {
         b'Z' | b'B' => 1,
@@ -22,9 +23,8 @@ pub fn is_reference(letter: u8) -> bool {
     matches!(letter, b'L' | b'[')
 }
 
-/// A field of a record.
+/// Position of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Place {
     pub offset: usize,
     pub letter: u8,
@@ -33,7 +33,7 @@ pub struct Place {
 /// The record of a class's instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Of the values.
+    /// Total length of the values in bytes.
     pub bytes: usize,
     /// By JVMTI's index: fields of interfaces, then of superclasses from the top down, then its own. None for those without a place.
     pub places: Vec<Option<Place>>,

@@ -1,10 +1,11 @@
-//! A host for agents of JVMPI, the profiler interface of Java 1.2 to 5, on the VMs of today, by JVMTI.
+//! A host for agents of JVMPI, the profiler interface of Java 1.2 to 5, on current VMs, based on JVMTI.
 //!
-//! Agents are told of events on the threads where they happen; they ask for stacks, their own storage and CPU times meanwhile, so nothing is
-//! buffered. What no living VM can tell in time (deaths) is told afterwards, so that it looks as if the world stood still.
+//! Events are delivered to agents on the threads on which they happen; agents request stacks, thread-local storage and
+//! CPU times during events, so nothing is buffered. What a current VM cannot report in time (deaths) is delivered
+//! later, in a way that looks like a safepoint.
 //!
-//! Two rules keep it from deadlocks, whatever lock the agent holds: no lock of ours is held while the VM is called, and nothing is
-//! told from inside the VM's pauses.
+//! Two rules prevent deadlocks whatever locks the agent holds: no lock of the host is held while the VM is called, and
+//! no event is delivered inside a VM pause.
 
 pub use et_jvmpi_interface::abi;
 use et_jvmpi_interface::{library, monitor_functions, raw_monitor};

@@ -19,10 +19,10 @@ const GET_ENV: usize = 6;
 
 static OLD: OnceLock<GetEnv> = OnceLock::new();
 
-/// Puts a table of ours in front of the VM's. The VM's own is read-only; the pointer to it is not.
+/// Replaces the VM's function table by our own. The VM's table is read-only; the pointer to it is not.
 ///
 /// # Safety
-/// `vm` is the VM's, as `Agent_OnLoad` gets it.
+/// `vm` is the VM that `Agent_OnLoad` was called with.
 pub unsafe fn answer_get_env(vm: *mut JavaVM) {
     let place = vm.cast::<*const [*const c_void; WORDS]>();
     // SAFETY: the first word of a JavaVM is the address of its table, which has eight words.
@@ -45,7 +45,7 @@ unsafe extern "system" fn get_env(vm: *mut JavaVM, place: *mut *mut c_void, vers
         let interface = host.session.interface();
         if !interface.is_null() {
             ASKED.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller's place.
+            // SAFETY: a pointer from the caller.
             unsafe { *place = interface.cast() };
             return JNI_OK;
         }

@@ -1,8 +1,9 @@
-//! Method entries and exits, nested for each `JNIEnv`.
+//! Method entries and exits, properly nested for each `JNIEnv`.
 //!
-//! A thread's entries that were told and whose exits were not are kept. An exit of a method that is not among them goes nowhere: it was entered
-//! before somebody looked. When a method exits below the last one, those above are gone (a virtual thread that was unmounted), and
-//! their exits are told first. So whatever the VM leaves out, what the agent sees is nested.
+//! Keeps the entries of a thread that were reported and whose exits were not. An exit of a method that is not among
+//! them is dropped: the method was entered before events were enabled. When a method exits below the innermost one,
+//! those above are gone (an unmounted virtual thread), and their exits are reported first. So whatever the VM omits,
+//! the agent sees nested events.
 
 use std::ffi::CStr;
 
@@ -37,7 +38,7 @@ pub fn entered(host: &Host, env: Env, thread: Object, id: jmethodID) {
     enter(host, env, record, id, || if method.is_static { 0 } else { receiver(host, env, 0) });
 }
 
-/// The id of `this` in a frame; 0 if there is none.
+/// Object id of `this` in a frame; 0 if there is none.
 pub fn receiver(host: &Host, env: Env, depth: usize) -> ObjectId {
     env.frame(4, |env| match host.jvmti.receiver(env, depth) {
         Ok(Some(receiver)) => objects::define(host, env, receiver),
@@ -45,7 +46,7 @@ pub fn receiver(host: &Host, env: Env, depth: usize) -> ObjectId {
     })
 }
 
-/// Tells of an entry, by a thread that is not inside the agent, into a method of which the class was told.
+/// Reports an entry, in a thread that is not inside the agent, of a method whose class was reported.
 pub fn enter(host: &Host, env: Env, record: &Record, id: jmethodID, receiver: impl FnOnce() -> ObjectId) {
     lock(&record.methods).push(id as usize);
     if host.wants(event::METHOD_ENTRY2) {
@@ -77,7 +78,7 @@ pub fn returns_object(host: &Host, method: MethodId) -> bool {
     }
 }
 
-/// Tells of an exit, by a thread that is not inside the agent.
+/// Reports an exit, in a thread that is not inside the agent.
 pub fn leave(env: Env, record: &Record, id: jmethodID) {
     let gone = {
         let mut methods = lock(&record.methods);
@@ -92,7 +93,7 @@ pub fn leave(env: Env, record: &Record, id: jmethodID) {
     }
 }
 
-/// How many of the methods on a stack stay when that one exits; none if it is not there.
+/// Number of methods that stay on a stack when that one exits; `None` if it is not on it.
 fn exits(methods: &[usize], id: usize) -> Option<usize> {
     methods.iter().rposition(|there| *there == id)
 }

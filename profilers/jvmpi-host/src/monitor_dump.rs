@@ -1,4 +1,4 @@
-//! `MONITOR_DUMP`: who has which monitor, and who waits for it.
+//! `MONITOR_DUMP`: owners of monitors, and threads that wait for them.
 
 use std::sync::atomic::Ordering;
 
@@ -33,7 +33,7 @@ pub fn status_of(state: jint) -> jint {
     if state & thread_state::INTERRUPTED != 0 { base | status::INTERRUPTED } else { base }
 }
 
-/// What is told of one object's monitor.
+/// Data about the monitor of an object.
 #[derive(Debug, Default)]
 struct Java {
     object: ObjectId,
@@ -43,7 +43,7 @@ struct Java {
     waiting: Vec<usize>,
 }
 
-/// Tells of all monitors.
+/// Reports all monitors.
 pub fn tell(host: &Host, env: Env) -> bool {
     starts::announce(host, env);
     let (mut monitors, mut stacks, mut states) = (Vec::<Java>::new(), Vec::new(), Vec::new());

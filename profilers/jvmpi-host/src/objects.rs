@@ -13,11 +13,11 @@ use crate::host::Host;
 use crate::ids::{self, Known, Met};
 use crate::records;
 
-/// The one arena.
+/// The only arena.
 pub const ARENA: i32 = 1;
 
 thread_local! {
-    /// What each `OBJECT_ALLOC` says that this thread is telling; one more for each that the agent caused in the one before.
+    /// The `OBJECT_ALLOC` events that this thread is delivering, nested if the agent caused further ones.
     static UNDER_WAY: RefCell<Vec<ObjAlloc>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -37,7 +37,7 @@ fn tell(host: &Host, env: *mut JNIEnv, class: Option<&Class>, id: ObjectId, size
     ids::was_told(id);
 }
 
-/// What this thread is telling of an object.
+/// The event that this thread is delivering for the object.
 fn under_way(id: ObjectId) -> Option<ObjAlloc> {
     UNDER_WAY.with_borrow(|all| all.iter().copied().find(|alloc| alloc.obj_id == id))
 }
@@ -57,7 +57,7 @@ pub fn made(host: &Host, env: Env, object: Object, mirror: Object, size: u64) {
     }
 }
 
-/// Tells of the mirrors of an array's class and of those of its elements.
+/// Reports the mirrors of an array's class and of its element classes.
 fn tell_mirrors(host: &Host, env: Env, mirror: Object, class: &Class) {
     if class.shape == Shape::Instance || class.is_mirror_told.swap(true, Ordering::Relaxed) {
         return;
@@ -73,7 +73,7 @@ fn tell_mirrors(host: &Host, env: Env, mirror: Object, class: &Class) {
     });
 }
 
-/// The id of an object that an event is about to name; it is told of before if that was not done.
+/// Id of an object that an event is about to refer to; reports the object first if necessary.
 pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
     let id = ids::of(host, env, object);
     if id == 0 || !host.wants(event::OBJECT_ALLOC) {
@@ -102,7 +102,7 @@ pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
     id
 }
 
-/// Tells of all objects that there are and were not told of.
+/// Reports all existing objects that have not been reported.
 pub fn tell_all(host: &Host, env: Env) {
     let mut found: Vec<Met> = Vec::new();
     let mirrors = classes::of_classes(host, env);
@@ -117,7 +117,7 @@ pub fn tell_all(host: &Host, env: Env) {
     }
 }
 
-/// Tells of an object that the agent asks for: that of the event under way, or one that is looked for in the heap.
+/// Reports an object at the agent's request: that of the current event, or one that is searched for in the heap.
 pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     if let Some(alloc) = under_way(id) {
         deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });

@@ -1,7 +1,7 @@
-//! What is kept of each thread, by its `JNIEnv`: the agent's pointer, whether it is inside the agent, what it waits for.
+//! Data of each thread, by its `JNIEnv`: the agent's pointer, whether it is inside the agent, what it waits for.
 //!
-//! Records are never freed but used again, so that whoever asks about another thread's may find it ended, and nothing worse. No lock here is
-//! held while the VM is called.
+//! Records are reused but never freed, so another thread's record can be accessed safely, even if that has ended. No
+//! lock of this module is held while the VM is called.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,24 +19,24 @@ use rustc_hash::FxHashMap;
 use crate::host::lock;
 use crate::told::Told;
 
-/// See the module.
+/// Data of a thread.
 #[derive(Debug, Default)]
 pub struct Record {
     /// Its `JNIEnv`; 0 once it has ended.
     pub env: AtomicUsize,
-    /// Id of its `java.lang.Thread`; 0 as long as nobody has asked.
+    /// Object id of its `java.lang.Thread`; 0 until it is needed.
     pub id: AtomicUsize,
-    /// The agent's.
+    /// The agent's thread-local storage.
     pub storage: AtomicPtr<c_void>,
     /// How deep it is inside the agent.
     pub depth: AtomicU32,
     /// Which of all threads it is: a `JNIEnv` is used again.
     serial: AtomicU64,
-    /// Its `THREAD_START`.
+    /// State of its `THREAD_START`.
     pub told: Told,
     /// Its `THREAD_END` is next.
     is_ending: AtomicBool,
-    /// So many events are being told in its name by others.
+    /// Number of events that other threads are delivering in its name.
     spoken_for: AtomicU32,
     /// Of the agent's or ours: it does not wait at the gate.
     pub is_system: AtomicBool,
@@ -51,9 +51,9 @@ pub struct Record {
     /// The monitor that it waits to enter.
     wanted: Mutex<Option<Wanted>>,
     thread: Mutex<Option<Global>>,
-    /// The methods whose entries were told.
+    /// Methods whose entries were reported.
     pub methods: Mutex<Vec<usize>>,
-    /// The branch that was run last and is not told yet.
+    /// The last branch executed, which has not been reported yet.
     pub branch: Mutex<Option<Branch>>,
 }
 
@@ -68,9 +68,9 @@ pub struct Branch {
 /// A monitor that a thread waits to enter.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
-    /// The id of its object.
+    /// Id of the monitor's object.
     object: usize,
-    /// Who has it, if that is known.
+    /// The owner, if known.
     owner: Option<Name>,
 }
 
@@ -81,12 +81,13 @@ pub struct Name {
     serial: u64,
 }
 
-/// The right to tell an event in the name of a thread that the agent knows and that has not ended: its `THREAD_END` waits for this.
+/// The right to deliver an event in the name of a live thread that the agent knows: its `THREAD_END` waits until this
+/// is dropped.
 #[derive(Debug)]
 pub struct Speaker(&'static Record);
 
 impl Speaker {
-    /// The `JNIEnv` of the thread in whose name this is.
+    /// The `JNIEnv` of that thread.
     pub fn env(&self) -> *mut JNIEnv {
         self.0.env.load(Ordering::Relaxed) as *mut JNIEnv
     }
@@ -100,7 +101,8 @@ impl Drop for Speaker {
 
 /// How long a thread waits for what another is telling. An agent may stay in an event for ever.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// The same inside the agent: the other may itself wait for a lock of the agent's that we have, and then there is no help.
+/// The same inside the agent: the other thread may be waiting for a lock of the agent that this thread holds, which
+/// cannot be avoided.
 const PATIENCE_INSIDE: Duration = Duration::from_millis(200);
 
 thread_local! {
@@ -110,10 +112,10 @@ thread_local! {
 static BY_ENV: RwLock<Option<FxHashMap<usize, &'static Record>>> = RwLock::new(None);
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 static UNUSED: Mutex<Vec<&'static Record>> = Mutex::new(Vec::new());
-/// References to threads that have ended. Somebody may be about to use them.
+/// References to ended threads, which may still be in use.
 static RETIRED: Mutex<VecDeque<Global>> = Mutex::new(VecDeque::new());
 
-/// So many of them stay.
+/// Number of these that are kept.
 const RETIRED_KEPT: usize = 256;
 
 impl Record {
@@ -127,7 +129,7 @@ impl Record {
         *lock(&self.thread)
     }
 
-    /// What it is called as long as it has not ended.
+    /// Its name, which is valid until the thread ends.
     pub fn name(&self) -> Name {
         Name { env: self.env.load(Ordering::Acquire), serial: self.serial.load(Ordering::Relaxed) }
     }
@@ -137,7 +139,7 @@ impl Record {
         wait_for_another(self, || self.told.is_told());
     }
 
-    /// It waits to enter the monitor of that object. `find_owner` asks the VM who has it.
+    /// The thread waits to enter the monitor of that object. `find_owner` queries the owner from the VM.
     pub fn wants(&self, object: usize, find_owner: impl FnOnce() -> Option<Name>) {
         *lock(&self.wanted) = Some(Wanted { object, owner: None });
         let found = find_owner();
@@ -147,7 +149,8 @@ impl Record {
         }
     }
 
-    /// It has got the monitor of that object. Those that wait for it now wait for this thread. Who had it before, if it was waited for.
+    /// The thread has entered the monitor of that object, and threads waiting for it now wait for this thread. Returns
+    /// the previous owner if the thread had to wait.
     pub fn has(&self, object: usize) -> Option<Name> {
         let before = lock(&self.wanted).take_if(|wanted| wanted.object == object).and_then(|wanted| wanted.owner);
         for other in all() {
@@ -158,7 +161,7 @@ impl Record {
         before
     }
 
-    /// Its `THREAD_END` is next: waits until nothing more is told in its name by others.
+    /// Its `THREAD_END` is next: waits until other threads have delivered all events in its name.
     pub fn begin_end(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
         wait_for_another(self, || self.spoken_for.load(Ordering::SeqCst) == 0);
@@ -176,7 +179,7 @@ impl Record {
     }
 }
 
-/// The record of the current thread, made if there is none.
+/// The record of the current thread, created if necessary.
 #[allow(unsafe_code, reason = "a record lives for ever")]
 pub fn current(env: *mut JNIEnv) -> &'static Record {
     let there = CURRENT.get();
@@ -189,7 +192,7 @@ pub fn current(env: *mut JNIEnv) -> &'static Record {
     record
 }
 
-/// The record of a thread, made if there is none.
+/// The record of a thread, created if necessary.
 pub fn of_env_or_new(env: *mut JNIEnv) -> &'static Record {
     if let Some(record) = of_env(env) {
         return record;
@@ -208,7 +211,8 @@ pub fn of_env(env: *mut JNIEnv) -> Option<&'static Record> {
     BY_ENV.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&(env as usize)).copied()
 }
 
-/// To tell an event in the name of that thread. None if it has ended, or if the agent is to be told of threads and does not know it yet.
+/// Acquires the right to deliver an event in the name of that thread. `None` if it has ended, or if thread events are
+/// enabled and the agent does not know it yet.
 pub fn speak_for(name: Name, tells_starts: bool) -> Option<Speaker> {
     let record = of_env(name.env as *mut JNIEnv)?;
     record.spoken_for.fetch_add(1, Ordering::SeqCst);
@@ -218,7 +222,7 @@ pub fn speak_for(name: Name, tells_starts: bool) -> Option<Speaker> {
     is_known.then_some(speaker)
 }
 
-/// Waits until another thread has told what it is about to; `record` is the current thread's.
+/// Waits until another thread has completed a report; `record` is the current thread's.
 pub fn wait_for_another(record: &Record, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     let patience = if record.is_inside() { PATIENCE_INSIDE } else { PATIENCE };
@@ -227,7 +231,7 @@ pub fn wait_for_another(record: &Record, is_so: impl Fn() -> bool) {
     }
 }
 
-/// All that have not ended.
+/// Records of all live threads.
 pub fn all() -> Vec<&'static Record> {
     BY_ENV.read().unwrap_or_else(PoisonError::into_inner).iter().flat_map(|table| table.values().copied()).collect()
 }
@@ -247,7 +251,7 @@ pub fn end(env: Env) {
     record.id.store(0, Ordering::Relaxed);
     record.storage.store(ptr::null_mut(), Ordering::Relaxed);
     record.depth.store(0, Ordering::Relaxed);
-    // Behind the name: whoever sees these sees that as well.
+    // Ordered after the name: a thread that sees these values sees the name as well.
     record.told.forget();
     for flag in [&record.is_ending, &record.is_system, &record.is_suspended, &record.has_run] {
         flag.store(false, Ordering::Release);
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_speaks_for_a_thread_that_the_agent_does_not_know() {
+    fn there_are_no_events_for_a_thread_that_the_agent_does_not_know() {
         let record = thread(0x1000);
         let name = record.name();
         assert!(speak_for(name, true).is_none() && speak_for(name, false).is_some());

@@ -1,4 +1,4 @@
-//! Global references of JNI's: functions of ours in its table, as soon as somebody wants to know.
+//! JNI global references: intercepts the functions in JNI's table as soon as their events are enabled.
 #![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
 
 use std::sync::Mutex;

@@ -1,6 +1,6 @@
-//! How large the instances of a class are, as HotSpot keeps it of each class, whether it has any or not.
+//! Instance sizes, which HotSpot stores in each class, whether or not there are instances.
 //!
-//! Mirrors lead there, and are looked at in walks only: elsewhere they move.
+//! They are found through mirrors, and read during walks only: at other times mirrors may move.
 #![allow(unsafe_code, reason = "structures of the VM in a walk")]
 
 use et_jvm::env::Env;
@@ -14,7 +14,7 @@ use crate::classes;
 use crate::host::Host;
 use crate::ids;
 
-/// Finds out whether what is read there of a class is what JVMTI tells of its instances. Nothing is to be read there otherwise.
+/// Verifies that what is read from a class is the instance size according to JVMTI. Without this, nothing may be read.
 pub fn probe(host: &Host, env: Env) -> Option<Layout> {
     let layout = host.hotspot.get()?.layout?;
     env.frame(4, |env| {
@@ -26,7 +26,7 @@ pub fn probe(host: &Host, env: Env) -> Option<Layout> {
     })
 }
 
-/// Bytes of the instances of a class, whose mirror is looked for in the whole heap.
+/// Instance size of a class in bytes; its mirror is searched for in the whole heap.
 pub fn of_instances(host: &Host, class: ObjectId) -> Option<u32> {
     look_for(host, host.layout()?, class)
 }
@@ -53,10 +53,10 @@ fn all(host: &Host, layout: Layout) -> FxHashMap<u32, u32> {
     if walked.is_err() { FxHashMap::default() } else { all }
 }
 
-/// As above, of the class whose mirror is being visited.
+/// The same for the class whose mirror is being visited.
 ///
 /// # Safety
-/// To be called by a visitor, with what it was given, where mark words were found to be.
+/// To be called by a visitor with its arguments, where mark words have been found.
 unsafe fn at_mirror(layout: Layout, tag_at: *const i64, size: u64) -> Option<u32> {
     if layout.klass_offset + 8 > size {
         return None;
@@ -68,7 +68,7 @@ unsafe fn at_mirror(layout: Layout, tag_at: *const i64, size: u64) -> Option<u32
     instance_size(helper)
 }
 
-/// What a layout helper says of instances: the low bits are flags, and those of arrays are negative.
+/// Decodes the instance size from a layout helper: the low bits are flags, and arrays have negative values.
 fn instance_size(helper: i32) -> Option<u32> {
     u32::try_from(helper).ok().map(|helper| helper & !7).filter(|size| *size > 0)
 }

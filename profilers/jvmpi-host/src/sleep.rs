@@ -1,5 +1,6 @@
-//! `Thread.sleep`, which the interface tells of as a wait on nothing. JVMTI does not: a function of ours stands before the VM's from the moment
-//! at which the native method is bound. Virtual threads do not come here, nor to any other wait of a thread of the VM's.
+//! `Thread.sleep`, which JVMPI reports as a wait without an object and JVMTI does not report: the VM's function is
+//! intercepted when the native method is bound. Virtual threads do not call it, nor any other blocking function of the
+//! VM.
 #![allow(unsafe_code, reason = "stands before a native method")]
 
 use std::ffi::c_void;
@@ -20,7 +21,7 @@ use crate::starts;
 type Sleep = unsafe extern "system" fn(*mut JNIEnv, jclass, jlong);
 
 static VMS: OnceLock<usize> = OnceLock::new();
-/// So many of what the VM's function takes are a millisecond.
+/// Number of the VM function's time units in a millisecond.
 static UNITS: AtomicI64 = AtomicI64::new(1);
 
 /// A native method gets the function at that address: ours, if it is the VM's for sleeping.
@@ -53,7 +54,7 @@ unsafe extern "system" fn sleep(raw: *mut JNIEnv, class: jclass, time: jlong) {
     }
 }
 
-/// Tells of it; when it begins, if anybody wants to know.
+/// Reports the start; returns its time if the events are enabled.
 fn about_to(raw: *mut JNIEnv, time: jlong) -> Option<Instant> {
     let host = host::get().filter(|host| host.wants(event::MONITOR_WAIT) || host.wants(event::MONITOR_WAITED))?;
     // SAFETY: as the VM hands it over.
@@ -62,7 +63,7 @@ fn about_to(raw: *mut JNIEnv, time: jlong) -> Option<Instant> {
         return None;
     }
     let units = UNITS.load(Ordering::Relaxed);
-    // What is less than a millisecond is no wait for ever.
+    // A time below a millisecond must not become 0, which means no timeout.
     tell(raw, event::MONITOR_WAIT, if time > 0 { (time / units).max(1) } else { 0 });
     Some(Instant::now())
 }

@@ -1,4 +1,4 @@
-//! From `VMInit` to `JVM_INIT_DONE`: what is there already is told of, in the order in which agents need it. And the end.
+//! From `VMInit` to `JVM_INIT_DONE`: reports what already exists in the order that agents need. And shutdown.
 
 use std::sync::atomic::Ordering;
 
@@ -26,7 +26,7 @@ const NOTHING: Details = Details { nothing: () };
 /// Classes that agents must know before all others.
 const FIRST: [&std::ffi::CStr; 4] = [c"java/lang/Object", c"java/lang/Class", c"java/lang/Thread", c"java/lang/String"];
 
-/// The VM is up.
+/// Called when the VM is live.
 pub fn begin(host: &'static Host, env: Env) {
     if ASKED.load(Ordering::Relaxed) == 0 {
         host::say(
@@ -35,7 +35,7 @@ pub fn begin(host: &'static Host, env: Env) {
         host.session.enter(Phase::Ended);
         return;
     }
-    // It may be loaded behind us.
+    // It may be loaded after us.
     if host::is_traced() {
         host::say(host::TRACED);
         host.session.enter(Phase::Ended);
@@ -68,14 +68,14 @@ pub fn begin(host: &'static Host, env: Env) {
     for name in FIRST {
         classes::tell_by_name(host, env, name);
     }
-    // Once before it is told what is linked, since this links classes, and once for what was linked meanwhile.
+    // Once before reporting linked classes, since this links classes, and once for those linked in the meantime.
     classes::find_all(host, env, true);
     switches::apply(host, None);
     classes::find_all(host, env, true);
     starts::tell_all(host, env);
     if host.session.is_enabled(event::OBJECT_ALLOC) {
         say_what_is_left_out(env, &release);
-        // Threads have buffers from before, in which they make objects that nobody is told of.
+        // Threads have allocation buffers from before, in which allocations cause no events.
         let _ = host.jvmti.collect_garbage();
         objects::tell_all(host, env);
     }
@@ -88,8 +88,9 @@ pub fn begin(host: &'static Host, env: Env) {
     deliver::tell(env.raw(), event::JVM_INIT_DONE, NOTHING);
 }
 
-/// HotSpot 11 resizes the thread-local buffers of G1 without regard to samples, and makes some objects that nobody is told of or can count:
-/// of 2004 objects of a test 1749 were told of with G1, and all with the other collectors, without such buffers, and on later releases.
+/// HotSpot 11 resizes G1's thread-local buffers without regard to sampling, so some allocations cause no events and
+/// cannot be counted: of 2004 objects in a test 1749 were reported with G1, and all with other collectors, without
+/// these buffers, and in later releases.
 fn say_what_is_left_out(env: Env, release: &str) {
     if release != "11" {
         return;
@@ -103,7 +104,7 @@ fn say_what_is_left_out(env: Env, release: &str) {
     }
 }
 
-/// The VM goes down.
+/// Called at VM shutdown.
 pub fn end(host: &'static Host, env: Env) {
     if host.session.phase() != Phase::Live {
         return;

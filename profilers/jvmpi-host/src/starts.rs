@@ -1,4 +1,4 @@
-//! Threads: each is told of before any other event of its own.
+//! Thread starts: each thread is reported before any other event in it.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 
@@ -58,7 +58,7 @@ fn known(host: &Host, env: Env, record: &Record, thread: Object) {
     }
 }
 
-/// Tells of a thread that is there, unless that was done.
+/// Reports an existing thread, unless it has been.
 pub fn tell(host: &Host, env: Env, thread: Object, record: &Record) {
     known(host, env, record, thread);
     if !host.wants(event::THREAD_START) || record.told.is_claimed() {
@@ -88,7 +88,7 @@ fn details(names: &ThreadNames, id: usize, record: &Record) -> Details {
     Details { thread_start }
 }
 
-/// Before an event of the current thread: it is told of, unless that was done.
+/// Before an event of the current thread: reports the thread, unless it has been.
 pub fn announce(host: &Host, env: Env) -> &'static Record {
     let record = records::current(env.raw());
     if record.told.is_told() || record.is_inside() {
@@ -125,7 +125,7 @@ pub fn is_virtual(env: Env, thread: Object) -> bool {
     native(env, thread).is_none()
 }
 
-/// Tells of all threads that there are, the current one first.
+/// Reports all existing threads, the current one first.
 pub fn tell_all(host: &Host, env: Env) {
     announce(host, env);
     env.frame(64, |env| {
@@ -139,7 +139,7 @@ pub fn tell_all(host: &Host, env: Env) {
     });
 }
 
-/// Tells of a thread that the agent asks for.
+/// Reports a thread at the agent's request.
 pub fn tell_requested(host: &Host, env: Env, id: usize) -> bool {
     let Some(record) = records::of_id(id) else { return false };
     let Some(thread) = record.thread() else { return false };

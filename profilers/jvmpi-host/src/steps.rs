@@ -1,4 +1,5 @@
-//! `INSTRUCTION_START`. Where a branch goes is seen at the thread's next step, so it is told then, before that.
+//! `INSTRUCTION_START`. The target of a branch is known at the thread's next step, so the branch is reported then,
+//! before that step.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -66,7 +67,7 @@ fn is_branch(opcode: u8) -> bool {
     matches!(opcode, 153..=166 | TABLESWITCH | LOOKUPSWITCH | 198 | 199)
 }
 
-/// What the event says of a branch that went on at `next`, if that is in the method.
+/// Data about a branch that continued at `next`, if that is in the method.
 fn outcome(code: &[u8], at: usize, next: Option<i64>) -> [i32; 3] {
     let int = |at: usize| code.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, i32::from_be_bytes);
     let reaches = |offset: i32| next == Some(at as i64 + i64::from(offset));

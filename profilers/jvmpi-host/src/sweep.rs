@@ -1,7 +1,8 @@
-//! Deaths: after a collection a thread of ours walks the heap, and what was told of and is not there any more is dead. `CLASS_UNLOAD`,
-//! `GC_START`, `OBJECT_FREE` and `GC_FINISH` come together then, on one thread, and no other event between.
+//! Deaths: after a collection, a thread of the host walks the heap, and objects that were reported and are no longer
+//! there are dead. `CLASS_UNLOAD`, `GC_START`, `OBJECT_FREE` and `GC_FINISH` are then delivered together, on one
+//! thread, without other events in between.
 //!
-//! Not inside the VM's pause: a thread that has the agent's lock may wait for the end of the pause.
+//! Not during the VM's pause: a thread that holds the agent's lock may be waiting for its end.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,15 +23,15 @@ use crate::objects;
 use crate::records;
 use crate::starts;
 
-/// Collections that were not told of.
+/// Number of collections that have not been reported.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 static BATCH: Mutex<()> = Mutex::new(());
 /// The VM goes down, with a collector that has stopped before.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// So long whoever wants a batch waits for another: the agent's lock that it waits for may be his.
+/// Maximum time that a batch waits for another, which may be waiting for the agent's lock held by this thread.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Walks take one part in so many of the time.
+/// Walks take at most one in this many parts of the time.
 const SHARE: u32 = 20;
 
 /// A collection is over. On the VM's thread, where nothing must be waited for.
@@ -38,7 +39,7 @@ pub fn collection_finished() {
     PENDING.fetch_add(1, Ordering::Release);
 }
 
-/// The thread that tells of deaths.
+/// Starts the thread that reports deaths.
 pub fn start_thread(host: &'static Host, env: Env) -> Result<(), JvmtiError> {
     env.frame(8, |env| {
         let made = |env: Env, thread: Object| _ = objects::define(host, env, thread);
@@ -46,7 +47,7 @@ pub fn start_thread(host: &'static Host, env: Env) -> Result<(), JvmtiError> {
             records::current(env.raw()).is_system.store(true, Ordering::Relaxed);
             starts::announce(host, env);
             while host.session.phase() != Phase::Ended {
-                // The VM's thread tells by a number alone: it must not take a lock.
+                // The VM's thread only increments a counter, since it must not take a lock.
                 thread::sleep(Duration::from_millis(10));
                 if PENDING.load(Ordering::Acquire) > 0 {
                     let start = Instant::now();
@@ -60,12 +61,12 @@ pub fn start_thread(host: &'static Host, env: Env) -> Result<(), JvmtiError> {
     })
 }
 
-/// Whether somebody wants to know of deaths.
+/// Whether events about deaths are enabled.
 pub fn is_wanted(host: &Host) -> bool {
     host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD, event::GC_START, event::GC_FINISH])
 }
 
-/// Runs the collector, and tells of what is dead before it returns.
+/// Runs the collector, and reports deaths before it returns.
 pub fn run_collector(host: &Host, env: Env) {
     if STOPPED.load(Ordering::Acquire) {
         return;
@@ -90,12 +91,12 @@ fn has_concurrent_collector() -> bool {
     })
 }
 
-/// Tells of collections that are over and of what they have freed.
+/// Reports completed collections and what they have freed.
 pub fn batch(host: &Host, env: Env) {
     if !is_wanted(host) || host.session.phase() != Phase::Live || host.gc_disabled.load(Ordering::Acquire) > 0 {
         return;
     }
-    // It is held while the heap is walked. Nobody waits for it without an end, and no event does.
+    // Held during the heap walk. Waiting for it has a timeout, and events do not wait for it.
     let Some(_alone) = host::in_time(&BATCH, PATIENCE) else { return };
     let collections = PENDING.swap(0, Ordering::AcqRel);
     let Dead { unloaded, dead, left } = if host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD]) {
@@ -121,7 +122,7 @@ pub fn batch(host: &Host, env: Env) {
         for class_id in unloaded.iter().filter(|(_, is_meant)| *is_meant).map(|(class, _)| *class) {
             tell(event::CLASS_UNLOAD, Details { class_unload: ClassUnload { class_id } });
         }
-        // Collections whose deaths are told with those of the last are told of before, empty.
+        // Collections whose deaths are reported with those of the last one are reported first, without deaths.
         for _ in 1..collections.min(1000) {
             tell(event::GC_START, Details { nothing: () });
             tell(event::GC_FINISH, Details { gc_info });
@@ -138,13 +139,13 @@ pub fn batch(host: &Host, env: Env) {
     }
 }
 
-/// What is gone, and what is left.
+/// What has been freed, and what is left.
 #[derive(Debug, Default)]
 struct Dead {
-    /// Classes, and whether `CLASS_UNLOAD` tells of them.
+    /// Unloaded classes, each with whether `CLASS_UNLOAD` is to be reported.
     unloaded: Vec<(ObjectId, bool)>,
     dead: Vec<u32>,
-    /// How many objects.
+    /// Number of objects left.
     left: u64,
 }
 
@@ -155,7 +156,8 @@ fn count(host: &Host) -> u64 {
 }
 
 fn dead(host: &Host, env: Env) -> Result<Dead, JvmtiError> {
-    // No event has defined arrays' classes, nor those that an agent which is told of classes was not told of.
+    // Array classes were not defined by events, nor were classes that were not reported although class events are
+    // enabled.
     let is_meant = |class: &Class| class.is_told() || class.shape == Shape::Instance && !host.wants(event::CLASS_LOAD);
     let before: Vec<(ObjectId, bool)> = classes::all().iter().map(|class| (class.id, is_meant(class))).collect();
     let sweep = ids::begin_sweep();

@@ -14,7 +14,7 @@ const CONTENDED: &[jint] =
 const DEATHS: &[jint] = &[event::OBJECT_FREE, event::CLASS_UNLOAD, event::GC_START, event::GC_FINISH];
 const REQUESTS: &[jint] = &[event::DATA_DUMP_REQUEST, event::DATA_RESET_REQUEST];
 
-/// What each is on for. Entries and exits go together, since exits are told by entries.
+/// The JVMPI events that need each JVMTI event. Entries and exits go together, since exits depend on entries.
 const SWITCHES: &[(EventKind, &[jint])] = &[
     (EventKind::MethodEntry, hooks::EVENTS),
     (EventKind::MethodExit, hooks::EVENTS),

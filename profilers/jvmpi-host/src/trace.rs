@@ -13,14 +13,15 @@ use crate::hooks;
 use crate::host::Host;
 use crate::records;
 
-/// Lines of native methods, and of those that nobody knows.
+/// Line number of native methods, and of methods with unknown lines.
 const NATIVE: jint = -3;
 const UNKNOWN: jint = -1;
 
-/// More frames than that nobody gets.
+/// Maximum number of frames returned.
 const DEEPEST: usize = 100_000;
 
-/// The frames of a thread, innermost first. While threads are held suspended no class is told of: an agent that needs a lock for it may
+/// Frames of a thread, innermost first. While threads are suspended no class is reported: the agent might need a lock
+/// for it that it cannot get.
 /// not get it.
 pub fn frames(host: &Host, env: Env, thread: Option<Global>, depth: usize) -> Vec<CallFrame> {
     let may_tell = host.suspended.load(Ordering::Relaxed) == 0;
@@ -38,12 +39,12 @@ pub fn frames(host: &Host, env: Env, thread: Option<Global>, depth: usize) -> Ve
         .collect()
 }
 
-/// As above, and no class is told of.
+/// The same without reporting classes.
 pub fn frames_quietly(host: &Host, thread: Option<Global>, depth: usize) -> Vec<CallFrame> {
     const FEW: usize = 64;
     let mut few = [RawFrame { method: std::ptr::null_mut(), location: 0 }; FEW];
     let mut many;
-    // Hooks are no frames of the program.
+    // Hooks are not frames of the program.
     let most = depth.min(DEEPEST) + hooks::frames();
     let room = if most <= FEW {
         &mut few[..most]
@@ -85,7 +86,7 @@ pub fn thread_of(env: Env, there: *mut JNIEnv) -> Result<Option<Global>, ()> {
 /// Fills in a trace.
 ///
 /// # Safety
-/// `trace` has room for so many frames.
+/// `trace` has room for this many frames.
 pub unsafe fn fill(host: &Host, env: Env, trace: *mut CallTrace, depth: jint) {
     // SAFETY: the caller's promise.
     let trace = unsafe { &mut *trace };

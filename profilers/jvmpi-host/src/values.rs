@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::ids;
 use crate::layout::{bytes_of, is_reference};
 
-/// A record that grows.
+/// A growing record.
 #[derive(Debug, Default)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -84,7 +84,7 @@ pub fn field(host: &Host, env: Env, from: Object, id: FieldId, is_static: bool, 
     }
 }
 
-/// The id of an object, whose reference ends.
+/// Id of an object; deletes the reference.
 pub fn reference(host: &Host, env: Env, object: Option<Object>) -> ObjectId {
     let Some(object) = object else { return 0 };
     let id = ids::of(host, env, object);
@@ -92,7 +92,7 @@ pub fn reference(host: &Host, env: Env, object: Option<Object>) -> ObjectId {
     id
 }
 
-/// The record of a class.
+/// The dump record of a class.
 pub fn class_record(
     host: &Host,
     env: Env,
@@ -140,7 +140,8 @@ fn elements(env: Env, array: Object, length: usize, letter: u8) -> Vec<u8> {
         _ => table.GetDoubleArrayRegion as *const (),
     };
     let mut bytes = vec![0; length * bytes_of(letter)];
-    // SAFETY: all these functions take the same arguments; the array has so many elements, and there is room for them.
+    // SAFETY: all these functions have the same signature; the array has this many elements, and there is room for
+    // them.
     unsafe {
         let function = std::mem::transmute::<*const (), Region>(function);
         function(raw, array.raw(), 0, length as i32, bytes.as_mut_ptr());
@@ -149,7 +150,7 @@ fn elements(env: Env, array: Object, length: usize, letter: u8) -> Vec<u8> {
     bytes
 }
 
-/// The record of an object that is no class. `chain` has its class first, then the superclasses.
+/// The record of an object that is not a class. `chain` has its class first, then the superclasses.
 pub fn object_record(
     host: &Host,
     env: Env,

@@ -7,8 +7,7 @@ use jni_sys::{JNIEnv, jint, jlong, jmethodID, jobject};
 /// Versions that agents ask for.
 pub const VERSIONS: std::ops::RangeInclusive<jint> = 0x1000_0001..=0x1000_0003;
 
-/// Numbers of events.
-#[allow(missing_docs)]
+/// Event types.
 pub mod event {
     use jni_sys::jint;
     pub const METHOD_ENTRY: jint = 1;
@@ -57,8 +56,7 @@ pub mod event {
     }
 }
 
-/// What `EnableEvent`, `DisableEvent` and `RequestEvent` return.
-#[allow(missing_docs)]
+/// Results of `EnableEvent`, `DisableEvent` and `RequestEvent`.
 pub mod outcome {
     use jni_sys::jint;
     pub const SUCCESS: jint = 0;
@@ -66,8 +64,7 @@ pub mod outcome {
     pub const FAIL: jint = -1;
 }
 
-/// Records of dumps.
-#[allow(missing_docs)]
+/// Record types in dumps.
 pub mod record {
     pub const ROOT_UNKNOWN: u8 = 0xff;
     pub const ROOT_JNI_GLOBAL: u8 = 1;
@@ -85,7 +82,6 @@ pub mod record {
 }
 
 /// Kinds of objects: an instance, an array of references.
-#[allow(missing_docs)]
 pub mod kind {
     use jni_sys::jint;
     pub const NORMAL_OBJECT: jint = 0;
@@ -107,8 +103,7 @@ pub mod kind {
     }
 }
 
-/// States of threads.
-#[allow(missing_docs)]
+/// Thread states.
 pub mod status {
     use jni_sys::jint;
     pub const RUNNABLE: jint = 1;
@@ -124,7 +119,6 @@ macro_rules! structs {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         #[repr(C)]
         #[derive(Clone, Copy, Debug)]
-        #[allow(missing_docs)]
         pub struct $name { $(pub $field: $type),* }
     )*};
 }
@@ -180,10 +174,10 @@ structs! {
     ObjectDump { data_len: jint, data: *const u8 }
 }
 
-/// What an event says besides its type and thread.
+/// Data of an event apart from its type and thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs, missing_debug_implementations)]
+#[allow(missing_debug_implementations)]
 pub union Details {
     pub nothing: (),
     pub class_load: ClassLoad,
@@ -211,23 +205,22 @@ pub union Details {
     pub object_dump: ObjectDump,
 }
 
-/// `JVMPI_Event`.
+/// The C struct `JVMPI_Event`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs, missing_debug_implementations)]
+#[allow(missing_debug_implementations)]
 pub struct Event {
     pub event_type: jint,
     pub env_id: *mut JNIEnv,
     pub u: Details,
 }
 
-/// What is at `NotifyEvent`. Agents may be C++ and throw: that ends the process.
+/// Type of `NotifyEvent`. Agents may be written in C++ and throw, which ends the process.
 pub type Notify = unsafe extern "C-unwind" fn(*mut Event);
 
-/// `JVMPI_Interface`.
+/// The C struct `JVMPI_Interface`.
 #[repr(C)]
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Interface {
     pub version: jint,
     pub notify_event: Option<Notify>,

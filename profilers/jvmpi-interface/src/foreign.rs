@@ -8,10 +8,11 @@ use std::ffi::c_void;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thrown;
 
-/// Runs `body`, which calls the agent. A panic goes on; so does the end of a thread (`pthread_exit`, cancellation).
+/// Runs `body`, which calls the agent. Propagates panics, and the end of a thread (`pthread_exit`, cancellation).
 ///
 /// # Errors
-/// An exception has come out of it: one of C++ is ended as `catch (...)` ends it, any other deleted. On processors other than `x86_64` the process ends instead.
+/// Fails if an exception is thrown: a C++ exception is handled as by `catch (...)`, any other is deleted. On processors
+/// other than `x86_64` the process ends instead.
 pub fn caught<R, F: FnOnce() -> R>(body: F) -> Result<R, Thrown> {
     let mut call = Call { body: Some(body), result: None };
     // SAFETY: `run` gets the `Call` that it is made for, which lives until it returns or is unwound.
@@ -25,7 +26,7 @@ struct Call<R, F> {
 }
 
 unsafe extern "C-unwind" fn run<R, F: FnOnce() -> R>(call: *mut c_void) {
-    // SAFETY: what `caught` gave.
+    // SAFETY: the argument from `caught`.
     let call = unsafe { &mut *call.cast::<Call<R, F>>() };
     call.result = call.body.take().map(|body| body());
 }
@@ -46,8 +47,8 @@ mod frame {
     }
 
     thread_local! {
-        /// The exception on its way to the landing pad: the unwinder's context may be of another version of its library, which lays out
-        /// registers in its own way.
+        /// The exception on its way to the landing pad: not passed in the unwinder's context, whose layout of registers
+        /// depends on the version of its library.
         static CAUGHT: Cell<*mut Exception> = const { Cell::new(ptr::null_mut()) };
     }
 
@@ -76,7 +77,7 @@ mod frame {
     pub unsafe extern "C-unwind" fn call(run: unsafe extern "C-unwind" fn(*mut c_void), argument: *mut c_void) {
         naked_asm!(
             ".cfi_startproc",
-            // Addresses relative to where they stand, in four bytes.
+            // Four-byte addresses relative to their own position.
             ".cfi_personality 0x1b, {handler}",
             ".cfi_lsda 0x1b, .Let_jvmpi_caught",
             "push rbp",
@@ -102,7 +103,7 @@ mod frame {
         )
     }
 
-    /// What the unwinder asks about the frame above: it takes every exception but Rust's.
+    /// The personality routine of the frame above: catches all exceptions except Rust's.
     unsafe extern "C" fn handler(
         _version: c_int,
         actions: c_int,
@@ -170,9 +171,9 @@ mod frame {
 mod frame {
     use std::ffi::c_void;
 
-    /// Calls `run` with its argument. Nobody has written the other for this processor: an exception ends the process.
+    /// Calls `run` with its argument. There is no implementation for this processor: an exception ends the process.
     pub unsafe extern "C-unwind" fn call(run: unsafe extern "C-unwind" fn(*mut c_void), argument: *mut c_void) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { run(argument) }
     }
 }
@@ -197,13 +198,13 @@ mod tests {
     }
 
     thread_local! {
-        /// Tests run beside each other.
+        /// Tests run concurrently.
         static CLEANED: Cell<u32> = const { Cell::new(0) };
     }
 
     extern "C" fn cleanup(_reason: i32, exception: *mut Foreign) {
         CLEANED.set(CLEANED.get() + 1);
-        // SAFETY: the box of `throw`.
+        // SAFETY: the box from `throw`.
         drop(unsafe { Box::from_raw(exception) });
     }
 

@@ -1,4 +1,5 @@
-//! JVMPI as agents see it, whoever answers them: the host in a VM (`jvmpi`), or a trace (`et-jvmpi`).
+//! JVMPI from the point of view of agents, independent of who implements it: the host in a VM (`jvmpi-host`), or a
+//! trace (`et-jvmpi`).
 
 pub mod abi;
 pub mod foreign;

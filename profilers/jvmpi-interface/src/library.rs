@@ -9,10 +9,10 @@ use crate::foreign::caught;
 
 type OnLoad = unsafe extern "system-unwind" fn(*mut JavaVM, *const c_char, *mut c_void) -> jint;
 
-/// Loads an agent and calls its `JVM_OnLoad`. `text` is its path, and behind the first colon its options.
+/// Loads an agent and calls its `JVM_OnLoad`. `text` is its path, optionally followed by a colon and its options.
 ///
 /// # Safety
-/// `vm` is a `JavaVM` that lives as long as the process, and whose functions may be called.
+/// `vm` is a `JavaVM` that is valid as long as the process runs, and whose functions may be called.
 pub unsafe fn load(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let (path, options) = text.split_once(':').unwrap_or((text, ""));
     let (Ok(library), Ok(options)) = (CString::new(path), CString::new(options)) else {

@@ -15,7 +15,7 @@ pub extern "C" fn create(name: *const c_char) -> *mut c_void {
     let name = if name.is_null() {
         CString::default()
     } else {
-        // SAFETY: the agent's string.
+        // SAFETY: a string from the agent.
         unsafe { CStr::from_ptr(name) }.to_owned()
     };
     std::ptr::from_ref(RawMonitor::create(name)).cast_mut().cast()

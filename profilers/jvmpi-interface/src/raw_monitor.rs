@@ -9,7 +9,7 @@ use jni_sys::jint;
 
 use crate::abi::{RawMonitorEvent, event};
 
-/// See the module.
+/// A raw monitor of JVMPI: reentrant, with wait and notify.
 #[derive(Debug)]
 pub struct RawMonitor {
     pub name: CString,
@@ -28,9 +28,8 @@ struct State {
     waiting: Vec<usize>,
 }
 
-/// What a dump says of a monitor; threads are `JNIEnv`s, 0 for one that the VM does not know.
+/// State of a monitor for a dump; threads are `JNIEnv`s, or 0 for a thread that is not attached.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Snapshot {
     pub name: CString,
     pub id: usize,
@@ -59,18 +58,18 @@ fn current_thread() -> u64 {
     NUMBER.with(|number| *number)
 }
 
-/// What a VM has to do with them.
+/// What the host provides to raw monitors.
 #[derive(Clone, Copy, Debug)]
 pub struct Around {
     /// The `JNIEnv` of the current thread; 0 for one that the VM does not know.
     pub current_env: fn() -> usize,
-    /// Tells of contention, on the current thread.
+    /// Reports contention on the current thread.
     pub tell: fn(jint, RawMonitorEvent),
 }
 
 static AROUND: OnceLock<Around> = OnceLock::new();
 
-/// From here on threads have `JNIEnv`s, and contention is told of. Once.
+/// From now on threads have `JNIEnv`s, and contention is reported. To be called once.
 pub fn are_in(around: Around) {
     AROUND.get_or_init(|| around);
 }
@@ -90,7 +89,7 @@ fn remove(list: &mut Vec<usize>, env: usize) {
 }
 
 impl RawMonitor {
-    /// A new one, for ever.
+    /// Creates a monitor that is never freed.
     pub fn create(name: CString) -> &'static Self {
         let monitor: &'static Self = Box::leak(Box::new(Self {
             name,
@@ -107,7 +106,7 @@ impl RawMonitor {
         all().iter().copied().find(|monitor| std::ptr::eq(std::ptr::from_ref(*monitor).cast(), address))
     }
 
-    /// It is in dumps no more.
+    /// Removes it from dumps.
     pub fn destroy(&'static self) {
         change_all().retain(|monitor| !std::ptr::eq(*monitor, self));
     }
@@ -156,8 +155,8 @@ impl RawMonitor {
         }
     }
 
-    /// Leaves, waits until it is notified or so many milliseconds are over (0: for ever), and enters again. Nothing happens if the thread is
-    /// not in.
+    /// Releases the monitor, waits until it is notified or the timeout expires (0: none), and enters it again. Has no
+    /// effect if the thread does not own it.
     pub fn wait(&'static self, milliseconds: i64) {
         let (me, env) = (current_thread(), current_env());
         let mut state = lock(&self.state);
@@ -165,7 +164,7 @@ impl RawMonitor {
             return;
         }
         let end = u64::try_from(milliseconds).ok().filter(|ms| *ms > 0).and_then(|ms| {
-            // What is further away is for ever.
+            // A later timeout counts as none.
             Instant::now().checked_add(Duration::from_millis(ms.min(1 << 40)))
         });
         let (count, seen) = (state.count, state.notifications);
@@ -205,7 +204,7 @@ impl RawMonitor {
         }
     }
 
-    /// Contention is told of except for names with an underscore.
+    /// Reports contention, except for names that start with an underscore.
     fn tell(&'static self, kind: jint) {
         if let Some(around) = AROUND.get().filter(|_| !self.name.as_bytes().starts_with(b"_")) {
             let id = std::ptr::from_ref(self).cast_mut().cast();
@@ -214,7 +213,7 @@ impl RawMonitor {
     }
 }
 
-/// All there are now.
+/// All existing monitors.
 pub fn snapshots() -> Vec<Snapshot> {
     let all = all().clone();
     let snapshot = |monitor: &&'static RawMonitor| {
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_owns_a_monitor_that_is_free() {
+    fn a_free_monitor_has_no_owner() {
         const ENV: usize = 0x5000;
         are_in(Around { current_env: || ENV, tell: |_, _| {} });
         let monitor = RawMonitor::create(c"_free".to_owned());

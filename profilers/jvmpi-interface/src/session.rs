@@ -1,4 +1,4 @@
-//! What every host knows of its agent: the table that it was given, what it has enabled, and how far the run is.
+//! The state of an agent that every host has: its function table, the enabled events, and the phase of the run.
 #![allow(unsafe_code, reason = "calls the agent through the table that it fills in")]
 
 use std::fmt;
@@ -10,19 +10,19 @@ use jni_sys::{JNIEnv, jint};
 use crate::abi::{Details, Event, Interface, Notify};
 use crate::foreign;
 
-/// How far a run is.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
     /// The agent may say what it wants.
     Loading = 0,
-    /// Events are told.
+    /// Events are reported.
     Live = 1,
-    /// `JVM_SHUT_DOWN` was told.
+    /// `JVM_SHUT_DOWN` was reported.
     Ended = 2,
 }
 
-/// See the module.
+/// The state of an agent.
 #[derive(Default)]
 pub struct Session {
     interface: AtomicPtr<Interface>,
@@ -55,8 +55,8 @@ impl Session {
         unsafe { (&raw const (*interface).notify_event).read_volatile() }
     }
 
-    /// Tells an event of that thread, whether it is enabled or not; what the agent has made of it, if it takes events and has come to
-    /// its end with this one.
+    /// Reports an event in that thread, whether it is enabled or not. `None` if the agent no longer receives events;
+    /// otherwise, its answer in the event.
     pub fn notify(&self, env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
         let notify = self.taker()?;
         let mut event = Event { event_type: kind, env_id: env, u: details };
@@ -74,7 +74,6 @@ impl Session {
         result.ok()
     }
 
-    /// How far the run is.
     pub fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Loading,
@@ -83,7 +82,7 @@ impl Session {
         }
     }
 
-    /// The run has come so far.
+    /// Advances to a phase.
     pub fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
     }
@@ -94,7 +93,7 @@ impl Session {
         self.enabled.load(Ordering::Relaxed) & bit(kind) != 0
     }
 
-    /// Switches an event.
+    /// Enables or disables an event.
     pub fn set_enabled(&self, kind: jint, on: bool) {
         if on {
             self.enabled.fetch_or(bit(kind), Ordering::Relaxed);
@@ -103,7 +102,8 @@ impl Session {
         }
     }
 
-    /// What a function of the interface answers: the fallback after the end of the run, and for a panic, which is counted.
+    /// Runs a function of the interface. Returns the fallback after the end of the run, and after a panic, which is
+    /// counted.
     pub fn guarded<R>(&self, fallback: R, body: impl FnOnce() -> R) -> R {
         if self.phase() == Phase::Ended {
             return fallback;
@@ -125,16 +125,16 @@ impl fmt::Debug for Session {
     }
 }
 
-/// What [`Session::thrown`] counts.
+/// Description of what [`Session::thrown`] counts.
 pub const THROWN: &str = "exceptions that the agent threw and did not catch";
 
-/// What is said of things that were left out: those that were, with their counts.
+/// Messages about omissions: those with counts above 0.
 pub fn counted(counts: &[(&AtomicU64, &str)]) -> Vec<String> {
     let counts = counts.iter().map(|(count, what)| (count.load(Ordering::Relaxed), what));
     counts.filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
-/// Events are bits of a word; what is none of them is none.
+/// Events are bits of a word; numbers out of range have none.
 fn bit(kind: jint) -> u64 {
     if (0..64).contains(&kind) { 1 << kind } else { 0 }
 }

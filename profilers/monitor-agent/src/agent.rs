@@ -21,7 +21,7 @@ use crate::state::{self, Monitor, say};
 use crate::xml::XmlLog;
 use crate::{monitors, profile, threads, time};
 
-/// All of these are to be had at any time.
+/// Capabilities that are available at any time.
 const CAPABILITIES: [Capability; 7] = [
     Capability::TagObjects,
     Capability::MonitorInfo,
@@ -40,7 +40,7 @@ struct Events {
 }
 
 thread_local! {
-    /// Something of ours is under way on this thread: what it allocates and enters is nobody's business.
+    /// Set while this thread runs code of the agent, whose allocations and monitors are not reported.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -169,7 +169,7 @@ fn load(raw: *mut JavaVM, text: &str, is_start: bool) -> Result<&'static Monitor
     };
     let jvmti = Jvmti::new(vm).ok_or("this VM has no JVMTI 1.2")?;
     jvmti.add_capabilities(&CAPABILITIES).map_err(plain)?;
-    // While the VM starts only; without it nobody is told what a thread wants to enter.
+    // Available only during VM startup; without it, the monitor that a thread wants to enter is unknown.
     let _ = jvmti.add_capabilities(&[Capability::CurrentContendedMonitor]);
     if options.heap {
         jvmti.add_capabilities(&[Capability::ObjectFreeEvents]).map_err(plain)?;
@@ -192,7 +192,7 @@ fn load(raw: *mut JavaVM, text: &str, is_start: bool) -> Result<&'static Monitor
 }
 
 /// # Safety
-/// Null, or a string that ends with zero.
+/// `options` is null or a zero-terminated string.
 unsafe fn text(options: *const c_char) -> String {
     if options.is_null() {
         return String::new();
@@ -201,10 +201,10 @@ unsafe fn text(options: *const c_char) -> String {
     unsafe { CStr::from_ptr(options) }.to_string_lossy().into_owned()
 }
 
-/// Called by the VM before it starts, for `-agentpath`.
+/// Called by the VM during startup, for `-agentpath`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
     if state::get().is_some() {
@@ -221,10 +221,10 @@ pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_ch
     }
 }
 
-/// Called by the VM while it runs, when somebody attaches the agent. Once is enough: later calls change nothing, and are no errors.
+/// Called by the VM when the agent is attached at run time. Further calls have no effect and succeed.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnAttach(vm: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
     if state::get().is_some() {

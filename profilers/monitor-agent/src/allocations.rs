@@ -1,4 +1,5 @@
-//! What a traced program allocates: the runtime that traces it knows, if it has loaded this agent itself (`-Det.ddm=on`).
+//! Allocations of a traced program, as counted by the runtime that traces it, if that has loaded this agent itself
+//! (`-Det.ddm=on`).
 #![allow(unsafe_code, reason = "an entry point from another library, and bytes that it lends")]
 
 use std::ffi::c_void;
@@ -14,19 +15,19 @@ pub extern "C" fn et_monitor_take_allocations(source: AllocationSource) {
     let _ = SOURCE.set(source);
 }
 
-/// Whether there is one who knows.
+/// Whether there is a provider of statistics.
 pub fn are_known() -> bool {
     SOURCE.get().is_some()
 }
 
-/// Somebody wants to know, or nobody any more.
+/// Enables or disables the statistics.
 pub fn switch(on: bool) {
     if let Some(source) = SOURCE.get() {
         (source.switch)(on.into());
     }
 }
 
-/// The data of a report with so many rows: what was allocated since the last.
+/// Data of a report with this number of rows about allocations since the last one.
 pub fn report(rows: u32) -> Option<Vec<u8>> {
     let source = SOURCE.get()?;
     let mut data: Vec<u8> = Vec::new();

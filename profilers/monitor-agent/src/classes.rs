@@ -21,7 +21,7 @@ pub fn name_of_object(monitor: &Monitor, env: Env, object: Object) -> String {
     env.frame(2, |env| env.class_of(object).map_or_else(String::new, |class| name(monitor, class)))
 }
 
-/// Whether an object stands for a class.
+/// Whether an object is a class mirror.
 pub fn is_class(monitor: &Monitor, env: Env, object: Object) -> bool {
     monitor.class_of_classes(env).is_some_and(|class| env.is_instance(object, class))
 }
@@ -73,14 +73,14 @@ fn describe(monitor: &Monitor, env: Env, class: Object, name: String) -> ClassDe
     }
 }
 
-/// Where an instruction is.
+/// Location of an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// With dots.
+    /// Class name with dots.
     pub class: String,
     pub method: String,
     pub file: Option<String>,
-    /// -1 if it is not known, -2 in native code.
+    /// Source line; -1 if unknown, -2 in native code.
     pub line: i32,
 }
 

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// On loopback.
+    /// Port on the loopback interface.
     pub port: u16,
     /// 64 hexadecimal digits.
     pub token: String,
-    /// The program's.
+    /// Name of the program.
     pub name: String,
-    /// Version of Java.
+    /// Java version.
     pub java: String,
-    /// Debuggers are let through.
+    /// Whether debuggers are forwarded.
     pub is_debuggable: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Published {
     name: String,
 }
 
-/// 32 bytes that nobody can guess.
+/// A random token of 32 bytes.
 pub fn new_token() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -50,7 +50,8 @@ pub fn folder() -> PathBuf {
     }
 }
 
-/// When the process was started, in ticks since the system was: field 22 of `/proc/self/stat`, behind a name that may hold anything.
+/// Start time of the process in ticks since the system was started: field 22 of `/proc/self/stat`, after a name that
+/// may contain anything.
 fn start_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok()).unwrap_or(0)
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_there_as_long_as_the_process_wants_and_nobody_else_can_read_it() {
+    fn the_file_exists_as_long_as_the_process_wants_and_is_private() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("monitors");
         let published = Published::new(&folder, &entry()).unwrap();

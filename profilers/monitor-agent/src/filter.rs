@@ -1,7 +1,8 @@
-//! Which classes' objects the heap profiler tells of: filter files as TPTP has them.
+//! Selects the classes whose objects the heap profiler reports: filter files in the format of TPTP.
 //!
-//! A line is `package.or.Class method INCLUDE|EXCLUDE`. The first that fits decides; what none fits is included. `*` stands for anything at
-//! either end of a name. Methods do not matter to the heap: lines whose method is not `*` are for other profilers, and are passed over.
+//! A line is `package.or.Class method INCLUDE|EXCLUDE`. The first match decides; classes without a match are included.
+//! `*` is a wildcard at either end of a name. Methods do not matter to the heap profiler: lines whose method is not `*`
+//! are for other profilers and are ignored.
 
 use thiserror::Error;
 
@@ -9,9 +10,8 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("line {line}: {what}")]
 pub struct FilterError {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
     pub what: String,
 }
 
@@ -47,7 +47,7 @@ impl Pattern {
     }
 }
 
-/// See the module.
+/// The rules of a filter file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     lines: Vec<(Pattern, bool)>,
@@ -81,14 +81,14 @@ impl Filter {
         Ok(Self { lines })
     }
 
-    /// Whether objects of a class are told of. Names have dots; an array is told of if its elements' class is, and arrays of primitive types have
-    /// names such as `int[]`.
+    /// Whether objects of a class are reported. Names have dots; an array is reported if its element class is, and
+    /// arrays of primitive types have names such as `int[]`.
     pub fn includes(&self, name: &str) -> bool {
         let name = if is_primitive_array(name) { name } else { name.trim_end_matches("[]") };
         self.lines.iter().find(|(pattern, _)| pattern.fits(name)).is_none_or(|(_, is_included)| *is_included)
     }
 
-    /// Whether no class whatsoever is told of. False says nothing.
+    /// Whether no class at all can be included. May return false even then.
     pub fn excludes_everything(&self) -> bool {
         matches!(self.lines.first(), Some((Pattern::Starts(text) | Pattern::Contains(text), false)) if text.is_empty())
     }

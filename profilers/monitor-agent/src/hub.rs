@@ -1,7 +1,7 @@
-//! What threads of the VM have for monitors, on its way to the thread that sends it.
+//! Queue of what VM threads have for monitors, for the thread that sends it.
 //!
-//! Putting a note takes a lock for a moment and never waits: what would be too much is dropped and counted. Notes may be put from inside
-//! a collection's pause.
+//! Adding a note takes a lock briefly and never blocks: notes beyond the limit are dropped and counted. Notes may be
+//! added inside a collection's pause.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,31 +17,31 @@ use rustix::event::{EventfdFlags, eventfd};
 /// The most notes of events that wait; replies always find room, as requests are bounded.
 const MOST_NOTES: usize = 1 << 16;
 
-/// Of what has no reply (the heap, threads) a connection may have so much under way.
+/// Maximum number of a connection's pending requests without a reply (heap, threads).
 const MOST_TICKETS: usize = 8;
-/// If so much waits for one connection, those who have more for it wait.
+/// Maximum number of bytes queued for a connection before producers block.
 const MOST_QUEUED: usize = 2 << 20;
-/// And no longer than this.
+/// Maximum time that they block.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection as the threads of the VM know it.
 #[derive(Debug)]
 pub struct Line {
-    /// Never used twice.
+    /// Never reused.
     pub id: u64,
-    /// Bytes that wait to be sent.
+    /// Number of bytes queued.
     pub queued: AtomicUsize,
-    /// Nobody is there any more.
+    /// Whether the connection is closed.
     pub is_closed: AtomicBool,
     tickets: AtomicUsize,
 }
 
-/// What was asked for is under way, until this goes out of scope.
+/// A pending request, until this is dropped.
 #[derive(Debug)]
 pub struct Ticket(Arc<Line>);
 
 impl Ticket {
-    /// For whom.
+    /// The connection that made the request.
     pub fn line(&self) -> &Arc<Line> {
         &self.0
     }
@@ -60,7 +60,7 @@ impl Line {
         Self { id, queued, is_closed: AtomicBool::new(false), tickets }
     }
 
-    /// None if so much is under way already that no more is begun.
+    /// Starts a request; `None` if too many are pending.
     pub fn ticket(self: &Arc<Self>) -> Option<Ticket> {
         if self.tickets.fetch_add(1, Ordering::Relaxed) >= MOST_TICKETS {
             self.tickets.fetch_sub(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Line {
         Some(Ticket(Arc::clone(self)))
     }
 
-    /// Waits until there is room for more. False if nobody reads.
+    /// Blocks until there is room in the queue. Returns false if the connection does not read.
     pub fn has_room(&self) -> bool {
         let start = Instant::now();
         while self.queued.load(Ordering::Relaxed) > MOST_QUEUED {
@@ -82,20 +82,19 @@ impl Line {
     }
 }
 
-/// Where a reply goes.
+/// Destination of a reply.
 #[derive(Clone, Debug)]
 pub struct Asker {
-    /// The connection.
     pub line: Arc<Line>,
     /// The packet that the request was in.
     pub request: u32,
-    /// Which of its chunks.
+    /// Index of the chunk in its packet.
     pub index: usize,
-    /// It has the token.
+    /// Whether it has the token.
     pub is_trusted: bool,
 }
 
-/// What is put into the hub.
+/// A note for the sending thread.
 #[derive(Debug)]
 pub enum Note {
     /// The reply to a request; none for an empty one.
@@ -104,27 +103,27 @@ pub enum Note {
     To(Arc<Line>, Message),
     /// A chunk for all connections that have said HELO.
     ToAll(Chunk),
-    /// What has happened, for those who asked for that kind.
+    /// An event, for connections that requested that kind.
     Event(Event),
-    /// A thread has started.
-    ThreadStarted { id: u32, name: String },
-    /// A thread has ended.
+    ThreadStarted {
+        id: u32,
+        name: String,
+    },
     ThreadEnded(u32),
     /// All threads that there are, for the connection that asked.
     Threads(Arc<Line>, Vec<(u32, String)>),
-    /// States of all threads.
     States(Vec<ThreadStatus>),
-    /// What was allocated: the data of a chunk.
+    /// Allocation statistics: data of a chunk.
     Allocations(Vec<u8>),
-    /// A collection is over.
+    /// A garbage collection has ended.
     Collected,
-    /// The heap was to be described behind a collection, and walks have had their share of the time.
+    /// The heap walk after a collection was postponed, and the limit for walks now allows it.
     WalkOwed,
     /// `libjdwp` listens at this port, or why it does not.
     Debugger(Result<u16, String>),
     /// The program has another name.
     Name(String),
-    /// The program ends: nothing comes behind this.
+    /// The program ends: this is the last note.
     End,
 }
 
@@ -134,23 +133,23 @@ struct Queue {
     lost: u32,
 }
 
-/// See the module.
+/// Notes from all threads, and the subscriptions that decide what is added.
 #[derive(Debug)]
 pub struct Hub {
     queue: Mutex<Queue>,
     wake: OwnedFd,
     is_awake: AtomicBool,
-    /// Kinds of events that somebody wants: bits of [`et_ddm::ours::Events`].
+    /// Kinds of events requested by any connection: bits of [`et_ddm::ours::Events`].
     wanted: AtomicU32,
-    /// Somebody wants to know of starts and ends of threads.
+    /// Whether any connection has requested thread starts and ends.
     wants_threads: AtomicBool,
-    /// Everything was sent.
+    /// Whether everything has been sent.
     has_finished: AtomicBool,
-    /// Somebody wants to know what collections leave.
+    /// Whether any connection has requested heap statistics after collections.
     wants_collections: AtomicBool,
     /// When a debugger's packet came last, in milliseconds since 1970; 0: never.
     pub last_debugger_packet_ms: AtomicU64,
-    /// Collections so far.
+    /// Number of collections so far.
     pub collections: AtomicU64,
     /// Their pauses together, in nanoseconds.
     pub pauses_ns: AtomicU64,
@@ -173,7 +172,7 @@ impl Hub {
         })
     }
 
-    /// Whether somebody wants events of these kinds.
+    /// Whether any connection has requested events of these kinds.
     pub fn wants(&self, kinds: u32) -> bool {
         self.wanted.load(Ordering::Relaxed) & kinds != 0
     }
@@ -183,22 +182,20 @@ impl Hub {
         self.wanted.store(kinds, Ordering::Relaxed);
     }
 
-    /// Whether somebody wants to know of starts and ends of threads.
+    /// Whether any connection has requested thread starts and ends.
     pub fn wants_threads(&self) -> bool {
         self.wants_threads.load(Ordering::Relaxed)
     }
 
-    /// Sets that.
     pub fn set_wants_threads(&self, wants: bool) {
         self.wants_threads.store(wants, Ordering::Relaxed);
     }
 
-    /// Whether somebody wants to know what collections leave.
+    /// Whether any connection has requested heap statistics after collections.
     pub fn wants_collections(&self) -> bool {
         self.wants_collections.load(Ordering::Relaxed)
     }
 
-    /// Sets that.
     pub fn set_wants_collections(&self, wants: bool) {
         self.wants_collections.store(wants, Ordering::Relaxed);
     }
@@ -217,7 +214,7 @@ impl Hub {
         }
     }
 
-    /// Puts a note.
+    /// Adds a note.
     pub fn put(&self, note: Note) {
         {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,12 +225,12 @@ impl Hub {
             queue.notes.push_back(note);
         }
         if !self.is_awake.swap(true, Ordering::AcqRel) {
-            // Full is awake enough.
+            // If the counter is full, the thread is awake anyway.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
     }
 
-    /// A reply.
+    /// Adds a reply.
     pub fn reply(&self, asker: &Asker, message: Option<Message>) {
         self.put(Note::Reply(asker.clone(), message));
     }

@@ -39,7 +39,7 @@ pub fn of(monitor: &Monitor, env: Env, object: Object) -> u64 {
     })
 }
 
-/// The object with a number.
+/// The object with this id.
 pub fn find<'a>(monitor: &Monitor, env: Env<'a>, id: u64) -> Option<Object<'a>> {
     let plain = i64::try_from(id).ok().filter(|tag| *tag > 0 && *tag < tags::DECIDED)?;
     let tags = [plain, plain | tags::DECIDED, plain | tags::DECIDED | tags::EXCLUDED];

@@ -18,27 +18,27 @@ type OnLoad = unsafe extern "system" fn(*mut JavaVM, *const c_char, *mut c_void)
 type Start =
     unsafe extern "system" fn(*mut JNIEnv, jobject, *mut *const c_char, *mut *const c_char, *mut u8) -> *const c_char;
 
-/// A `libjdwp` that is loaded.
+/// A loaded `libjdwp`.
 #[derive(Debug)]
 pub struct Jdwp {
     /// The port of loopback's at which it listens when it is started.
     port: u16,
-    /// None: it listens already.
+    /// `None` if it is listening already.
     start: Option<Start>,
     has_started: AtomicBool,
 }
 
-/// Any port that is free now.
+/// Finds a free port.
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| format!("no port is free: {error}"))?;
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }
 
 impl Jdwp {
-    /// To be called while the VM starts.
+    /// To be called during VM startup.
     ///
     /// # Safety
-    /// `vm` is the VM's, as `Agent_OnLoad` gets it.
+    /// `vm` is the VM that `Agent_OnLoad` was called with.
     pub unsafe fn load(vm: *mut JavaVM, jvmti: Jvmti) -> Result<Self, String> {
         let folder = jvmti.system_property(c"sun.boot.library.path").unwrap_or_default();
         let path = folder.split(':').map(|folder| format!("{folder}/libjdwp.so"));
@@ -61,7 +61,7 @@ impl Jdwp {
             let options = format!("transport=dt_socket,server=y,suspend=n,quiet=y{later},address=127.0.0.1:{port}");
             let options = CString::new(options).map_err(|_| "no options")?;
             let load = std::mem::transmute::<*mut c_void, OnLoad>(load);
-            // It keeps the string.
+            // It keeps a pointer to the string.
             let options = options.into_raw();
             if load(vm, options, ptr::null_mut()) != 0 {
                 return Err("the JDK's debugger agent has refused to start".to_owned());

@@ -1,17 +1,17 @@
-//! An agent that lets monitors look into a running VM. It speaks the protocol of the Dalvik Debug Monitor (DDM) on a port of
-//! loopback's, lets a debugger through the same connection to the VM's own `libjdwp`, and writes logs for the viewers of TPTP. Nothing is
-//! instrumented; it can be loaded at any time.
+//! An agent through which monitors look into a running VM. It speaks the protocol of the Dalvik Debug Monitor (DDM) on
+//! a loopback port, forwards a debugger on the same connection to the VM's own `libjdwp`, and writes logs for the
+//! viewers of TPTP. It instruments nothing and can be loaded at any time.
 //!
-//! Three kinds of threads, so that nobody waits for the wrong one:
+//! There are three kinds of threads, so that none waits for the wrong one:
 //!
-//! * One thread does all input and output ([`serve`]). The VM does not know it, so a debugger that stops all threads does not stop
-//!   the connection that it comes by.
-//! * One thread of the VM's does what needs the VM ([`work`]): states of threads, walks of the heap, answers by id. Another runs
-//!   handlers of the program's own chunks, which may take as long as they like.
-//! * Threads of the program tell of what happens to them ([`agent`]): they put a note into the [`hub`], or a line into the
-//!   [`xml`] log, and go on.
+//! * One thread does all input and output ([`serve`]). It is not attached to the VM, so a debugger that suspends all
+//!   threads does not block its own connection.
+//! * One attached thread does what needs the VM ([`work`]): thread states, heap walks, answers by id. Another runs
+//!   handlers of the program's own chunks, which may take any time.
+//! * Threads of the program report events ([`agent`]): they add a note to the [`hub`], or a line to the [`xml`] log,
+//!   and continue.
 //!
-//! No lock that a callback of a collection takes is held while the VM is called.
+//! Locks taken by callbacks during a collection are never held while the VM is called.
 
 mod agent;
 mod allocations;

@@ -1,4 +1,4 @@
-//! The thread profiler: contention for monitors, and waits. How long they took is measured here, which JVMTI does not tell.
+//! The thread profiler: monitor contention and waits. Durations are measured here, since JVMTI does not report them.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::state::Monitor;
 use crate::xml::XmlLog;
 use crate::{classes, ids, threads, time};
 
-/// What the current thread has begun.
+/// The wait or contention that the current thread has begun.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     since: Instant,
@@ -28,7 +28,7 @@ thread_local! {
     static WAITS: Cell<Option<Begun>> = const { Cell::new(None) };
 }
 
-/// Switches the events: they cost nothing while nobody wants them.
+/// Enables or disables the events, which cost nothing while disabled.
 pub fn switch(monitor: &Monitor, on: bool) -> Result<(), JvmtiError> {
     for kind in [
         EventKind::MonitorContendedEnter,
@@ -41,7 +41,7 @@ pub fn switch(monitor: &Monitor, on: bool) -> Result<(), JvmtiError> {
     Ok(())
 }
 
-/// What all four have in common: who, and which monitor.
+/// What all four events share: the thread and the monitor.
 fn begin(monitor: &Monitor, env: Env, thread: Object, object: Object) -> (u32, u64) {
     let number = threads::id(env, thread);
     threads::define(monitor, env, thread, number);
@@ -56,7 +56,7 @@ fn tell(monitor: &Monitor, env: Env, what: impl FnOnce() -> Happened) {
     }
 }
 
-/// So many frames of `Object.wait` at the most, and the one that has called it.
+/// Maximum number of frames of `Object.wait`, and its caller.
 const FRAMES: usize = 6;
 
 /// Where the current thread is: the line that enters a monitor or calls `wait`.
@@ -84,7 +84,7 @@ pub fn contended_enter(monitor: &Monitor, env: Env, thread: Object, object: Obje
         (number != 0).then_some(number)
     });
     let (thread, id) = begin(monitor, env, thread, object);
-    // By now it may be our own: nobody is known to have had it then.
+    // In the meantime, the thread may own it itself: then the previous owner is unknown.
     let owner = owner.filter(|owner| *owner != thread);
     ENTERS.set(Some(Begun { since, thread, monitor: id, owner: owner.unwrap_or(0) }));
     tell(monitor, env, || Happened::ContendedEnter {
@@ -98,7 +98,7 @@ pub fn contended_enter(monitor: &Monitor, env: Env, thread: Object, object: Obje
     }
 }
 
-/// It has got it.
+/// The thread has entered the monitor.
 pub fn contended_entered(monitor: &Monitor, env: Env, thread: Object, object: Object) {
     let now = Instant::now();
     let (thread, id) = begin(monitor, env, thread, object);
@@ -131,7 +131,7 @@ pub fn wait(monitor: &Monitor, env: Env, thread: Object, object: Object, timeout
     WAITS.set(Some(Begun { since: Instant::now(), thread, monitor: id, owner: 0 }));
 }
 
-/// It has waited. A wait that had begun before anybody wanted to know has no time.
+/// A wait has ended. One that began before events were enabled has no duration.
 pub fn waited(monitor: &Monitor, env: Env, thread: Object, object: Object, is_timed_out: bool) {
     let now = Instant::now();
     let (thread, id) = begin(monitor, env, thread, object);

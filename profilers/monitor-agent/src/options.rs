@@ -1,13 +1,13 @@
-//! The options behind `-agentpath:libet_monitor.so=`: `name=value`, separated by commas.
+//! The options after `-agentpath:libet_monitor.so=`: `name=value`, separated by commas.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What a debugger may do.
+/// Support for debuggers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Debugging {
-    /// `libjdwp` is not loaded: it costs the program a little even while nobody debugs.
+    /// `libjdwp` is not loaded: it has a small cost even without a debugger.
     #[default]
     Off,
     /// It is loaded, and started when the first debugger comes.
@@ -16,17 +16,16 @@ pub enum Debugging {
     Wait,
 }
 
-/// Which classes' objects.
+/// Selection of classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterOption {
-    /// A filter file.
     File(PathBuf),
     /// Its lines, with `;` between them.
     Lines(String),
 }
 
 impl FilterOption {
-    /// What has a mode in it is no name of a file.
+    /// A value that contains a mode is not a file name.
     fn read(value: &str) -> Self {
         let has_mode = |line: &str| line.trim_end().ends_with("INCLUDE") || line.trim_end().ends_with("EXCLUDE");
         if value.split(';').any(has_mode) { Self::Lines(value.replace(';', "\n")) } else { Self::File(value.into()) }
@@ -56,23 +55,22 @@ fn parts(text: &str) -> Vec<String> {
 /// See the module; [`docs/monitor-agent.md`] has the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Nobody can connect: the agent only writes its log.
+    /// Accept no connections: the agent only writes its log.
     pub is_deaf: bool,
     /// A port of loopback's; none: the first that is free of the ranges.
     pub port: Option<u16>,
-    /// Whoever connects is trusted as if it had the token.
+    /// Trust all connections as if they had the token.
     pub trusts_all: bool,
-    /// No line on standard error.
+    /// Print nothing on standard error.
     pub is_quiet: bool,
-    /// What monitors show; none: the program's main class or jar.
+    /// Name displayed by monitors; by default the program's main class or jar.
     pub name: Option<String>,
-    /// What a debugger may do.
     pub debugging: Debugging,
     /// The log for the viewers of TPTP; `%p` is the process id.
     pub xml: Option<PathBuf>,
     /// Allocations and deaths go to the log.
     pub heap: bool,
-    /// Which classes' objects.
+    /// Selection of classes.
     pub filter: Option<FilterOption>,
     /// The references between all objects go to the log when the program ends.
     pub dumps_at_end: bool,
@@ -80,7 +78,6 @@ pub struct Options {
 
 /// Why options are not understood.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum OptionError {
     #[error("unknown option {0}: there are listen, port, trust, quiet, name, debug, xml, heap, filter and dump")]
     Unknown(String),
@@ -95,7 +92,7 @@ pub enum OptionError {
 }
 
 impl Options {
-    /// Reads what stands behind the `=`.
+    /// Parses the text after the `=`.
     pub fn parse(text: &str) -> Result<Self, OptionError> {
         let mut options = Self::default();
         let parts = parts(text);

@@ -1,7 +1,8 @@
-//! The heap profiler: allocations and deaths for the log, of the classes that the filter includes.
+//! The heap profiler: logs allocations and deaths for the classes that the filter includes.
 //!
-//! Allocations come from JVMTI's samples at an interval of 0: all of them, with those that the VM makes itself. That makes each allocation take
-//! the VM's slow path, so nothing is sampled before a class is there that the filter includes.
+//! Allocations come from JVMTI's sampling events with an interval of 0, which report all of them, including those by
+//! the VM itself. Every allocation then takes the VM's slow path, so sampling starts only when a class is loaded that
+//! the filter includes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,7 +45,7 @@ pub fn class_prepared(monitor: &Monitor, class: Object) {
     if let Err(error) = monitor.jvmti.set_event(EventKind::SampledObjectAlloc, true) {
         say(&format!("allocations are not told of: {error}"));
     }
-    // Threads have buffers from before, in which they make objects that nobody is told of.
+    // Threads have allocation buffers from before, in which allocations cause no events.
     let _ = monitor.jvmti.collect_garbage();
 }
 

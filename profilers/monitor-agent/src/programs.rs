@@ -14,10 +14,10 @@ use jni_sys::{JNIEnv, jbyteArray, jclass, jint, jstring, jvalue};
 use crate::hub::{Asker, Note};
 use crate::state::{self, Monitor};
 
-/// What the handlers' thread does.
+/// Work for the thread of handlers.
 #[derive(Debug)]
 pub enum Call {
-    /// A request.
+    /// A request to a handler.
     Chunk(Asker, Chunk),
     /// A monitor has come, or gone.
     Connection(bool),
@@ -33,7 +33,7 @@ struct Api {
 
 static API: OnceLock<Api> = OnceLock::new();
 
-/// Its name as JVMTI has it.
+/// Descriptor of the class.
 const CLASS: &str = "Lorg/elephanttracks/ddm/DdmServer;";
 
 fn register(env: Env, class: Object) {
@@ -84,7 +84,7 @@ fn run(monitor: &Monitor, env: Env, call: Call) {
             let reply = dispatch(env, api, &chunk);
             monitor.hub.reply(&asker, reply);
         }
-        // Nobody knows the type.
+        // No handler is registered for the type.
         (Call::Chunk(asker, _), None) => monitor.hub.reply(&asker, None),
         (Call::Connection(is_open), Some(api)) => {
             env.call_static_void(api.class.get(), api.connection, &[jvalue { z: is_open }]);
@@ -109,7 +109,7 @@ fn dispatch(env: Env, api: &Api, chunk: &Chunk) -> Option<Message> {
 /// `DdmServer.attach0`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_org_elephanttracks_ddm_DdmServer_attach0(env: *mut JNIEnv, class: jclass) {
     // SAFETY: as the VM hands them over.
@@ -121,7 +121,7 @@ pub unsafe extern "system" fn Java_org_elephanttracks_ddm_DdmServer_attach0(env:
 /// `DdmServer.send0`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_org_elephanttracks_ddm_DdmServer_send0(
     env: *mut JNIEnv,
@@ -141,7 +141,7 @@ pub unsafe extern "system" fn Java_org_elephanttracks_ddm_DdmServer_send0(
 /// `DdmServer.name0`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_org_elephanttracks_ddm_DdmServer_name0(
     env: *mut JNIEnv,

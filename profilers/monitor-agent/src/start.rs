@@ -17,10 +17,11 @@ use crate::{monitors, profile, programs, serve, threads, work};
 
 static PUBLISHED: Mutex<Option<Published>> = Mutex::new(None);
 
-/// Android's `waitForDebugger` goes on when the debugger has said nothing for about this long: it has set its breakpoints then.
+/// Android's `waitForDebugger` continues when the debugger has been silent for about this long, since it has then set
+/// its breakpoints.
 const SETTLED: Duration = Duration::from_millis(1300);
 
-/// The VM is up. False if nobody listens.
+/// Called when the VM is live. Returns false if the port could not be opened.
 pub fn begin(monitor: &'static Monitor, env: Env) -> bool {
     match try_begin(monitor, env) {
         Ok(()) => true,
@@ -81,7 +82,7 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
     Ok(())
 }
 
-/// Where monitors connect.
+/// Opens the port for monitors.
 fn listen(port: Option<u16>) -> Result<(TcpListener, u16), String> {
     let listener = serve::listen(port).map_err(|error| match port {
         Some(port) => format!("cannot listen on 127.0.0.1:{port}: {error}"),
@@ -94,7 +95,7 @@ fn listen(port: Option<u16>) -> Result<(TcpListener, u16), String> {
 /// The program's main class, or its jar.
 fn program_name(command: &str) -> String {
     let first = command.split_whitespace().next().unwrap_or("?");
-    // A module is named with its main class behind a slash.
+    // A module is followed by a slash and its main class.
     Path::new(first).file_name().map_or_else(|| first.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
@@ -131,7 +132,7 @@ fn wait(monitor: &Monitor) {
     }
 }
 
-/// The VM goes down.
+/// Called at VM shutdown.
 pub fn end(monitor: &'static Monitor, env: Env) {
     if !monitor.is_live() {
         return;

@@ -1,4 +1,4 @@
-//! What the whole process knows: the VM, the options, and where notes and tasks go.
+//! State of the process: the VM, the options, and queues for notes and tasks.
 
 use std::io;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ use crate::xml::XmlLog;
 
 static MONITOR: OnceLock<Monitor> = OnceLock::new();
 
-/// See the module.
+/// The state of the agent.
 #[derive(Debug)]
 pub struct Monitor {
     pub vm: Vm,
@@ -32,13 +32,13 @@ pub struct Monitor {
     pub xml: Option<XmlLog>,
     /// The debugger's side of the VM, if it was asked for.
     pub jdwp: Option<Jdwp>,
-    /// Found when the VM is up.
+    /// Set when the VM is live.
     pub hotspot: OnceLock<HotSpot>,
     /// Its collector works while the program runs; known at the same time.
     collects_concurrently: OnceLock<bool>,
-    /// The VM's name and version, found at the same time: the thread that tells them must not ask.
+    /// Name and version of the VM, set at the same time: the thread that sends them must not call the VM.
     pub vm_name: OnceLock<String>,
-    /// `java.lang.Class`.
+    /// The mirror of `java.lang.Class`.
     pub classes: OnceLock<Global>,
     /// The VM is up and has not ended.
     is_live: AtomicBool,
@@ -47,7 +47,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Before the VM is up.
+    /// The state before the VM is live.
     pub fn new(
         vm: Vm,
         jvmti: Jvmti,
@@ -80,7 +80,7 @@ impl Monitor {
         self.is_live.load(Ordering::Acquire)
     }
 
-    /// It has started, or ended.
+    /// Sets whether the VM is live.
     pub fn set_live(&self, is_live: bool) {
         self.is_live.store(is_live, Ordering::Release);
     }
@@ -90,14 +90,14 @@ impl Monitor {
         self.collects_concurrently.get().copied().unwrap_or(false)
     }
 
-    /// Finds that out.
+    /// Determines the kind of collector.
     pub fn look_at_collector(&self, env: Env) {
         let flags = Flags::find(env);
         let is_on = |name| flags.and_then(|flags| flags.is_on(name)) == Some(true);
         let _ = self.collects_concurrently.set(is_on(c"UseZGC") || is_on(c"UseShenandoahGC"));
     }
 
-    /// Where tasks go.
+    /// Sets the queue for tasks.
     pub fn set_tasks(&self, tasks: Sender<Task>) {
         let _ = self.tasks.set(tasks);
     }
@@ -109,17 +109,16 @@ impl Monitor {
         }
     }
 
-    /// What the program is called.
+    /// Name of the program.
     pub fn name(&self) -> String {
         self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets that.
     pub fn set_name(&self, name: String) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
     }
 
-    /// `java.lang.Class`.
+    /// The mirror of `java.lang.Class`.
     pub fn class_of_classes<'a>(&'a self, env: Env<'a>) -> Option<Object<'a>> {
         if let Some(class) = self.classes.get() {
             return Some(class.get());
@@ -134,7 +133,7 @@ pub fn get() -> Option<&'static Monitor> {
     MONITOR.get()
 }
 
-/// Loads it, once.
+/// Sets the state, once.
 pub fn set(monitor: Monitor) -> Option<&'static Monitor> {
     MONITOR.set(monitor).ok().and_then(|()| MONITOR.get())
 }

@@ -3,35 +3,36 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The tag of a class that was looked at: whether its objects are told of is decided.
+/// Flag in a class's tag: it is decided whether its objects are reported.
 pub const DECIDED: i64 = 1 << 61;
-/// They are not.
+/// Flag in a class's tag: they are not.
 pub const EXCLUDED: i64 = 1 << 62;
 
-/// Two threads must not give one object two numbers. Whoever has this calls the VM; callbacks of collections never take it.
+/// Two threads must not assign ids to the same object. The VM is called while it is held; callbacks during collections
+/// never take it.
 static TAGGING: Mutex<()> = Mutex::new(());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// The number in a tag.
+/// The id in a tag.
 pub fn of_tag(tag: i64) -> u64 {
     (tag & !(DECIDED | EXCLUDED)) as u64
 }
 
-/// A number that nobody has.
+/// A new id.
 pub fn fresh() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// For those who give numbers.
+/// To be held while assigning ids.
 pub fn tagging() -> MutexGuard<'static, ()> {
     TAGGING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the tag of a class says.
+/// The content of a class's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassTag {
     pub id: u64,
-    /// Objects of the class are told of.
+    /// Whether objects of the class are reported.
     pub is_included: bool,
 }
 
@@ -41,7 +42,7 @@ impl ClassTag {
         (tag & DECIDED != 0).then(|| Self { id: of_tag(tag), is_included: tag & EXCLUDED == 0 })
     }
 
-    /// As it is kept.
+    /// Encodes the tag.
     pub fn tag(self) -> i64 {
         self.id as i64 | DECIDED | if self.is_included { 0 } else { EXCLUDED }
     }

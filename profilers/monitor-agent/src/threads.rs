@@ -28,7 +28,7 @@ pub fn id(env: Env, thread: Object) -> u32 {
     FIELD.get_or_init(find).map_or(0, |field| env.get_long(thread, field) as u32)
 }
 
-/// What a thread does, of JVMTI's bits. None if it has ended.
+/// Converts JVMTI's state bits; `None` if the thread has ended.
 pub fn state_of(bits: jint) -> Option<ThreadState> {
     if bits & state_bit::TERMINATED != 0 {
         return None;
@@ -50,7 +50,6 @@ pub fn state_of(bits: jint) -> Option<ThreadState> {
     })
 }
 
-/// The name of a thread.
 pub fn name(monitor: &Monitor, env: Env, thread: Object) -> String {
     monitor.jvmti.thread_info(env, thread).ok().and_then(|info| info.name).unwrap_or_default()
 }
@@ -61,12 +60,12 @@ pub fn all<'a>(monitor: &Monitor, env: Env<'a>) -> Vec<(u32, Object<'a>)> {
     threads.into_iter().map(|thread| (id(env, thread), thread)).collect()
 }
 
-/// The thread with a number.
+/// The thread with this id.
 pub fn find<'a>(monitor: &Monitor, env: Env<'a>, wanted: u32) -> Option<Object<'a>> {
     all(monitor, env).into_iter().find_map(|(id, thread)| (id == wanted).then_some(thread))
 }
 
-/// What all threads do; with `details` what Android's monitor wants to know besides.
+/// States of all threads; with `details`, the fields of Android's layout as well.
 pub fn states(monitor: &Monitor, env: Env, details: bool) -> Vec<ThreadStatus> {
     let of = |(id, thread): (u32, Object)| {
         let bits = monitor.jvmti.thread_state(thread).unwrap_or(state_bit::TERMINATED);

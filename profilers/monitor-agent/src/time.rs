@@ -1,8 +1,8 @@
-//! What time it is.
+//! The current time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Since 1970.
+/// Time since the Unix epoch.
 pub fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -12,7 +12,7 @@ pub fn nanos() -> u64 {
     now().as_nanos() as u64
 }
 
-/// Milliseconds since 1970.
+/// Milliseconds since the Unix epoch.
 pub fn millis() -> u64 {
     now().as_millis() as u64
 }

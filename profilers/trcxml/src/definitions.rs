@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use crate::{Element, TRACE_ID};
 
-/// What is known of a class. What nobody says is left out.
+/// Data about a class. Unknown values are omitted.
 #[derive(Clone, Debug, Default)]
 pub struct ClassDef {
-    /// With dots.
+    /// Name with dots.
     pub name: String,
-    /// The source file.
+    /// Name of the source file.
     pub source: Option<String>,
     /// Number and names.
     pub interfaces: Option<Vec<String>>,
-    /// How many.
+    /// Number of methods.
     pub methods: Option<usize>,
-    /// How many.
+    /// Number of static fields.
     pub static_fields: Option<usize>,
     /// How many, without inherited ones.
     pub instance_fields: Option<usize>,
@@ -24,7 +24,7 @@ pub struct ClassDef {
 }
 
 impl ClassDef {
-    /// The element.
+    /// The XML element.
     pub fn element(&self, id: u64, at: Duration) -> String {
         let mut element = Element::new("classDef").text("name", &self.name);
         if let Some(source) = &self.source {
@@ -47,22 +47,22 @@ impl ClassDef {
 /// A method of a class that is defined.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodDef<'a> {
-    /// Its number.
+    /// Method id.
     pub id: u64,
-    /// `<init>` for a constructor.
+    /// Name; `<init>` for a constructor.
     pub name: &'a str,
-    /// JVM descriptor.
+    /// Method descriptor.
     pub signature: &'a str,
-    /// The first line of its code.
+    /// First line of its code.
     pub start_line: Option<u32>,
-    /// The last.
+    /// Last line of its code.
     pub end_line: Option<u32>,
-    /// Whose method it is.
+    /// Id of its class.
     pub class: u64,
 }
 
 impl MethodDef<'_> {
-    /// The element.
+    /// The XML element.
     pub fn element(&self) -> String {
         Element::new("methodDef")
             .text("name", self.name)
@@ -78,20 +78,20 @@ impl MethodDef<'_> {
 /// A thread that has started, or is spoken of for the first time.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadStart<'a> {
-    /// Its number.
+    /// Thread id.
     pub id: u32,
-    /// When.
+    /// Time of its start.
     pub at: Duration,
-    /// Empty if it has none.
+    /// Name; empty if it has none.
     pub name: &'a str,
     /// Its group, and the group's parent, if they are known.
     pub groups: Option<(&'a str, &'a str)>,
-    /// Its object.
+    /// Id of its `Thread` object.
     pub object: Option<u64>,
 }
 
 impl ThreadStart<'_> {
-    /// The element.
+    /// The XML element.
     pub fn element(&self) -> String {
         let mut element =
             Element::new("threadStart").number("threadId", self.id).time(self.at).text("threadName", self.name);

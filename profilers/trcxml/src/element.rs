@@ -3,25 +3,25 @@
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-/// An element on its way.
+/// An XML element under construction.
 #[derive(Debug)]
 pub struct Element {
     text: String,
 }
 
 impl Element {
-    /// Its name is one of ours.
+    /// Starts an element; the name must not need escaping.
     pub fn new(name: &str) -> Self {
         Self { text: format!("<{name}") }
     }
 
-    /// A number.
+    /// Adds a numeric attribute.
     pub fn number(mut self, name: &str, value: impl Display) -> Self {
         let _ = write!(self.text, " {name}=\"{value}\"");
         self
     }
 
-    /// Seconds with six digits behind the point.
+    /// Seconds with six decimal places.
     pub fn time(self, value: Duration) -> Self {
         self.time_as("time", value)
     }
@@ -31,7 +31,7 @@ impl Element {
         self.number(name, format_args!("{}.{:06}", value.as_secs(), value.subsec_micros()))
     }
 
-    /// A text, whatever is in it.
+    /// Adds a text attribute with escaping.
     pub fn text(mut self, name: &str, value: &str) -> Self {
         let _ = write!(self.text, " {name}=\"");
         escape(value, &mut self.text);
@@ -47,14 +47,15 @@ impl Element {
         }
     }
 
-    /// One line.
+    /// Ends the element with a line break.
     pub fn end(mut self) -> String {
         self.text.push_str("/>\n");
         self.text
     }
 }
 
-/// What XML 1.0 cannot hold becomes U+FFFD; white space stays what it is, which attributes otherwise would not.
+/// Escapes an attribute value. Characters that are not allowed in XML 1.0 become U+FFFD; white space is escaped, since
+/// attributes would normalize it.
 fn escape(value: &str, out: &mut String) {
     for character in value.chars() {
         match character {

@@ -1,12 +1,11 @@
-//! What happens.
+//! Elements for events.
 
 use std::time::Duration;
 
 use crate::Element;
 
-/// An object has been made.
+/// An object was allocated.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct ObjectAlloc {
     pub thread: Option<u32>,
     pub at: Duration,
@@ -19,7 +18,7 @@ pub struct ObjectAlloc {
 }
 
 impl ObjectAlloc {
-    /// The element.
+    /// The XML element.
     pub fn element(&self) -> String {
         Element::new("objAlloc")
             .maybe("threadIdRef", self.thread)
@@ -34,7 +33,7 @@ impl ObjectAlloc {
     }
 }
 
-/// An object is gone.
+/// An object was freed.
 pub fn object_free(id: u64, at: Duration) -> String {
     Element::new("objFree").number("objIdRef", id).time(at).end()
 }
@@ -44,15 +43,14 @@ pub fn gc_start(at: Duration) -> String {
     Element::new("gcStart").time(at).end()
 }
 
-/// Bytes of the heap behind a collection.
+/// Heap usage in bytes after a collection.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct HeapSizes {
     pub used: u64,
     pub committed: u64,
 }
 
-/// The program goes on.
+/// A collection has ended.
 pub fn gc_finish(at: Duration, sizes: Option<HeapSizes>) -> String {
     Element::new("gcFinish")
         .time(at)
@@ -61,18 +59,16 @@ pub fn gc_finish(at: Duration, sizes: Option<HeapSizes>) -> String {
         .end()
 }
 
-/// A thread has ended.
 pub fn thread_end(id: u32, at: Duration) -> String {
     Element::new("threadEnd").number("threadIdRef", id).time(at).end()
 }
 
-/// What happens in a method.
+/// An event in a method.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Call {
     pub thread: Option<u32>,
     pub at: Duration,
-    /// What a clock of its own has counted: entries and exits.
+    /// Number of entries and exits so far.
     pub ticket: u64,
     pub method: u64,
     /// Of an entry or an exit the receiver, else the exception.
@@ -99,17 +95,17 @@ pub fn contended_enter(thread: u32, at: Duration, object: u64, owner: Option<u32
     of_monitor("monContendedEnter", thread, at, object).maybe("threadOwner", owner).end()
 }
 
-/// It has got it.
+/// The thread has entered the monitor.
 pub fn contended_entered(thread: u32, at: Duration, object: u64) -> String {
     of_monitor("monContendedEntered", thread, at, object).end()
 }
 
-/// A thread waits, for so many milliseconds at the most; 0: without a limit.
+/// A thread waits with a timeout in milliseconds; 0: none.
 pub fn wait(thread: u32, at: Duration, object: u64, timeout_ms: u64) -> String {
     of_monitor("monWait", thread, at, object).number("timeout", timeout_ms).end()
 }
 
-/// It has waited, for so many milliseconds.
+/// A wait has ended after this many milliseconds.
 pub fn waited(thread: u32, at: Duration, object: u64, waited_ms: u64) -> String {
     of_monitor("monWaited", thread, at, object).number("timeout", waited_ms).end()
 }

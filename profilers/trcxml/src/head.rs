@@ -4,36 +4,36 @@ use std::time::Duration;
 
 use crate::Element;
 
-/// What a log begins with.
+/// Beginning of a log.
 pub const START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<TRACE>\n";
-/// What it ends with.
+/// End of a log.
 pub const END: &str = "</TRACE>\n";
-/// What the one trace of a log is called in `traceIdRef`.
+/// The `traceIdRef` of the only trace in a log.
 pub const TRACE_ID: &str = "1";
 
 /// All that comes before the first event.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// Ids that nobody else has, of the machine, the process and the profiler.
+    /// Unique ids of the machine, the process and the profiler.
     pub ids: [&'a str; 3],
     /// The machine's name and address, if they are known.
     pub host: Option<(&'a str, &'a str)>,
-    /// The program.
+    /// Name of the program.
     pub program: &'a str,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// What the profiler is called.
+    /// Name of the profiler.
     pub profiler: &'a str,
-    /// Its version.
+    /// Version of the profiler.
     pub version: &'a str,
-    /// With what options it ran.
+    /// Options of the profiler.
     pub parameters: &'a str,
-    /// When it began.
+    /// Time of its start.
     pub at: Duration,
 }
 
 impl Head<'_> {
-    /// The elements.
+    /// The XML elements.
     pub fn elements(&self) -> String {
         let [node, process, agent] = self.ids;
         let mut element = Element::new("node").text("nodeId", node);

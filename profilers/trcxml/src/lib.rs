@@ -1,5 +1,5 @@
-//! The trace format of TPTP's viewers (`docs/trcxml.xsd` is its schema): what each element is called and has. Whoever writes a log keeps
-//! each definition before its first use.
+//! The trace format of TPTP's viewers (`docs/trcxml.xsd` is its schema): names and attributes of the elements. The
+//! writer of a log must write each definition before its first use.
 
 mod definitions;
 mod element;

@@ -1,5 +1,5 @@
-//! An agent that looks on beside the runtime: two environments of JVMTI's, each with a listener of its own. What they were told goes to
-//! the file that the agent's option names, when the VM goes down.
+//! An agent that runs beside the runtime: two JVMTI environments, each with its own listener. At VM shutdown, the
+//! events they received are written to the file named by the agent's option.
 #![allow(unsafe_code, reason = "an entry point from C, with raw pointers of the VM")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -97,10 +97,10 @@ fn load(vm: Vm, report: PathBuf) -> Result<(), JvmtiError> {
     one.set_event(EventKind::VmDeath, true)
 }
 
-/// Called by the VM before it starts, for `-agentpath`.
+/// Called by the VM during startup, for `-agentpath`.
 ///
 /// # Safety
-/// Called by the VM only.
+/// To be called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
     if options.is_null() {

@@ -13,8 +13,8 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 #[derive(Debug)]
 pub struct Counting;
 
-/// Runs `work`, which may have `allowed` bytes at once. The process ends where it asks for more, so that the
-/// backtrace shows who did.
+/// Runs `work`, which may allocate up to `allowed` bytes at a time. The process aborts where it exceeds that, so that
+/// the backtrace shows the culprit.
 pub fn bounded(allowed: usize, work: impl FnOnce()) {
     LIMIT.store(LIVE.load(Relaxed).saturating_add(allowed), Relaxed);
     work();

@@ -1,4 +1,4 @@
-//! The messages of `docs/troubleshooting.md` are those of the tables: none that nobody says, and all that our programs say.
+//! The messages in `docs/troubleshooting.md` are those in the tables: none that does not occur, and all that do.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use et_tests::pattern::{ANYTHING, matches};
 
 use crate::row::Row;
 
-/// Quoted messages stand in the first column of tables, as code.
+/// Quoted messages are code in the first column of tables.
 fn quoted(page: &str) -> impl Iterator<Item = &str> {
     page.lines()
         .filter_map(|line| line.strip_prefix("| `").and_then(|rest| rest.split_once("` |")))
         .map(|(text, _)| text)
 }
 
-/// `et-instrument: `, `elephant-tracks: ` and the like are left out on the page.
+/// Prefixes such as `et-instrument: ` and `elephant-tracks: ` are omitted on the page.
 fn by_our_programs(line: &str) -> Option<&str> {
     ["et-instrument: ", "et-trace: ", "et-replay: ", "et-monitor: ", "et-jvmpi: ", "monitor: ", "elephant-tracks: "]
         .iter()
@@ -64,7 +64,7 @@ pub fn plugins(repo: &Path) -> Result<()> {
         ensure!(messages.len() > 4, "{page} has no table of messages");
         for message in messages {
             for piece in message.split(ANYTHING).map(str::trim).filter(|piece| !piece.is_empty()) {
-                // A colon before the reason stands by itself in a source.
+                // In the source, the colon before the reason is separate.
                 if !sources.contains(piece.trim_start_matches([':', ' ']).trim_end_matches([':', ' '])) {
                     wrong += &format!("\n{page}: nobody says {piece:?} of `{message}`");
                 }

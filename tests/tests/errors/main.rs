@@ -1,7 +1,7 @@
-//! What a user can do wrong: the tables in `tests/errors` say for each mistake what is said, with which exit code; nothing
-//! is left behind. `docs/troubleshooting.md` has a cause and a remedy for each of these messages, and no others.
+//! Usage errors: the tables in `tests/errors` state the message and exit code for each; nothing is left behind.
+//! `docs/troubleshooting.md` has a cause and a remedy for each of these messages, and no others.
 //!
-//! `cargo test -p et-tests --test errors run` tries the tables that have `run` in their names.
+//! `cargo test -p et-tests --test errors run` tests the tables with `run` in their names.
 
 mod documented;
 mod place;
@@ -30,7 +30,7 @@ const TABLES: [(&str, bool); 8] = [
     ("runtime", true),
     ("monitor", false),
 ];
-/// What differs between JDKs has tests of its own.
+/// Differences between JDKs have separate tests.
 const FEATURE: u32 = 17;
 
 fn main() -> ExitCode {

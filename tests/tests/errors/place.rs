@@ -22,7 +22,7 @@ public class Good {
     }
 }";
 
-/// What rows find in their folder, from the start.
+/// The initial content of each row's folder.
 pub struct Place {
     folder: PathBuf,
     tools: PathBuf,
@@ -32,8 +32,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// In the folder that each row begins with are `Good.java`, `Good.class`, `good.jar`, `done.jar` (instrumented) and, if
-    /// asked for, `good.ettrace`.
+    /// The folder of each row initially contains `Good.java`, `Good.class`, `good.jar`, `done.jar` (instrumented) and,
+    /// if requested, `good.ettrace`.
     pub fn set_up(lab: &Lab, jdk: &Jdk, table: &str, traced: bool) -> Result<Self> {
         let folder = fs::canonicalize(lab.folder(jdk, &format!("errors-{table}"))?)?;
         let tools = lab.tools.et_instrument().parent().context("a tool lies in a folder")?.to_owned();
@@ -61,7 +61,7 @@ impl Place {
         self.folder.join("good")
     }
 
-    /// Tries a row, in a folder of its own.
+    /// Runs a row in a new folder.
     pub fn check(&self, row: &Row) -> Result<()> {
         let here = self.folder.join("here");
         let _ = fs::remove_dir_all(&here);
@@ -80,7 +80,7 @@ impl Place {
         let as_it_is = || format!("run: {}\ncode: {code}\n{}", row.run, lines.join("\n"));
         ensure!(code == row.code, "code: {} was expected\n{}", row.code, as_it_is());
         ensure!(row.is_said(&lines), "{} was expected\n{}", row.says.join("\n"), as_it_is());
-        // What ends well has written something.
+        // A successful command has written something.
         let changed: Vec<_> = after.iter().filter(|file| !before.contains(file)).collect();
         ensure!(code == 0 || before == after, "left behind, changed or gone: {changed:?}\n{}", as_it_is());
         Ok(())
@@ -119,7 +119,7 @@ impl Place {
     }
 }
 
-/// All files below a folder, and what stands for their content.
+/// All files below a folder, with hashes of their content.
 fn listing(folder: &Path) -> Result<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

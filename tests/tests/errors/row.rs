@@ -3,10 +3,9 @@
 use anyhow::{Context, Result, bail, ensure};
 use et_tests::pattern::{ANYTHING, matches};
 
-/// A row of a table.
 #[derive(Debug, Default)]
 pub struct Row {
-    /// In a few words.
+    /// Short description.
     pub what: String,
     /// A program that it takes and that is not always built.
     pub needs: Option<String>,
@@ -14,13 +13,13 @@ pub struct Row {
     pub given: Vec<String>,
     /// The shell command that fails.
     pub run: String,
-    /// Its exit code.
+    /// Expected exit code.
     pub code: i32,
     /// The lines on standard error.
     pub says: Vec<String>,
 }
 
-/// Rows are separated by empty lines:
+/// Parses a table. Rows are separated by empty lines:
 ///
 /// ```text
 /// # A jar that is cut off
@@ -53,7 +52,7 @@ pub fn parse(text: &str) -> Result<Vec<Row>> {
 }
 
 impl Row {
-    /// Whether this was said. A last line of `…` alone stands for all that follows.
+    /// Whether the output matches. A last line that is just `…` matches everything that follows.
     pub fn is_said(&self, lines: &[&str]) -> bool {
         let (patterns, has_rest) = match self.says.split_last() {
             Some((last, patterns)) if last.chars().eq([ANYTHING]) => (patterns, true),

@@ -19,7 +19,7 @@ use xtask::jdks::Jdk;
 /// No step of a test takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The user `nobody`.
+/// User id of `nobody`.
 const NOBODY: u32 = 65_534;
 
 /// Cargo builds it beside the tests that depend on it.
@@ -105,31 +105,31 @@ impl Program {
         Ok(())
     }
 
-    /// What it has said on standard error.
+    /// Its standard error so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
-    /// It may go on.
+    /// Lets it continue.
     pub fn go_on(&mut self) -> Result<()> {
         let input = self.input.as_mut().context("no input")?;
         input.write_all(b"\n")?;
         Ok(input.flush()?)
     }
 
-    /// Its process.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// `kill -9`.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Waits until it ends.
+    /// Waits for its end.
     pub fn end(&mut self) -> Result<ExitStatus> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -155,7 +155,7 @@ impl Program {
         }
     }
 
-    /// What it publishes.
+    /// The file in which it announces itself.
     pub fn file(&self) -> PathBuf {
         self.folder.join(self.pid().to_string())
     }
@@ -176,7 +176,7 @@ impl Program {
     /// The same of another user of the machine. Only root can be another.
     pub fn connect_as_another(&self) -> Result<TcpStream> {
         let port = self.published("port")?.parse()?;
-        // It is a thread whose files and sockets have a user, to its end.
+        // A separate thread, whose files and sockets belong to another user until its end.
         #[allow(unsafe_code, reason = "a system call")]
         let another = move || {
             // SAFETY: it changes what this thread makes from now on, and takes no pointers.
@@ -187,7 +187,7 @@ impl Program {
     }
 }
 
-/// Whether this is root, who can be another user.
+/// Whether this process is root and can act as another user.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
 }
@@ -210,7 +210,7 @@ pub struct Client {
     stream: TcpStream,
     decoder: PacketDecoder,
     next: u32,
-    /// What has come unasked, in order.
+    /// Unsolicited messages, in order.
     pub told: Vec<Message>,
 }
 
@@ -221,7 +221,7 @@ impl Client {
         Ok(Self { stream, decoder: PacketDecoder::new(64 << 20), next: 1, told: Vec::new() })
     }
 
-    /// Without the token.
+    /// Connects without the token.
     pub fn without_token(program: &Program) -> Result<Self> {
         let mut client = Self::over(program.connect()?)?;
         let Some(Message::Hello(hello)) = client.ask(Request::Hello { version: 1 })? else { bail!("no HELO") };
@@ -229,19 +229,19 @@ impl Client {
         Ok(client)
     }
 
-    /// With the token.
+    /// Connects and sends the token.
     pub fn new(program: &Program) -> Result<Self> {
         let mut client = Self::without_token(program)?;
         client.show_token(program)?;
         Ok(client)
     }
 
-    /// Shows the token.
+    /// Sends the token.
     pub fn show_token(&mut self, program: &Program) -> Result<()> {
         self.tell(Request::Other(Chunk::new(ChunkType::ETKN, program.published("token")?.into_bytes())))
     }
 
-    /// Any packet.
+    /// Receives the next packet of any kind.
     pub fn packet(&mut self) -> Result<Packet> {
         let mut buffer = [0; 64 << 10];
         loop {
@@ -261,7 +261,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends chunks; the reply's.
+    /// Sends chunks and returns those of the reply.
     pub fn exchange(&mut self, chunks: &[Chunk]) -> Result<Vec<Chunk>> {
         self.next += 1;
         let id = self.next;
@@ -278,7 +278,7 @@ impl Client {
         }
     }
 
-    /// A request; its reply.
+    /// Sends a request and returns its reply.
     pub fn ask(&mut self, request: Request) -> Result<Option<Message>> {
         let reply = self.exchange(&[request.chunk()])?;
         ensure!(reply.len() <= 1, "{reply:?}");
@@ -292,12 +292,12 @@ impl Client {
         Ok(())
     }
 
-    /// Anything that is no packet of DDM.
+    /// Sends bytes that are not a DDM packet.
     pub fn raw(&mut self, packet: &Packet) -> Result<()> {
         Ok(self.stream.write_all(&packet.encode())?)
     }
 
-    /// Waits until something has been told; everything up to then is kept.
+    /// Waits for a message; everything before it is kept.
     pub fn until(&mut self, mut is_it: impl FnMut(&Message) -> bool) -> Result<Message> {
         let mut at = 0;
         loop {

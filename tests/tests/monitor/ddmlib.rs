@@ -33,7 +33,7 @@ fn obstacle() -> Option<String> {
 fn ddmlib(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "monitor_ddmlib")?;
     let java = ["-Xms96m", "-Xmx96m", "-XX:+UseSerialGC"];
-    // It knows nothing of tokens.
+    // It does not support tokens.
     let mut program = Program::start_in(lab, jdk, &folder, Some("quiet=on,trust=all"), &java, "Pattern", &[])?;
     program.expect("ready")?;
     let classes = folder.join("classes");

@@ -16,7 +16,7 @@ use xtask::jdks::Jdk;
 use crate::client::{Client, Program};
 
 const COLLECTORS: [&str; 5] = ["Serial", "Parallel", "G1", "Shenandoah", "Z"];
-/// What the program makes of each kind.
+/// Number of objects of each kind that the program allocates.
 const COUNT: u64 = 400;
 
 pub fn trials() -> Vec<Trial> {
@@ -60,7 +60,7 @@ impl Totals {
     }
 }
 
-/// The heap that has been told of, up to its end.
+/// Totals of the heap as reported, up to its end.
 fn totals(client: &mut Client, native: bool) -> Result<Totals> {
     client.until(|message| matches!(message, Message::HeapEnd { native: it, .. } if *it == native))?;
     let mut totals = Totals::default();
@@ -99,7 +99,7 @@ fn totals(client: &mut Client, native: bool) -> Result<Totals> {
     Ok(totals)
 }
 
-/// What `jcmd` answers.
+/// Output of `jcmd`.
 fn jcmd(lab: &Lab, program: &Program, command: &[&str]) -> Result<String> {
     let output =
         Command::new(lab.compiler.home.join("bin/jcmd")).arg(program.pid().to_string()).args(command).output()?;
@@ -148,7 +148,7 @@ fn committed(info: &str, collector: &str) -> Option<u64> {
     };
     match collector {
         "G1" => info.lines().find_map(|line| line.contains("garbage-first").then(|| kilobytes(line, "total"))?),
-        // What is set aside to copy to is no part of the total there.
+        // The survivor space reserved for copying is not included in the total there.
         "Serial" | "Parallel" => {
             let spaces =
                 ["eden space", "from space", "to   space", "from  space", "to    space", "the space", "object space"];
@@ -182,8 +182,9 @@ fn pattern(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     let histogram = jcmd(lab, &program, &["GC.class_histogram", "-all"])?;
     let info = jcmd(lab, &program, &["GC.heap_info"])?;
 
-    // Each kind: as many bytes as the VM counts, but for what `jcmd` makes the VM allocate. The VM also counts what it puts into unused ends of
-    // buffers, which looks like an `int[]`, or on later releases like an array of its own.
+    // For each kind the same number of bytes as in the VM's histogram, except for allocations caused by `jcmd`. The VM
+    // also counts fillers at unused ends of buffers, which look like an `int[]`, or in later releases have their own
+    // class.
     let theirs = by_kind(&histogram);
     for (kind, bytes) in &theirs {
         let ours = objects.of(|it, solidity| it == kind && solidity != "Free");
@@ -242,7 +243,7 @@ fn pattern(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
         native.of(|kind, solidity| kind == format!("{:?}", Kind::Native) && solidity == "Hard") > 1 << 20,
         "{native:?}"
     );
-    // A dump by the VM itself.
+    // A dump made by the VM itself.
     let dump = lab.folder(jdk, &format!("monitor_dump_{collector}"))?.join("ä.hprof");
     let path = dump.to_string_lossy().into_owned();
     let reply = client.ask(Request::DumpHeap { path: path.clone() })?;
@@ -258,10 +259,11 @@ fn pattern(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is held is told as held, whatever the collector moves meanwhile; and a collection is one, however many pauses it has.
+/// Live objects are reported as such, whatever the collector moves in the meantime; and a collection counts once,
+/// however many pauses it has.
 fn churn(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     const HELD: u64 = 200 * 250 * 24;
-    // What the JDK has of that kind.
+    // Bytes of that kind in the JDK itself.
     const MORE: u64 = 128 << 10;
     let option = format!("-XX:+Use{collector}GC");
     let name = format!("churn{collector}");
@@ -279,7 +281,7 @@ fn churn(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     program.go_on()?;
     program.expect("quiet")?;
     client.tell(Request::HeapSegments { when: Walk::EveryGc, objects: false })?;
-    // So that the last of the collections before is not taken for this one.
+    // So that earlier collections are not mistaken for this one.
     std::thread::sleep(Duration::from_millis(600));
     client.told.clear();
     client.tell(Request::CollectGarbage)?;
@@ -296,7 +298,7 @@ fn churn(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     Ok(())
 }
 
-/// What weak, final and phantom references hold, and what nobody does.
+/// Objects held by weak, final and phantom references, and unreachable ones.
 fn references(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let options = ["-Xms96m", "-Xmx96m", "-XX:+UseSerialGC"];
     let mut program = Program::start(lab, jdk, "references", Some("quiet=on"), &options, "References")?;
@@ -311,7 +313,7 @@ fn references(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ("Array4", "Sweep", 2_000_016),
     ] {
         let ours = found.of(|it, how| it == kind && how == solidity);
-        // Unused ends of buffers are arrays of int that nobody holds.
+        // Unused ends of buffers are unreachable int arrays.
         let more = if kind == "Array4" { 8 << 20 } else { 100_000 };
         ensure!((bytes..bytes + more).contains(&ours), "{kind} {solidity}: {ours} instead of {bytes}: {found:?}");
     }
@@ -323,14 +325,14 @@ fn references(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
 const ETRG: ChunkType = ChunkType(*b"ETRG");
 
-/// The pieces of the reference graph that were told.
+/// The received parts of the reference graph.
 #[derive(Debug, Default)]
 struct Graph {
     classes: BTreeMap<u64, String>,
-    /// Class and size.
+    /// Class and size of each object.
     objects: BTreeMap<u64, (u64, u64)>,
     roots: u64,
-    /// From, to, kind, index.
+    /// Source, target, kind and index of each reference.
     references: Vec<(u64, u64, u8, u32)>,
 }
 

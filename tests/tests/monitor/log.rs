@@ -159,7 +159,7 @@ fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut program = Program::start_in(lab, jdk, &folder, Some(&options), &[], "Contended", &[])?;
     program.expect("ready")?;
     program.go_on()?;
-    // In the middle of it: a thread waits for a monitor, and everything is told of.
+    // While a thread waits for a monitor and everything is being logged.
     let end = Instant::now() + PATIENCE;
     while !fs::read_to_string(&file).unwrap_or_default().contains(" threadOwner=") && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(2));
@@ -178,7 +178,7 @@ fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// The program goes on, one line says why the log does not, and what there is of it is well-formed.
+/// The program continues, one line says why the log ends, and what has been written is well-formed.
 fn full(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "monitor_full")?;
     let file = folder.join("run.trcxml");
@@ -204,7 +204,7 @@ fn full(lab: &Lab, jdk: &Jdk) -> Result<()> {
     validate(lab, &file)
 }
 
-/// What the program prints where nothing is open does not get into the log.
+/// If standard files are closed, output of the program does not get into the log.
 fn without_standard_files(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "monitor_without_standard_files")?;
     let file = folder.join("run.trcxml");

@@ -62,7 +62,7 @@ fn as_flight_recorder(lab: &Lab, jdk: &Jdk) -> Result<()> {
     flight::compare(&ours, &theirs.collect::<Vec<_>>(), &threads, SLACK as f64)
 }
 
-/// The number behind a name in a line of a program's.
+/// The number after a name in a line of a program's output.
 fn number(line: &str, name: &str) -> Result<u64> {
     let start = format!("{name}=");
     let word = line.split(' ').find_map(|word| word.strip_prefix(&start));
@@ -89,7 +89,7 @@ fn contention(lab: &Lab, jdk: &Jdk) -> Result<()> {
     client.until(|message| matches!(message, Message::ThreadStarted { name, .. } if name == "main"))?;
     client.tell(Request::ThreadStates { interval_ms: 100 })?;
     client.tell(Request::Events { kinds: Events::MONITORS | Events::PLACES })?;
-    // One that knows nothing of lines of code is told as ever.
+    // A client that does not request lines of code gets the old format.
     let mut old = Client::new(&program)?;
     old.tell(Request::Events { kinds: Events::MONITORS })?;
     program.go_on()?;
@@ -101,7 +101,7 @@ fn contention(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let told = old.until(|message| happened(message).any(is_enter))?;
     ensure!(happened(&told).all(|event| event.place.is_empty()), "{told:?}");
     let Happened::ContendedEnter { monitor, thread, owner, .. } = enter.what else { unreachable!() };
-    // While it is contended: who has it, who wants it, and what they do.
+    // During contention: the owner, the waiters, and their states.
     let Some(Message::Monitor(usage)) = client.ask(Request::Monitor(monitor))? else { anyhow::bail!("no usage") };
     ensure!(usage.owner == owner && usage.entries == 1 && usage.waiters == [thread], "{usage:?}, {thread} waits");
     let Some(Message::Thread(info)) = client.ask(Request::Thread(thread))? else { anyhow::bail!("no thread") };
@@ -158,7 +158,7 @@ fn contention(lab: &Lab, jdk: &Jdk) -> Result<()> {
         });
         ensure!(begun && over, "{name} of {waits}: {events:#?}");
     }
-    // A class by id, an object by a number that nobody has, and EXIT.
+    // A class by id, an object by an unknown id, and EXIT.
     let Some(Message::Fail(failure)) = client.ask(Request::Object(1 << 40))? else { anyhow::bail!("no failure") };
     ensure!(failure.code == Failure::NO_SUCH_ID, "{failure:?}");
     client.tell(Request::Exit { status: 7 })?;
@@ -228,7 +228,7 @@ fn attached(lab: &Lab, jdk: &Jdk) -> Result<()> {
     client.until(|message| {
         happened(message).any(|event| matches!(event.what, Happened::ContendedEntered { waited_ns: 100_000_000.., .. }))
     })?;
-    // What it cannot do later, it says.
+    // It says what it cannot do when attached later.
     client.raw(&Packet { id: 77, kind: Kind::Command { set: 1, command: 1 }, data: Vec::new() })?;
     let reply = loop {
         let packet = client.packet()?;

@@ -1,4 +1,4 @@
-//! Clients that mean no good: none of them disturbs the program, or whoever else looks at it.
+//! Malicious clients: none of them affects the program or other clients.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -76,7 +76,7 @@ fn strangers(lab: &Lab, jdk: &Jdk) -> Result<()> {
     friend.tell(Request::ThreadEvents { on: true })?;
     friend.until(|message| matches!(message, Message::ThreadStarted { name, .. } if name == "main"))?;
     drop(crowd);
-    // Compressed, and a bomb.
+    // Compressed, and a decompression bomb.
     let packed = chunk::zlib::compress(Chunk::new(ChunkType(*b"none"), vec![0; 1 << 20]));
     ensure!(packed.kind == ChunkType::ZLIB && friend.exchange(&[packed])?.is_empty());
     let bomb = chunk::zlib::compress(Chunk::new(ChunkType(*b"none"), vec![0; 200 << 20]));
@@ -112,7 +112,7 @@ fn is_not_allowed(reply: &Option<Message>) -> bool {
     matches!(reply, Some(Message::Fail(failure)) if failure.code == Failure::NOT_ALLOWED)
 }
 
-/// Other users of the machine learn nothing, cost nothing, and keep nobody out.
+/// Other users of the machine learn nothing, cause no cost, and displace no clients.
 fn other_users(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut program = Program::start(lab, jdk, "other_users", Some("quiet=on"), &[], "Pattern")?;
     program.expect("ready")?;
@@ -133,7 +133,7 @@ fn other_users(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let reply = stranger.ask(request)?;
         ensure!(is_not_allowed(&reply), "{reply:?}");
     }
-    // One who says what is wanted, and is gone before anybody looks, is not root.
+    // A client that sends its requests and disconnects before it is examined does not count as root.
     for _ in 0..20 {
         let mut gone = program.connect_as_another()?;
         gone.write_all(HANDSHAKE)?;
@@ -158,7 +158,7 @@ fn other_users(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
     ensure!(begun.elapsed() < Duration::from_secs(10), "strangers stay for {:?}", begun.elapsed());
     friend.tell(Request::ThreadStates { interval_ms: 0 })?;
-    // With the token it does not matter whose somebody is.
+    // With the token, the user does not matter.
     let mut trusted = Client::over(program.connect_as_another()?)?;
     trusted.show_token(&program)?;
     let reply = trusted.ask(Request::HeapInfo(When::Now))?;
@@ -169,13 +169,13 @@ fn other_users(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
-/// Without the token the heap is walked a twentieth of the time, and at collections for nobody more often.
+/// Without the token, heap walks take at most a twentieth of the time, and those at collections count as well.
 fn walks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut program = Program::start(lab, jdk, "walks", Some("quiet=on"), &[], "Pattern")?;
     program.expect("ready")?;
     let (mut friend, mut guest) = (Client::new(&program)?, Client::without_token(&program)?);
     let now = || Request::HeapSegments { when: Walk::Now, objects: true };
-    // One who has waited long enough gets what is wanted.
+    // A client that has waited long enough gets its answer.
     std::thread::sleep(Duration::from_secs(1));
     guest.tell(now())?;
     guest.until(|message| matches!(message, Message::HeapEnd { .. }))?;
@@ -191,7 +191,7 @@ fn walks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for _ in 0..2 {
         friend.tell(now())?;
     }
-    // Behind collections that follow each other closely: one map, and one more when there is time for it.
+    // After collections in rapid succession: one map, and one more when the limit allows it.
     guest.told.clear();
     guest.tell(Request::HeapSegments { when: Walk::EveryGc, objects: false })?;
     for _ in 0..20 {
@@ -268,7 +268,7 @@ fn mutated(lab: &Lab, jdk: &Jdk) -> Result<()> {
                     _ => next(&mut state) as u8,
                 };
             }
-            // EXIT and the like would be no accident.
+            // EXIT and similar requests would be deliberate.
             let kind = bytes.get(11..15);
             if kind == Some(b"EXIT") || kind == Some(b"HPDU") {
                 continue;

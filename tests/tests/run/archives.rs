@@ -11,7 +11,7 @@ use crate::java::MAIN;
 
 pub const CASES: &[(&str, Case)] = &[("class_data_archive", class_data_archive)];
 
-/// What JDK 17 does not have.
+/// Features that JDK 17 does not have.
 pub const FOR_25: &[(&str, Case)] = &[("aot_cache", aot_cache)];
 
 fn main_jar(bench: &Bench) -> Result<()> {

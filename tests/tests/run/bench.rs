@@ -32,7 +32,7 @@ pub struct Bench {
 pub struct Ran {
     pub output: Output,
     pub stderr: String,
-    /// What `et-trace summary` says of its trace.
+    /// Output of `et-trace summary` for its trace.
     pub summary: Value,
 }
 
@@ -94,7 +94,6 @@ impl Bench {
         command
     }
 
-    /// `et-instrument`.
     pub fn tool(&self) -> Command {
         self.clean(self.lab.tools.et_instrument())
     }
@@ -171,7 +170,7 @@ impl Ran {
         Ok(())
     }
 
-    /// What was rewritten for the run: `1 jar`.
+    /// What was instrumented for the run: `1 jar`.
     pub fn rewrote(&self) -> Option<&str> {
         self.stderr.lines().find_map(|line| line.strip_prefix("et-instrument: rewrote "))
     }
@@ -184,7 +183,7 @@ pub fn text(bytes: &[u8]) -> String {
 /// Runs a command to its end with something on its standard input.
 pub fn feed(command: &mut Command, input: &str) -> Result<Output> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    // A program that does not read is no failure.
+    // A program that does not read its input is not an error.
     let _ = child.stdin.take().context("its input is piped")?.write_all(input.as_bytes());
     Ok(child.wait_with_output()?)
 }

@@ -1,6 +1,6 @@
-//! The programs.
+//! Test programs.
 
-/// Makes an object of its own class and tells its arguments.
+/// Allocates an object of its own class and prints its arguments.
 pub const MAIN: &str = "
 import java.util.*;
 public class Main {
@@ -23,7 +23,7 @@ public class Reader {
     }
 }";
 
-/// Says that it is there, and goes on until a signal ends it.
+/// Prints a line, and waits until a signal ends it.
 pub const WAITING: &str = "
 public class Waiting {
     public static void main(String[] arguments) throws Exception {
@@ -33,7 +33,7 @@ public class Waiting {
     }
 }";
 
-/// Uses two libraries, and tells resources it finds.
+/// Uses two libraries, and prints resources that it finds.
 pub const APP: &str = "
 public class App {
     static class Own {}
@@ -48,7 +48,7 @@ public class App {
 pub const ONE: &str = "package one; public class One { public String toString() { return \"one\"; } }";
 pub const TWO: &str = "package two; public class Two { public String toString() { return \"two\"; } }";
 
-/// A launcher as Spring Boot's is: it reads the libraries that lie in its own jar.
+/// A launcher like Spring Boot's, which reads the libraries nested in its own jar.
 pub const LAUNCHER: &str = "
 package boot;
 import java.io.*;

@@ -1,6 +1,6 @@
-//! `et-instrument run`: programs run plain and by it must do the same, and leave a trace.
+//! `et-instrument run`: programs must do the same with it as without it, and leave a trace.
 //!
-//! On one JDK, but for what only a newer one has.
+//! On one JDK, except for features that only a newer one has.
 
 mod advice;
 mod archives;

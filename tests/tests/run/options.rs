@@ -1,4 +1,4 @@
-//! What a command line of `java` may hold.
+//! What a command line of `java` may contain.
 
 use anyhow::{Result, ensure};
 
@@ -109,7 +109,7 @@ fn where_the_trace_went(bench: &Bench) -> Result<()> {
         "et-instrument: the trace went to the command (cat > there.ettrace)\net-instrument: read it with et-trace";
     let found = said(">(cat > there.ettrace)")?;
     ensure!(found == expected, "{found}");
-    // As with none given.
+    // The same as without any.
     let found = said("")?;
     let start = format!("et-instrument: trace: {}/et-", bench.folder.display());
     ensure!(found.starts_with(&start) && found.contains("next: et-trace summary"), "{found}");

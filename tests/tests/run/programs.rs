@@ -1,4 +1,4 @@
-//! Kinds of programs.
+//! Different kinds of programs.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn plain_class(bench: &Bench) -> Result<()> {
     let ran = bench.both(&arguments)?;
     ran.has(&["Main$Leaf"], 2)?;
     ensure!(ran.rewrote() == Some("2 class files"), "{}", ran.stderr);
-    // Nothing to do.
+    // Nothing to instrument.
     let again = bench.both(&arguments)?;
     again.has(&["Main$Leaf"], 2)?;
     ensure!(again.stderr.lines().count() == 2, "{}", again.stderr);
@@ -164,7 +164,7 @@ fn linked_image(bench: &Bench) -> Result<()> {
     on_image.both(&["-m", "app/app.Main", "x"])?.made(&["app.Main$Leaf"])
 }
 
-/// Without `java`, what else there is starts the JVM that makes the archive; without anything, there is none, and that is said.
+/// Without `java`, another launcher starts the JVM that makes the archive; without any, there is none, with a message.
 fn image_without_java(bench: &Bench) -> Result<()> {
     let image = bench.at("image");
     let mut link = bench.plain("jlink", &["--add-modules", "java.base", "--add-options"]);

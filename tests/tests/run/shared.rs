@@ -64,7 +64,7 @@ fn two_runs_with_an_empty_cache(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// A cache that root has made, as in an image of a container, serves another user, who can write nothing of it.
+/// A cache created by root, as in a container image, is used by another user, who cannot write to it.
 fn cache_of_root(bench: &Bench) -> Result<()> {
     const OTHER: u32 = 4711;
     if fs::metadata("/proc/self")?.uid() != 0 {
@@ -94,7 +94,7 @@ fn cache_of_root(bench: &Bench) -> Result<()> {
         let said = run(arguments)?;
         ensure!(said.lines().count() == 2 && said.contains("trace: "), "{said}");
     }
-    // What is not there gets its hooks when it is defined.
+    // What is not in the cache is instrumented when it is defined.
     bench.compile(&[("Main.java", &format!("{MAIN} class More {{}}"))], &[], "classes")?;
     let said = run(&["-cp", "classes", "Main", "x"])?;
     ensure!(said.contains("has no copy of ") && said.contains("until then classes get their hooks"), "{said}");

@@ -19,8 +19,9 @@ pub const CASES: &[(&str, Case)] = &[
 /// The releases that keep the size of a thread's stack in different fields.
 pub const FEATURES: [u32; 2] = [17, 25];
 
-/// How deep a small recursion comes, compiled by C1, whose frames hooks make larger than those of the interpreter and of C2. Smaller
-/// stacks come first, in the order of the arguments: the system gives a thread that of one which has ended, if it is large enough.
+/// Maximum depth of a small recursion, compiled by C1, whose frames are enlarged by hooks beyond those of the
+/// interpreter and of C2. Smaller stacks come first, in the order of the arguments: the system reuses the stack of an
+/// ended thread if it is large enough.
 const DEEP: &str = "
 public class Deep {
     static int depth, stop = 20;
@@ -62,9 +63,9 @@ fn depths(command: &mut Command) -> Result<Vec<(String, u64)>> {
     text(&output.stdout).lines().map(line).collect::<Option<_>>().context("lines of names and depths")
 }
 
-/// Handlers that are their own handlers, of `synchronized` and `finally`, where the stack ends: a hook in there would find no room
-/// again and again. Each recursion starts somewhere else, so that stacks end at each of the handlers' instructions. The monitor must
-/// be free in the end.
+/// Handlers that cover themselves, of `synchronized` and `finally`, at the end of the stack: a hook there would
+/// overflow again and again. Each recursion starts at another depth, so that stacks end at each of the handlers'
+/// instructions. The monitor must be free at the end.
 const HANDLERS: &str = "
 public class Handlers {
     static final Object LOCK = new Object();

@@ -1,7 +1,7 @@
-//! The ways on which classes reach a JVM. Class path, module path, agents, boot class path, fat jars, images, source files have
-//! tests of their own beside this one; here are those that are left. `docs/running.md` has them all.
+//! The ways in which classes reach a JVM. Class path, module path, agents, boot class path, fat jars, images and source
+//! files have their own tests; here are the others. `docs/running.md` lists them all.
 //!
-//! Each program does the same plain and traced, and its trace is valid: classes that have hooks have names.
+//! Each program does the same with and without tracing, and its trace is valid: classes with hooks have names.
 
 use anyhow::{Result, ensure};
 

@@ -1,5 +1,5 @@
-//! How far a command has come, on standard error: a bar if that is a terminal, else a line now and then. For what takes longer than people
-//! wait.
+//! Progress of a command on standard error: a bar on a terminal, otherwise a line now and then. For anything that takes
+//! longer than users like to wait.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,7 +13,7 @@ use crate::signals::Signals;
 use et_cli::Heartbeat;
 use et_reader::watch::Watcher;
 
-/// What is done sooner is not told of.
+/// Anything faster than this displays no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -26,7 +26,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// If `wanted`: drawn on a terminal, told in lines without one.
+    /// If `wanted`, displays a bar on a terminal and lines elsewhere.
     pub fn new(wanted: bool) -> Self {
         if !wanted {
             return Self { watcher: Watcher::default(), drawn: None, _lines: None };
@@ -38,11 +38,11 @@ impl Bar {
         }
         let (stop, stopped) = channel();
         let thread = et_system::threads::spawn(move || draw(&watched, &stopped));
-        // A bar that nobody draws is no reason to fail.
+        // Failure to draw the bar is ignored.
         Self { watcher, drawn: thread.ok().map(|thread| (stop, thread)), _lines: None }
     }
 
-    /// What is to be told of the work.
+    /// The watcher that receives the progress.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
     }
@@ -52,7 +52,7 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.drawn.take() {
             drop(stop);
-            // A bar that could not be drawn is no reason to fail.
+            // Failure to draw the bar is ignored.
             let _ = thread.join();
         }
     }

@@ -357,7 +357,7 @@ pub(crate) enum CliError {
     Stdout(#[from] Unwritten),
 }
 
-/// What the command line is made of, for its manual.
+/// The definition of the command line, for the manual.
 pub fn command() -> clap::Command {
     Cli::command()
 }
@@ -412,7 +412,7 @@ pub(crate) fn completeness(source: &Source, lost: Lost) -> u8 {
     code
 }
 
-/// What is known to be missing without a look at the events.
+/// What is known to be missing without reading the events.
 fn known_lost(source: &Source) -> Lost {
     match source {
         Source::Trace(trace) => Lost::known(&trace.file),
@@ -420,14 +420,14 @@ fn known_lost(source: &Source) -> Lost {
     }
 }
 
-/// Tells why there is no life table. What was asked for came all the same.
+/// Prints why there is no life table. The command was not affected.
 pub(crate) fn warn_of_lives(lives: Option<&LifeTable>) {
     if let Some(trouble) = lives.and_then(LifeTable::trouble) {
         PROGRAM.say(format_args!("note: {trouble}"));
     }
 }
 
-/// Tells what is odd in a text, and which names of a trace may be those of others.
+/// Prints warnings about a text, and about names that may be ambiguous in a trace.
 pub(crate) fn warn(source: &Source, warnings: &[String]) {
     let overlaps = match source {
         Source::Trace(trace) => trace.names.overlaps(),
@@ -439,7 +439,7 @@ pub(crate) fn warn(source: &Source, warnings: &[String]) {
     }
 }
 
-/// What was meant by a file in the place of a subcommand.
+/// The command line that was probably meant if a file is in the place of a subcommand.
 fn without_command(error: &clap::Error, first: Option<OsString>) -> Option<String> {
     let first = first.filter(|_| error.kind() == clap::error::ErrorKind::InvalidSubcommand)?;
     let is_trace = Path::new(&first).extension().is_some_and(|end| end == "ettrace") || Path::new(&first).is_file();
@@ -562,7 +562,7 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     let report = validate::validate(&source, args.input.deaths.into(), args.limit)?;
     drop(bar);
     warn_of_lives(lives.as_deref());
-    // What is lost is among the violations.
+    // Losses are among the violations.
     let cut_off = completeness(&source, Lost::default());
     let mut out = String::new();
     for violation in &report.violations {

@@ -1,5 +1,4 @@
-//! The command line of `et-trace`. What it says of a trace is worked out in `et-analysis`; what a trace is, `et-trace` the library
-//! knows.
+//! The command line of `et-trace`. Results are computed in `et-analysis`; traces are read by `et-reader`.
 
 mod bar;
 pub mod cli;
@@ -8,5 +7,5 @@ mod signals;
 
 use et_cli::Program;
 
-/// What messages begin with.
+/// Prefix of messages.
 const PROGRAM: Program = Program("et-trace");

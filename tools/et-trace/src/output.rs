@@ -1,4 +1,4 @@
-//! What et-trace writes.
+//! Output files of et-trace.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,20 +10,17 @@ use et_system::files::output;
 
 pub use et_system::files::output::{Output, OutputError};
 
-/// What is written.
+/// Kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A text of any dialect.
+    /// A text in any dialect.
     Text,
-    /// A names file.
     Names,
     /// A recovered trace. One that a run left is not replaced.
     Recovered,
     /// A profile for another tool, which nothing shows to be ours.
     Profile,
-    /// A report.
     Report,
-    /// A heap dump.
     HeapDump,
 }
 
@@ -53,7 +50,7 @@ impl output::Kind for Kind {
                     starts_with(starts::TEXT) || starts_with(starts::ORACLE) || (starts_with("<?xml") && is_xml())
                 }
                 Self::Names => starts_with(starts::NAMES),
-                // An empty file is nobody's loss.
+                // An empty file can always be replaced.
                 Self::Profile => false,
                 Self::Report => starts_with(et_report::START),
                 Self::HeapDump => starts_with("JAVA PROFILE 1.0."),
@@ -90,7 +87,7 @@ mod tests {
         new.finish().unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("other", 1));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
-        // It is not ours any more.
+        // It is no longer one of our files.
         let error = begin(false).unwrap_err().to_string();
         assert!(
             error.ends_with("is not a text of a trace: write to another file, or replace it with --force"),

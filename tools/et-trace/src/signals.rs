@@ -10,7 +10,7 @@ use signal_hook::{flag, low_level};
 #[derive(Debug)]
 pub(crate) struct Signals {
     caught: Arc<AtomicUsize>,
-    /// They do as they always do.
+    /// Whether signals have their default effect.
     let_be: Arc<AtomicBool>,
 }
 
@@ -19,7 +19,7 @@ impl Signals {
         let (caught, let_be) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-            // What we were started to ignore (`nohup`) would end us from now on.
+            // A signal that was ignored when we were started (`nohup`) must stay ignored.
             if is_ignored(&status, signal) {
                 continue;
             }

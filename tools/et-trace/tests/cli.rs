@@ -27,7 +27,7 @@ fn names_of(artifact: &str, hash: u64) -> Vec<u8> {
     table.encode()
 }
 
-/// A method called so many times.
+/// A trace with this number of calls of a method.
 fn trace(calls: u32) -> Vec<u8> {
     trace_with(calls, 0)
 }
@@ -65,7 +65,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Nobody is at a terminal: a log shows that something goes on.
+/// Without a terminal, lines in a log show progress.
 #[test]
 fn what_takes_long_says_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn a_good_trace_is_good_to_all_commands() {
 }
 
 #[test]
-fn artifacts_with_the_same_ids_are_told_of() {
+fn artifacts_with_the_same_ids_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let names = [names(), names_of("other.jar", 2)];
     fs::write(folder.path().join("a.ettrace"), trace_of(3, 0, &names)).unwrap();
@@ -144,7 +144,7 @@ fn a_trace_from_a_pipe_is_read() {
 }
 
 #[test]
-fn a_text_from_a_pipe_is_read_and_its_quirks_are_told() {
+fn a_text_from_a_pipe_is_read_and_its_quirks_are_reported() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
         .args(["text", "-", "--dialect", "replayer"])
         .stdin(Stdio::piped())
@@ -164,7 +164,7 @@ fn a_text_from_a_pipe_is_read_and_its_quirks_are_told() {
 }
 
 #[test]
-fn deaths_that_come_too_early_are_told_with_their_history() {
+fn deaths_that_come_too_early_are_reported_with_their_history() {
     let folder = tempfile::tempdir().unwrap();
     let input = "N a 10 LA; 0 0 1\nN b 10 LA; 0 0 1\nU 0 a b 1 1\nD b 1\nM 7 a 1\nE 7 b 1\n# lost 0\n";
     fs::write(folder.path().join("a.txt"), input).unwrap();
@@ -343,11 +343,11 @@ fn endless_input_is_refused_at_its_first_bytes() {
     assert_eq!(endless(&[0; 4096], b"", "not a trace: it does not start with ETTRACE"), Some(1));
     assert_eq!(endless(b"y\n", b"", "line 1: not a record: \"y\""), Some(1));
     assert_eq!(endless(b"N 1 10 LA; 0 0 1 ", b"", "line 1: the line is too long: \"N 1 10"), Some(1));
-    // A trace with more behind it is read up to there.
+    // A trace followed by more input is read up to its end.
     assert_eq!(endless(&[0; 4096], &trace(3), "no block starts here"), Some(3));
 }
 
-/// What a command writes to a terminal, while its trace is slow to come through a pipe.
+/// The output of a command on a terminal while its trace arrives slowly from a pipe.
 fn on_a_terminal(args: &str, folder: &Path) -> (Option<i32>, String) {
     let tool = env!("CARGO_BIN_EXE_et-trace");
     let line = format!("(sleep 5; cat a.ettrace) | '{tool}' {args}");
@@ -411,7 +411,7 @@ fn outputs_replace_only_their_like() {
         let forced = tool(&[args, &["--force"]].concat(), folder.path());
         assert_eq!(forced.status.code(), Some(0), "{}", text(&forced.stderr));
         assert_ne!(fs::read(at("x")).unwrap(), b"my letters");
-        // What was made may be made again.
+        // An output can be made again.
         assert_eq!(tool(args, folder.path()).status.code(), Some(0));
     }
     fs::write(at("run.ettrace"), trace(9)).unwrap();
@@ -459,7 +459,7 @@ fn messages_do_no_harm_to_a_terminal() {
 }
 
 #[test]
-fn dialect_oracle_is_not_read_and_told_so() {
+fn dialect_oracle_is_rejected_by_name() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.ettrace"), trace(3)).unwrap();
     assert_eq!(
@@ -517,7 +517,7 @@ fn a_summary_from_the_life_table_is_the_same() {
     }
     let lives = folder.path().join("a.ettrace.lives");
     assert!(lives.join("summary-2-et.json").is_file() && lives.join("summary-2-et1.json").is_file());
-    // A summary that is damaged is worked out again.
+    // A corrupt summary is computed again.
     fs::write(lives.join("summary-2-et.json"), "0123456789abcdef\n{}").unwrap();
     assert!(summary(&[]) == plain[0]);
 }

@@ -12,12 +12,12 @@ use et_reader::model::{Holder, Node, Object, Stacks};
 use et_reader::record::{AllocKind, ObjectId, Record};
 use et_reader::types::{TypeId, Types};
 
-/// What makes the trace hold an object that the collector freed.
+/// Why the trace holds an object that the collector freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// By definition: the receiver of a method that had not returned.
     Running,
-    /// By definition: an exception that nobody had caught yet.
+    /// By definition: an exception that has not been caught yet.
     InFlight,
     /// By definition: a constant string of a class.
     Constant,
@@ -29,28 +29,26 @@ pub enum Cause {
     Unasked,
     /// By definition: there at the start, held by nothing that the trace knows.
     Start,
-    /// A record mentions it later.
+    /// A later record mentions it.
     Mentioned,
     /// A field holds it, as the trace has it.
     Field(FieldId),
     /// An element of an array holds it.
     Element,
-    /// A static field holds it.
     Static(FieldId),
-    /// None of these.
+    /// None of the others.
     Unknown,
 }
 
 impl Cause {
-    /// Whether `docs/semantics.md` says that the trace holds such objects for longer than it need, or nobody can know.
+    /// Whether `docs/semantics.md` says that the trace holds such objects longer than necessary, or it cannot be known.
     pub fn is_by_definition(self) -> bool {
         self <= Self::Start
     }
 }
 
-/// Such an object.
+/// An object that the collector freed although the trace holds it.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Early {
     pub id: ObjectId,
     pub ty: TypeId,
@@ -58,24 +56,24 @@ pub struct Early {
     pub cause: Cause,
     /// Not it, but one that holds it.
     pub through: bool,
-    /// What holds it.
+    /// Id and type of the object that holds it.
     pub holder: Option<(ObjectId, TypeId)>,
     pub born: u64,
     pub last: Mention,
     /// Number of the collection, from 1.
     pub collection: usize,
-    /// Record behind which it began.
+    /// Number of the record after which the collection began.
     pub at: u64,
     pub later: Option<Mention>,
 }
 
-/// All of them.
+/// Collects all such objects.
 #[derive(Debug)]
 pub struct EarlyDeaths {
     all: Vec<Early>,
     /// Of how many objects the collector was asked about one.
     share: u32,
-    /// What the trace holds to its end for the VM: constants, loaders, what was there at the start.
+    /// What the trace holds to its end on behalf of the VM: constants, loaders, initial objects.
     to_the_end: FxHashSet<ObjectId>,
     class: Option<TypeId>,
     string: Option<TypeId>,
@@ -85,7 +83,6 @@ pub struct EarlyDeaths {
 }
 
 impl EarlyDeaths {
-    /// None yet.
     pub fn new(trace: &Trace, share: u32, to_the_end: FxHashSet<ObjectId>) -> Self {
         Self {
             all: Vec::new(),
@@ -98,7 +95,7 @@ impl EarlyDeaths {
         }
     }
 
-    /// What was found, once the trace has ended.
+    /// Returns the result at the end of the trace.
     pub fn finish(mut self) -> Vec<Early> {
         for early in &mut self.all {
             let is_own = !early.through && early.cause > Cause::Start;
@@ -106,15 +103,15 @@ impl EarlyDeaths {
                 early.cause = Cause::Mentioned;
             }
         }
-        self.excuse_those_told_in_parts();
+        self.excuse_those_reported_in_parts();
         self.all
     }
 
-    /// What one collection freed may be told in two parts, the later one as if the next collection had done it. An object whose
-    /// holder follows in the second part is held by what holds its holder.
-    fn excuse_those_told_in_parts(&mut self) {
+    /// Objects freed by one collection may be reported in two parts, the second as if the next collection had freed
+    /// them. An object whose holder is in the second part is attributed to whatever holds its holder.
+    fn excuse_those_reported_in_parts(&mut self) {
         let index: FxHashMap<ObjectId, usize> = self.all.iter().enumerate().map(|(at, early)| (early.id, at)).collect();
-        // What holds it, if that was freed with it or in the next part.
+        // Its holder, if that was freed with it or in the next part.
         let holder = |early: &Early| {
             let holder = early.holder.and_then(|(id, _)| index.get(&id).copied())?;
             (self.all[holder].collection <= early.collection + 1).then_some(holder)
@@ -193,7 +190,7 @@ impl EarlyDeaths {
         }
     }
 
-    /// Who holds those.
+    /// Finds the holders of these objects.
     fn holders(&self, wanted: impl Iterator<Item = Node>, heap: &mut Heap, types: &Types) -> Holders {
         let mut holders = Holders::default();
         let mut found = Vec::new();
@@ -287,9 +284,9 @@ impl EarlyDeaths {
     }
 }
 
-/// What leads on from an object that was freed early.
+/// The next step from an object that was freed early.
 enum Next {
-    /// It is held by definition.
+    /// Held by definition.
     Excused(Cause),
     /// Another of them holds it, if any does.
     Holder(Option<usize>),
@@ -319,7 +316,7 @@ fn excuses(count: usize, mut next: impl FnMut(usize) -> Next) -> Vec<Option<Caus
     known.into_iter().map(Option::flatten).collect()
 }
 
-/// What holds those that a collection freed.
+/// The holders of the objects that a collection freed.
 #[derive(Default)]
 struct Holders {
     /// By what they hold: those that the collector holds as well, which are to blame.
@@ -350,7 +347,7 @@ struct Spread {
 
 impl Spread {
     fn explained(&mut self, node: Node, cause: Cause) {
-        // What is explained explains first.
+        // Objects with an explanation come first, since they explain others.
         if cause.is_by_definition() { self.queue.push_front(node) } else { self.queue.push_back(node) }
     }
 }

@@ -10,9 +10,8 @@ use et_reader::types::TypeId;
 /// Number of a record, deaths counted, and its letter.
 pub type Mention = (u64, char);
 
-/// What is to be known of an object that is alive, as the trace sees it.
+/// Data about a live object according to the trace.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Known {
     pub ty: TypeId,
     pub kind: AllocKind,
@@ -23,10 +22,9 @@ pub struct Known {
     pub early: Option<u32>,
 }
 
-/// The objects.
 pub type Objects = model::Heap<Known>;
 
-/// All of them, and who holds which once somebody has asked.
+/// All live objects; incoming references are indexed on first use.
 #[derive(Debug, Default)]
 pub struct Heap {
     objects: Objects,
@@ -48,7 +46,6 @@ impl Heap {
         self.objects.node(id)
     }
 
-    /// What is known of an object.
     #[inline]
     pub fn data(&mut self, node: Node) -> &mut Known {
         self.objects.data(node)
@@ -73,7 +70,7 @@ impl Heap {
         incoming.holders(&self.objects, target, visit);
     }
 
-    /// What a step makes of it.
+    /// Applies a step.
     #[inline]
     pub fn step(&mut self, position: u64, step: &Step) {
         match *step {

@@ -8,10 +8,10 @@ use super::heap::{Known, Mention};
 use et_reader::record::{AllocKind, ObjectId, ThreadId};
 use et_reader::types::{TypeId, Types};
 
-/// Why, as far as a trace can tell.
+/// The reason, as far as a trace can show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// Made by the VM, which holds it by a slot of its own: constant pools, locks of classes.
+    /// Created by the VM, which holds it in slots of its own: constant pools, locks of classes.
     Vm,
     /// Of `java.lang.invoke`: linked call sites and method handles, which the VM keeps in constant pools.
     Linkage,
@@ -25,9 +25,8 @@ pub enum Cause {
     Unknown,
 }
 
-/// Such an object.
+/// An object that the collector held although it is dead in the trace.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Kept {
     pub id: ObjectId,
     pub born: u64,
@@ -42,7 +41,7 @@ pub struct Kept {
     holds: Vec<ObjectId>,
 }
 
-/// All of them.
+/// Collects all such objects.
 #[derive(Debug, Default)]
 pub struct KeptObjects {
     all: FxHashMap<ObjectId, Kept>,
@@ -68,7 +67,7 @@ impl KeptObjects {
         self.all.insert(id, kept);
     }
 
-    /// What was found, once the trace has ended.
+    /// Returns the result at the end of the trace.
     pub fn finish(mut self, still_runs: impl Fn(ThreadId) -> bool) -> Vec<Kept> {
         let held: FxHashSet<ObjectId> = self
             .all

@@ -1,9 +1,9 @@
-//! The deaths that the trace tells of against those that the collector told of (`docs/deaths.md`).
+//! Compares the deaths in the trace with those reported by the collector (`docs/deaths.md`).
 //!
-//! The collector is always right about what it freed: what it freed was unreachable when that collection began. So an object
-//! that the trace holds longer is a slot that it has wrong or a record that it lacks, unless it holds it for longer by
-//! definition. The collector is late: it frees when it comes round to it, and holds what it cannot know to be unused. So
-//! what it holds longer than the trace is only to be explained.
+//! The collector is always right about what it freed: it was unreachable when that collection began. So if the trace
+//! holds an object longer, a slot in it is wrong or a record is missing, unless it holds the object longer by
+//! definition. The collector is late: it frees objects when it gets to them, and holds what it cannot know to be
+//! unused. So objects that it holds longer than the trace only need an explanation.
 
 mod early;
 mod heap;
@@ -43,13 +43,13 @@ use et_reader::types::TypeId;
 /// Why deaths cannot be compared.
 #[derive(Debug, Error)]
 pub enum CompareError {
-    /// The run was not told to ask.
+    /// Collector reports were not requested for the run.
     #[error("{0} has no collector records: run the program with -Det.deaths=gc")]
     NotAsked(String),
-    /// Records are missing that deaths are worked out of.
+    /// Events are missing that are necessary to compute deaths.
     #[error("{0}: {1}")]
     Unknown(String, String),
-    /// The trace cannot be read.
+    /// The trace could not be read.
     #[error(transparent)]
     Lifetimes(#[from] LifetimesError),
 }
@@ -87,7 +87,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
         }
         ControlFlow::Continue(())
     })?;
-    // Nobody breaks off.
+    // The callback never breaks.
     let Some(recording) = recording else { unreachable!() };
     let mut comparison = Comparison {
         trace,
@@ -120,7 +120,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
     }
 }
 
-/// The collections, and the steps behind which they began.
+/// The collections, and the steps after which they began.
 struct Collections {
     starts: Vec<Ticket>,
     steps: Vec<u64>,
@@ -142,7 +142,7 @@ impl Collections {
         }
     }
 
-    /// Whether so many had begun before that step.
+    /// Whether that many collections had begun before the step.
     #[inline]
     fn has_begun(&self, count: usize, step: u64) -> bool {
         self.steps.get(count).is_some_and(|&first| first <= step)
@@ -175,7 +175,7 @@ struct Comparison<'a> {
     reused: IdSet,
     /// Collections that have begun.
     begun: usize,
-    /// The record behind which the collection began after which the collector was asked what it held.
+    /// The record at the start of the collection after which the collector was asked what it held.
     over: Option<u64>,
     /// Records so far, deaths included.
     position: u64,
@@ -259,7 +259,7 @@ impl Comparison<'_> {
         if is_held && self.over.is_some() {
             self.tally.died_after += 1;
         } else if is_held {
-            // Deaths are told of from the holders down: what it holds is still there.
+            // Deaths come in the order from holders to held: what the object holds is still there.
             let mut holds = Vec::new();
             self.heap.get(node).refs().for_each(|target| holds.push(self.heap.get(target).id));
             self.kept.died(id, &object, holds, thread, &self.trace.types);

@@ -1,4 +1,4 @@
-//! A comparison for people.
+//! A comparison as text.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use et_names::units::{bytes, counted, number, percent};
 /// Rows of a table; the rest is summed up.
 const ROWS: usize = 12;
 
-/// The whole text.
+/// Renders the whole comparison.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     let share = if report.share > 1 { format!(", one in {}", report.share) } else { String::new() };
@@ -48,7 +48,7 @@ fn sum(groups: &[Group]) -> u64 {
     groups.iter().map(|group| group.objects).sum()
 }
 
-/// Shown in any case.
+/// Always displayed.
 const ERRORS: &str = "freed by the collector, held by the trace: errors";
 
 fn verdicts(out: &mut String, report: &Report) {

@@ -1,4 +1,4 @@
-//! What a comparison comes to.
+//! The result of a comparison.
 
 use et_names::FieldId;
 use rustc_hash::FxHashMap;
@@ -9,24 +9,23 @@ use super::kept::{self, Kept};
 use et_reader::record::ObjectId;
 use et_reader::types::{TypeId, Types, for_people};
 
-/// Counts on the way.
+/// Counters during the comparison.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct Tally {
     pub objects: u64,
     pub alive: u64,
-    /// Held by the last collection, and dead behind its start.
+    /// Held by the last collection, and dead after its start.
     pub died_after: u64,
-    /// Made behind the start of the last collection, and not among what was held.
+    /// Allocated after the start of the last collection, and not among what was held.
     pub made_after: u64,
     pub unclear: u64,
     pub unknown: u64,
-    /// Freed by the first collection that began behind their death, by the second, and so on.
+    /// Freed by the first collection that began after their death, by the second, and so on.
     pub freed_by: Vec<u64>,
 }
 
 impl Tally {
-    /// Freed when so many collections had passed that could have done it.
+    /// Counts an object that was freed after `passed` collections that could have freed it.
     pub fn freed(&mut self, passed: usize) {
         if self.freed_by.len() <= passed {
             self.freed_by.resize(passed + 1, 0);
@@ -39,13 +38,13 @@ impl Tally {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Group {
-    /// In words.
+    /// Description of the cause.
     pub cause: String,
-    /// Of the objects.
+    /// Class of the objects.
     pub class: String,
-    /// How many.
+    /// Number of objects.
     pub objects: u64,
-    /// Together.
+    /// Their total size.
     pub bytes: u64,
     /// Of these, such as only another of them holds.
     pub through: u64,
@@ -55,37 +54,35 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Example {
-    /// Its id, in hexadecimal.
+    /// Object id in hexadecimal.
     pub object: String,
-    /// Its class.
     pub class: String,
-    /// What happened to it.
     pub history: String,
 }
 
-/// All of it.
+/// The result of a comparison of the trace with the collector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Collections that began.
+    /// Number of collections.
     pub collections: u64,
-    /// The collector was asked about one object in so many.
+    /// Sampling interval: the collector was asked about one in this many objects.
     pub share: u32,
     /// Whether it was asked at the end what it held.
     pub asked_at_end: bool,
     /// Objects that it was asked about.
     pub objects: u64,
-    /// Both say: alive at the end.
+    /// Objects alive at the end in both views.
     pub alive: u64,
-    /// Held by the last collection, and dead in the trace behind its start.
+    /// Held by the last collection, and dead in the trace after its start.
     pub died_after: u64,
-    /// Made behind the start of the last collection, perhaps when the collector had been asked what it held.
+    /// Allocated after the start of the last collection, perhaps after the collector was asked what it held.
     pub made_after: u64,
     /// Both say: dead. Freed by the first collection that could.
     pub freed_at_once: u64,
-    /// By a later one.
+    /// Freed by a later collection than possible.
     pub freed_later: u64,
-    /// So many could have, at the most.
+    /// Maximum number of collections by which an object was late.
     pub most_late: u64,
     /// Dead, and not freed as far as is known.
     pub not_freed: u64,
@@ -101,19 +98,19 @@ pub struct Report {
     pub by_definition: Vec<Group>,
     /// Held by the collector at the end although the trace says that they are dead.
     pub kept: Vec<Group>,
-    /// Some of the errors.
+    /// Examples of errors.
     pub examples: Vec<Example>,
     /// Some that were kept and that nothing explains.
     pub kept_examples: Vec<Example>,
 }
 
 impl Report {
-    /// Whether the collector freed nothing that the trace holds for a reason of its own.
+    /// Whether the collector freed nothing that the trace holds without an excuse.
     pub fn is_clean(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// Takes the counts over.
+    /// Copies the counters.
     pub fn count(&mut self, tally: &Tally) {
         self.objects = tally.objects;
         self.alive = tally.alive;
@@ -126,7 +123,7 @@ impl Report {
         self.most_late = tally.freed_by.len().saturating_sub(1) as u64;
     }
 
-    /// What was freed too early.
+    /// Adds objects freed although the trace holds them.
     pub fn add_early(&mut self, all: &[Early], types: &Types, field: impl Fn(FieldId) -> String, examples: usize) {
         let mut groups = Groups::default();
         let mut by_definition = Groups::default();
@@ -157,7 +154,7 @@ impl Report {
             errors.into_iter().take(examples).map(|early| example(early, types, text(early.cause))).collect();
     }
 
-    /// What was held too long.
+    /// Adds objects held although they are dead in the trace.
     pub fn add_kept(&mut self, all: &[Kept], types: &Types, examples: usize) {
         let mut groups = Groups::default();
         all.iter().for_each(|kept| groups.add(kept.cause, kept.ty, kept.size, kept.through));
@@ -214,7 +211,7 @@ impl<C: Copy + Eq + std::hash::Hash> Groups<C> {
         *sum = (sum.0 + 1, sum.1 + bytes, sum.2 + u64::from(through));
     }
 
-    /// The largest first.
+    /// Groups by size, largest first.
     fn finish(self, types: &Types, text: impl Fn(C) -> String) -> Vec<Group> {
         let group = |((cause, ty), (objects, bytes, through))| Group {
             cause: text(cause),

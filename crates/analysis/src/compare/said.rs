@@ -1,4 +1,4 @@
-//! What the collector said, as the trace has it.
+//! The reports of the collector in the trace.
 
 use et_format::BlockKind;
 use et_format::collector::{Collected, Fate};
@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use et_reader::file::ReadError;
 use et_reader::file::{Block, TraceFile};
 
-/// The collector's side of a comparison. Who was freed is read when it is due: it may be all objects of a run.
+/// The collector's side of a comparison. Freed objects are read on demand, since they may be all objects of a run.
 #[derive(Debug)]
 pub struct Said<'a> {
     file: &'a TraceFile,
@@ -18,12 +18,12 @@ pub struct Said<'a> {
     freed: Vec<(Ticket, Block)>,
     /// Start of the collection after which it was asked what it held.
     pub held_by: Option<Ticket>,
-    /// What it held at the end; `None` if it was not asked then.
+    /// What it held at the end; `None` if there was no report then.
     pub held: Option<FxHashSet<u32>>,
 }
 
 impl<'a> Said<'a> {
-    /// `None` if it was not asked.
+    /// `None` if there are no reports.
     pub fn read(file: &'a TraceFile) -> Result<Option<Self>, ReadError> {
         let mut said = Self { file, share: 1, freed: Vec::new(), held_by: None, held: None };
         for block in file.of_kind(BlockKind::Collector) {

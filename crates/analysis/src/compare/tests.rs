@@ -86,7 +86,7 @@ fn compared(bytes: Vec<u8>) -> Report {
     compare(&trace, Limits::default(), 5).unwrap().0
 }
 
-/// What the last collection held: the mirrors of all classes, and these.
+/// Adds what the last collection held: the mirrors of all classes, and these.
 fn hold(builder: &mut TraceBuilder, by: u64, objects: &[u32]) {
     let held: Vec<u32> = (0x10..=BOX).chain(objects.iter().copied()).collect();
     builder.collected(Fate::Held, by, &held);
@@ -100,7 +100,7 @@ fn causes(groups: &[super::Group]) -> Vec<String> {
     causes
 }
 
-/// One object for each case.
+/// A trace with one object for each case.
 fn cases() -> TraceBuilder {
     let mut builder = boxes();
     let mut first = vec![Event::Entry { method: MAIN }];
@@ -112,11 +112,11 @@ fn cases() -> TraceBuilder {
     // Mentioned again.
     first.push(new(0xc3, BOX));
     first.push(made_by_vm(0xd1, STRING));
-    // Held by the collector: nobody knows why, and another by it; softly.
+    // Held by the collector for an unknown reason, another held by it, and one softly.
     first.extend([new(0xe1, BOX), new(0xe2, BOX), put(NEXT, 0xe1, 0xe2)]);
     first.extend([new(0xe3, SOFT), new(0xe4, BOX), put(REFERENT, 0xe3, 0xe4), put(NEXT, 0xb1, 0xe3)]);
     first.extend([put(NEXT, 0xe3, 0xc1)]);
-    // Nothing is said of it.
+    // Not reported.
     first.push(new(0xf1, BOX));
     // The receiver of a method that has not returned.
     first.push(new(0xd2, BOX));
@@ -144,7 +144,7 @@ fn each_object_gets_its_cause() {
 }
 
 #[test]
-fn a_holder_that_is_told_of_in_the_next_part_is_no_error() {
+fn a_holder_in_the_next_part_is_no_error() {
     // d1 is held by the receiver of a method that runs; d2 by it, d3 by that.
     let chain = |told_late: &[u32], later: u64| {
         let mut builder = boxes();
@@ -216,7 +216,7 @@ fn ids_that_are_used_again_are_left_out() {
 }
 
 #[test]
-fn who_was_not_asked_is_not_to_blame() {
+fn objects_outside_the_sample_are_no_errors() {
     let mut builder = boxes();
     builder.events(1, 3, &[new(0xa1, BOX), new(0xa2, BOX), put(NEXT, 0xa1, 0xa2), keep(0xa1)]);
     collections(&mut builder, &[10]);
@@ -238,7 +238,7 @@ fn deaths_behind_the_last_collection_cannot_be_compared() {
 }
 
 #[test]
-fn what_nobody_can_have_held_is_shown() {
+fn what_nothing_can_have_held_is_shown() {
     let mut builder = boxes();
     builder.events(1, 3, &[new(0xa1, BOX), new(0xa2, BOX), put(NEXT, 0xa1, 0xa2)]);
     builder.thread(&ThreadRecord::End { ticket: Ticket(5), thread: 1 });

@@ -26,18 +26,18 @@ const METRICS: [(&str, Metric); 5] = [
     ("peak-bytes", Metric::PeakBytes),
 ];
 
-/// What a number is compared with.
+/// The limit that a number is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
-    /// So much itself.
+    /// An absolute value.
     Value(f64),
-    /// So much more than before.
+    /// An absolute increase.
     More(f64),
-    /// So many per cent more than before.
+    /// An increase in per cent.
     Percent(f64),
 }
 
-/// A condition.
+/// A condition on a difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     text: String,
@@ -47,7 +47,7 @@ pub struct Condition {
     limit: Limit,
 }
 
-/// Why a text is no condition.
+/// Why a condition is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is not a condition: write METRIC [of CLASS] > LIMIT, with bytes, objects, alive-bytes, alive-objects or peak-bytes, > or <, \

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-/// Without what differs from run to run, or when code is moved: numbers of lambdas, proxies and accessors, and addresses of hidden
-/// classes.
+/// Removes what differs from run to run, or changes when code is moved: numbers of lambdas, proxies and accessors, and
+/// addresses of hidden classes.
 pub fn stable(name: &str) -> String {
     let mut text = without_address(name);
     for marker in [
@@ -84,12 +84,12 @@ impl Keys {
         })
     }
 
-    /// The name behind a number.
+    /// The name with this number.
     pub fn text(&self, name: u32) -> &str {
         &self.texts[name as usize]
     }
 
-    /// All names.
+    /// All names, by number.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(String::as_str)
     }

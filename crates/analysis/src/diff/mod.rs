@@ -1,5 +1,5 @@
-//! What changed between runs: bytes and objects by class, by site and by calling context. What is compared has the same name in
-//! both, whatever its id, its line, or the number that the VM gave it.
+//! What changed between runs: bytes and objects by class, by site and by calling context. Items are matched by name,
+//! whatever their id, line, or number assigned by the VM.
 
 mod condition;
 mod keys;
@@ -30,13 +30,13 @@ use keys::{Keys, stable};
 pub use render::{more, more_bytes, relative, render, spread};
 pub use stacks::Counted;
 
-/// What is compared.
+/// The numbers that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Numbers {
     /// Allocated while tracing was on.
     pub allocated: Amount,
-    /// Alive at the end.
+    /// Objects alive at the end.
     pub alive: Amount,
 }
 
@@ -57,7 +57,7 @@ struct Run {
 #[derive(Debug, Default)]
 pub struct Differ {
     keys: Keys,
-    /// Whose code methods are, by the numbers of their names.
+    /// Whose code each method is, by the number of its name.
     kinds: FxHashMap<u32, FrameKind>,
     sides: [Vec<Run>; 2],
 }
@@ -65,9 +65,9 @@ pub struct Differ {
 /// Which runs are compared with which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Those that were before.
+    /// The runs before the change.
     Before,
-    /// Those that are after.
+    /// The runs after the change.
     After,
 }
 
@@ -77,9 +77,9 @@ pub enum Side {
 pub struct Spread {
     /// The middle one, or the mean of the two in the middle.
     pub median: u64,
-    /// The least.
+    /// The minimum.
     pub min: u64,
-    /// The most.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -127,7 +127,6 @@ impl Change {
 /// All numbers of something, before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Changes {
     pub bytes: Change,
     pub objects: Change,
@@ -135,43 +134,40 @@ pub struct Changes {
     pub alive_objects: Change,
 }
 
-/// Something whose numbers changed.
+/// An item with changed numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
-    /// The class.
     #[serde(rename = "type")]
     pub ty: String,
     /// The method that allocates; none of a class.
     pub method: Option<String>,
     /// The methods that called it, innermost first; none but of a context.
     pub callers: Option<Vec<String>>,
-    /// What changed.
     #[serde(flatten)]
     pub changes: Changes,
 }
 
-/// What is compared by one kind of key.
+/// The comparison by one kind of key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Table {
-    /// What changed most, first.
+    /// Changed items, largest change first.
     pub lines: Vec<Line>,
-    /// How many changed.
+    /// Number of changed items.
     pub changed: usize,
     /// How many there are, changed or not.
     pub all: usize,
 }
 
-/// What changed.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
-    /// Runs before, and after.
+    /// Number of runs before and after.
     pub runs: [usize; 2],
     /// Changes smaller than that share of all bytes allocated, or alive, are not listed.
     pub least_share: f64,
-    /// Of everything.
     pub total: Changes,
     /// The most bytes alive, to within a thousandth of the run.
     pub peak_bytes: Change,
@@ -183,12 +179,12 @@ pub struct Diff {
     pub contexts: Table,
 }
 
-/// What of a difference is listed.
+/// Which changes are listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Show {
-    /// What changed by less than that share of all bytes is left out.
+    /// Minimum change to be listed, as a fraction of all bytes.
     pub least_share: f64,
-    /// Lines of each table.
+    /// Maximum number of lines per table.
     pub top: usize,
     /// Only what has this in its class or in one of its methods.
     pub matching: Option<String>,
@@ -207,7 +203,7 @@ fn peak(population: &Population) -> io::Result<u64> {
             let size = i64::try_from(rows.size[row]).unwrap_or(i64::MAX);
             changes[point(rows.birth_bytes[row])] += size;
             if let Some(died) = rows.death_bytes[row] {
-                // What lives shorter than from one point to the next is alive at none.
+                // An object that dies before the next sample point is alive at none.
                 changes[point(died)] -= size;
             }
         }
@@ -233,7 +229,7 @@ impl Numbers {
 }
 
 impl Differ {
-    /// Takes a run.
+    /// Adds a run.
     pub fn add(&mut self, side: Side, source: &Source, population: &Population) -> io::Result<()> {
         let mut run = Run { peak: peak(population)?, ..Run::default() };
         let (labels, mut code) = (Labels::of(source, population), Code::of(source));
@@ -270,7 +266,7 @@ impl Differ {
             run.classes.entry(class).or_default().add(&numbers);
             run.sites.entry((method, class)).or_default().add(&numbers);
             let context = contexts[origin.context.0 as usize];
-            // The method that made it stands on top, if it is not there already.
+            // The allocating method becomes the innermost if the context does not end with it.
             let is_top = population.contexts.get(origin.context).method;
             let context = match made_in {
                 Some(made_in) if made_in != is_top => keys.call(context, method),
@@ -282,7 +278,8 @@ impl Differ {
         Ok(())
     }
 
-    /// What changed. With several runs of a side, what changed lies outside what the runs of the other side differ by.
+    /// Computes the differences. With several runs on a side, a difference counts only if it exceeds the variation
+    /// between them.
     pub fn diff(&self, show: &Show) -> Diff {
         let least_share = show.least_share;
         let class = |&class: &u32| (self.keys.text(class).to_owned(), None, None);
@@ -322,7 +319,7 @@ impl Differ {
         is_class.then(|| self.changes(|run| run.classes.get(&class)))
     }
 
-    /// The class of any run whose name is most like that one: as people say it without the package, or in other letters.
+    /// The most similar class name in any run: without the package, or with different case.
     pub fn class_like(&self, name: &str) -> Option<&str> {
         let simple = |name: &str| name.rsplit(['.', '$', '/']).next().unwrap_or(name).to_lowercase();
         let wanted = simple(name);

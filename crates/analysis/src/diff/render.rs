@@ -7,7 +7,7 @@ use et_names::units::{bytes, number};
 use super::{Change, Diff, Line, Spread, Table};
 use crate::table::{more as and_more, table};
 
-/// `+1.5 MiB`, `-3 B`, `0`.
+/// Formats a change in bytes: `+1.5 MiB`, `-3 B`, `0`.
 pub fn more_bytes(by: i64) -> String {
     match by {
         0 => "0".to_owned(),
@@ -15,7 +15,7 @@ pub fn more_bytes(by: i64) -> String {
     }
 }
 
-/// `+1,500`, `-3`, `0`.
+/// Formats a change in number: `+1,500`, `-3`, `0`.
 pub fn more(by: i64) -> String {
     match by {
         0 => "0".to_owned(),
@@ -23,7 +23,7 @@ pub fn more(by: i64) -> String {
     }
 }
 
-/// `+12.5 %`; `new`, `gone`.
+/// Formats a relative change: `+12.5 %`; `new`, `gone`.
 pub fn relative(change: &Change) -> String {
     match (change.before.median, change.after.median) {
         (0, 0) => String::new(),

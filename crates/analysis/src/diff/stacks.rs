@@ -6,7 +6,7 @@ use super::{Change, Differ, Numbers};
 use crate::amount::Amount;
 use crate::flame::{self, Flame, FrameKind, FrameName, Parts};
 
-/// What is told of a context. What one caller has more of than before and another less does not cancel out: both can be seen.
+/// The values of a context. Increases and decreases of different callers do not cancel out: both are kept.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sides {
     after: Amount,
@@ -33,15 +33,15 @@ impl Parts for Sides {
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// All that was allocated.
+    /// Everything that was allocated.
     Allocated,
-    /// What is alive at the end.
+    /// Everything alive at the end.
     Alive,
 }
 
 impl Differ {
-    /// From the outermost method to the class: after, before, more than before, and less than before. With several runs of a side,
-    /// what differs no more than these do counts neither as more nor as less.
+    /// Flame graph from the outermost method to the class, with four parts: after, before, increase, decrease. With
+    /// several runs on a side, changes within the variation between them count neither as increase nor as decrease.
     pub fn flame(&self, counted: Counted) -> Flame {
         let amount = |numbers: &Numbers| match counted {
             Counted::Allocated => numbers.allocated,

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Runs in which contexts allocate so much: context, class, bytes.
+/// Runs in which contexts allocate these amounts: context, class, bytes.
 fn differ(calls: &[u32], before: &[(usize, u32, u64)], after: &[(usize, u32, u64)]) -> Differ {
     let mut differ = Differ::default();
     let names: Vec<u32> = (0..4).map(|name| differ.keys.name(&format!("shop.Main.m{name}"))).collect();
@@ -39,7 +39,7 @@ proptest! {
         prop_assert_eq!((root.bytes[0], root.bytes[1]), (sum(&after), sum(&before)));
         let mut above = vec![[0u64; 4]; flame.frames.len()];
         for (index, frame) in flame.frames.iter().enumerate() {
-            // What there is more of and less of make up the difference.
+            // Increase and decrease add up to the difference.
             prop_assert_eq!(frame.bytes[0] + frame.bytes[3], frame.bytes[1] + frame.bytes[2]);
             if index > 0 {
                 prop_assert!((frame.parent as usize) < index);
@@ -68,7 +68,7 @@ fn what_moves_from_one_caller_to_another_is_seen() {
 }
 
 #[test]
-fn a_condition_on_a_class_that_no_run_has_is_told() {
+fn a_condition_on_a_class_that_no_run_has_is_reported() {
     let mut differ = differ(&[0], &[(1, 0, 100)], &[(1, 0, 100)]);
     let class = differ.keys.name("shop.C0");
     differ.sides[1][0].classes.insert(class, Numbers::default());

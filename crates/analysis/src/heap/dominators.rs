@@ -1,20 +1,20 @@
-//! Dominators: an object dominates another if every way from the roots to the other leads through it.
+//! Dominators: an object dominates another if every path from the roots to the other leads through it.
 //!
-//! Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (TOPLAS 1979), the simple version, whose time is
-//! O(m log n) whatever the graph looks like: heaps have lists of millions of objects, on which the iterative algorithm of Cooper,
-//! Harvey and Kennedy (and that of the crate `petgraph`) walks up the whole list for each of its edges.
+//! Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (TOPLAS 1979), the simple version,
+//! whose time is O(m log n) for any graph: heaps contain lists of millions of objects, for which the iterative
+//! algorithm of Cooper, Harvey and Kennedy (also used by the crate `petgraph`) walks up the whole list for each edge.
 
 use super::graph::Graph;
 
 /// Nothing: the dominator of the root, and of what cannot be reached.
 pub const NONE: u32 = u32::MAX;
 
-/// The dominator tree.
+/// The dominator tree of the reachable nodes of a graph.
 #[derive(Debug)]
 pub struct DominatorTree {
     /// The immediate dominator of each node.
     above: Vec<u32>,
-    /// All nodes that can be reached, each behind its dominator; the root first.
+    /// All reachable nodes, each after its dominator; the root first.
     order: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl DominatorTree {
         self.above[node as usize]
     }
 
-    /// All nodes that can be reached, each behind its dominator; the root first.
+    /// All reachable nodes, each after its dominator; the root first.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
@@ -44,7 +44,7 @@ impl DominatorTree {
     }
 }
 
-/// What each node dominates immediately.
+/// The nodes that each node immediately dominates.
 #[derive(Debug)]
 pub struct Children {
     first: Vec<u32>,
@@ -52,7 +52,7 @@ pub struct Children {
 }
 
 impl Children {
-    /// Those of a node.
+    /// The nodes that a node immediately dominates.
     pub fn of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let mut at = self.first[node as usize];
         std::iter::from_fn(move || {
@@ -62,23 +62,23 @@ impl Children {
         })
     }
 
-    /// The first of a node, [`NONE`] if there is none.
+    /// First child of a node; [`NONE`] if there is none.
     pub fn first(&self, node: u32) -> u32 {
         self.first[node as usize]
     }
 
-    /// The one behind this one, [`NONE`] if there is none.
+    /// Next sibling of a node; [`NONE`] if there is none.
     pub fn next(&self, node: u32) -> u32 {
         self.next[node as usize]
     }
 }
 
-/// Nodes by the order in which a walk into the depth meets them, from 0, the root. All that follows is told in these numbers: what
-/// lies close together in the graph lies close together in memory.
+/// A depth-first numbering from the root, which is 0. Everything below uses these numbers, for locality: neighbours in
+/// the graph are close together in memory.
 struct Walk {
     vertex: Vec<u32>,
     parent: Vec<u32>,
-    /// By node.
+    /// Number of each node.
     number: Vec<u32>,
 }
 
@@ -109,7 +109,7 @@ impl Walk {
         self.parent.push(parent);
     }
 
-    /// Who leads to each node.
+    /// Predecessors of each node.
     fn incoming(&self, graph: &Graph) -> (Vec<usize>, Vec<u32>) {
         let count = self.vertex.len();
         let mut starts = vec![0; count + 1];
@@ -226,7 +226,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A graph of so many objects, whose root is the node behind the last.
+    /// A graph with this number of objects, whose root is the node after the last.
     pub fn graph(nodes: u32, edges: &[(u32, u32)]) -> Graph {
         let mut graph = Graph::with_capacity(nodes as usize, edges.len());
         for node in 0..=nodes {
@@ -236,7 +236,7 @@ pub(super) mod tests {
         graph
     }
 
-    /// What can be reached without a node.
+    /// The nodes that are reachable without going through `without`.
     pub fn reached_without(graph: &Graph, without: u32) -> Vec<bool> {
         let mut reached = vec![false; graph.len()];
         let mut stack: Vec<u32> = Some(graph.root()).filter(|&root| root != without).into_iter().collect();

@@ -1,26 +1,26 @@
 //! References that keep objects alive, in few bytes each.
 
-/// A graph whose nodes are numbers. The last node is the root: its edges lead to all that is held from outside.
+/// A graph with numbered nodes. The last node is the root: its edges lead to everything held from outside.
 ///
-/// An edge takes 8 bytes and a node as many, so that tens of millions of objects fit.
+/// An edge takes 8 bytes and a node as well, so that tens of millions of objects fit in memory.
 #[derive(Debug, Default)]
 pub struct Graph {
     /// Where the edges of each node begin; those of the last end at the end.
     starts: Vec<usize>,
     targets: Vec<u32>,
-    /// What the number of the slot is that each edge stands for.
+    /// Slot number of each edge.
     slots: Vec<u32>,
 }
 
 impl Graph {
-    /// One without nodes, with room for so many.
+    /// Creates an empty graph with room for this many nodes and edges.
     pub fn with_capacity(nodes: usize, edges: usize) -> Self {
         let mut starts = Vec::with_capacity(nodes + 2);
         starts.push(0);
         Self { starts, targets: Vec::with_capacity(edges), slots: Vec::with_capacity(edges) }
     }
 
-    /// An edge of the next node.
+    /// Adds an edge to the node under construction.
     pub fn edge(&mut self, slot: u32, target: u32) {
         self.slots.push(slot);
         self.targets.push(target);
@@ -46,25 +46,25 @@ impl Graph {
         self.len() == 0
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub fn edges(&self) -> usize {
         self.targets.len()
     }
 
-    /// What a node leads to, as often as it does.
+    /// Targets of a node's edges; may contain duplicates.
     #[inline]
     pub fn targets(&self, node: u32) -> &[u32] {
         &self.targets[self.starts[node as usize]..self.starts[node as usize + 1]]
     }
 
-    /// What a node leads to, with the slots.
+    /// Slots and targets of a node's edges.
     #[inline]
     pub fn slots(&self, node: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let range = self.starts[node as usize]..self.starts[node as usize + 1];
         self.slots[range.clone()].iter().copied().zip(self.targets[range].iter().copied())
     }
 
-    /// Who leads to each node: the same edges turned round, without slots.
+    /// The reversed edges, without slots.
     pub fn reversed(&self) -> Incoming {
         let mut starts = vec![0; self.len() + 1];
         self.targets.iter().for_each(|&target| starts[target as usize + 1] += 1);
@@ -84,7 +84,7 @@ impl Graph {
     }
 }
 
-/// Who leads to each node of a [`Graph`].
+/// The predecessors of each node of a [`Graph`].
 #[derive(Debug)]
 pub struct Incoming {
     starts: Vec<usize>,
@@ -92,7 +92,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Who leads to a node, as often as they do, in order of their numbers.
+    /// Predecessors of a node in ascending order; may contain duplicates.
     pub fn of(&self, node: u32) -> &[u32] {
         &self.sources[self.starts[node as usize]..self.starts[node as usize + 1]]
     }

@@ -1,9 +1,9 @@
-//! Who holds what grew: the objects that retain more and more, up to the end of the run.
+//! Leak suspects: objects that retain more and more up to the end of the run.
 //!
-//! What an object retains is looked at several times in the second half of the run. One that retains more each time, and at the end
-//! still at a third of the mean pace or more, grows; one that was filled once, or that throws out as much as it takes in, does not. Where
-//! one such object dominates another, each answers for what the other does not, so that leaks that have nothing to do with each other are
-//! told apart, however near they are.
+//! Retained sizes are computed several times in the second half of the run. An object grows if it retains more each
+//! time, and at the end still at a third of the mean rate or more; an object that is filled once, or that discards as
+//! much as it adds, does not grow. If one such object dominates another, each is accounted for what the other does not
+//! retain, so that independent leaks are reported separately, however close they are.
 
 use et_names::FieldId;
 use et_reader::model::Node;
@@ -21,9 +21,9 @@ pub const LOOKS: [u64; 3] = [500, 750, 875];
 /// Bytes at each look, and at the end.
 pub type Course = [u64; LOOKS.len() + 1];
 
-/// What retains less than that share of the heap is not kept of an earlier moment.
+/// Objects that retain less than one in this many of the heap are not kept for earlier moments.
 const LEAST_KEPT: u64 = 1000;
-/// It counts as growth if it comes to that share of what is there at the end.
+/// It counts as growth if it amounts to this share of what exists at the end.
 const LEAST_GROWN: u64 = 10;
 /// Slower than that part of the mean pace is standing still.
 const PACE: f64 = 3.0;
@@ -44,14 +44,14 @@ pub fn grows(course: &Course, least: u64) -> bool {
     })
 }
 
-/// What objects retained at an earlier moment.
+/// Retained sizes at an earlier moment.
 #[derive(Debug, Default)]
 pub struct Look {
     tick: u64,
     objects: FxHashMap<ObjectId, u64>,
     /// By the object that has the slot, null for a static field of a class without a mirror.
     slots: FxHashMap<(ObjectId, FieldId), u64>,
-    /// What no other object dominates but the mirror of a class, by descriptor.
+    /// What only the mirror of a class dominates, by descriptor.
     tops: FxHashMap<String, u64>,
 }
 
@@ -83,7 +83,7 @@ impl Look {
     }
 }
 
-/// Whether no other object dominates it. That a class does by several of its static fields says nothing: it is no holder itself.
+/// Whether no other object dominates it. A class may do so through several static fields: it is not a holder itself.
 fn is_top(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32) -> bool {
     let (above, root) = (dominance.tree.above(node), snapshot.graph().root());
     let is_mirror = |node: u32| snapshot.mirrored(Node(node)).is_some();
@@ -93,7 +93,7 @@ fn is_top(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32) -> bool {
 /// Objects that a field of the program holds.
 struct Owned {
     is_owned: Vec<bool>,
-    /// Those in static fields of classes whose mirrors are not known.
+    /// Fields of statics in classes whose mirrors are unknown.
     statics: FxHashMap<u32, FieldId>,
 }
 
@@ -146,37 +146,37 @@ impl Owned {
     }
 }
 
-/// Objects of one class among what somebody holds.
+/// Objects of one class in what a holder retains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Their class.
     pub class: ClassNumber,
-    /// How many there are.
+    /// Number of objects.
     pub objects: u64,
     /// Of them those that came in the second half of the run.
     pub new: u64,
-    /// What the new ones retain, none counted twice.
+    /// What the new ones retain together, without counting anything twice.
     pub retained: u64,
     /// Where most of the new ones were made.
     pub site: SiteId,
 }
 
-/// What holds more and more.
+/// An object that retains more and more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grown {
     /// The object; where none dominates what grew, one of those that grew.
     pub node: Node,
     /// Whether it is the object itself that holds what grew.
     pub is_holder: bool,
-    /// What it retains, without what others that are told of do; those of its class together where it is no holder.
+    /// What it retains, excluding what other reported holders retain; if it is not a holder itself, that of all objects
+    /// of its class.
     pub course: Course,
-    /// What it retains at the end, with them.
+    /// What it retains at the end, including other holders.
     pub retained: u64,
-    /// By what they retain.
+    /// Contents, ordered by retained size.
     pub contents: Vec<Content>,
 }
 
-/// All that hold more and more, by at least so many bytes since the middle of the run, those that grew the most first.
+/// Finds all holders that have grown by at least this many bytes since the middle of the run, largest growth first.
 pub fn grown(
     snapshot: &Snapshot<'_>,
     dominance: &Dominance,
@@ -188,7 +188,7 @@ pub fn grown(
     let owned = Owned::of(snapshot, is_program);
     let finder = Finder { snapshot, dominance, looks, since: looks[0].tick, least };
     let root = snapshot.graph().root();
-    // What those that were found retain, by the node that is to answer for the rest.
+    // What the holders found so far retain, by the node that is accounted for the rest.
     let mut below: FxHashMap<u32, Course> = FxHashMap::default();
     let mut found: Vec<(u32, Course)> = Vec::new();
     for &node in dominance.tree.order().iter().rev().filter(|&&node| node != root) {
@@ -257,12 +257,12 @@ impl Finder<'_, '_> {
         self.snapshot.object(Node(node)).born >= self.since
     }
 
-    /// Whether it was there in the middle of the run, or stands where something else stood then.
+    /// Whether it existed in the middle of the run, or its slot was in use then.
     fn was_there(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> bool {
         !self.is_new(node) || slot.is_some_and(|slot| self.looks[0].slots.contains_key(&slot))
     }
 
-    /// What it retained, or what stood in its place.
+    /// What it retained at each moment, or what was in its place retained.
     fn course(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> Course {
         let id = self.snapshot.object(Node(node)).id;
         let mut course = Course::default();
@@ -285,7 +285,7 @@ impl Finder<'_, '_> {
         !is_jdk && above.any(|above| self.snapshot.object(Node(above)).class == class)
     }
 
-    /// What grew and is dominated by nothing, since several hold it: by class.
+    /// What grew and is dominated by nothing because it has several holders, by class.
     fn held_by_several(&self, below: &FxHashMap<u32, Course>, holders: &FxHashSet<u32>) -> Vec<Grown> {
         let threads: FxHashSet<u32> = self
             .snapshot
@@ -320,7 +320,7 @@ impl Finder<'_, '_> {
         all
     }
 
-    /// What is below these, without what is below others that hold.
+    /// Contents below these nodes, excluding what is below other holders.
     fn contents(&self, from: &[u32], holders: &FxHashSet<u32>) -> Vec<Content> {
         #[derive(Clone, Copy, Default)]
         struct Of {

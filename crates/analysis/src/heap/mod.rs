@@ -1,8 +1,8 @@
-//! The heap as it was at a moment of the run: which objects there were, what held them, and what each held.
+//! The heap at a moment of the run: which objects existed, what held them, and what each held.
 //!
-//! [`take`] reads a trace up to a [`Moment`], deaths included, so that what is there is what is alive. The rest works on the
-//! [`Snapshot`]: [`dominators`] and [`retained`] say what would go if an object went, [`paths`] why it is there. [`growth`] compares
-//! several.
+//! [`take`] reads a trace up to a [`Moment`], including deaths, so that only live objects remain. Everything else works
+//! on the [`Snapshot`]: [`dominators`] and [`retained`] compute what would be freed with an object, [`paths`] why it is
+//! alive. [`growth`] compares several snapshots.
 
 pub mod dominators;
 mod graph;

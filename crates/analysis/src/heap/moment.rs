@@ -1,4 +1,4 @@
-//! A moment of the run, as somebody names it.
+//! A moment of the run, as the user specifies it.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -11,30 +11,29 @@ use et_reader::source::{Deaths, Reading, Source, SourceError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A moment of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Moment {
-    /// `40%`: when so much of all calls and returns had happened.
+    /// `40%`: after this share of all calls and returns.
     Percent(f64),
-    /// `12.5s`: so long after the start.
+    /// `12.5s`: after this time since the start.
     Seconds(f64),
     /// `tick:N`: when the clock had counted so far.
     Tick(u64),
-    /// `bytes:N`: when so many bytes had been allocated.
+    /// `bytes:N`: after this many bytes have been allocated.
     Bytes(u64),
     /// `method:com.acme.Main.run#3`: when the method was entered for the n-th time.
     Entry {
         /// Class and method.
         method: String,
-        /// From 1.
+        /// Number of the call, from 1.
         nth: u64,
     },
-    /// `end`: behind the last record.
+    /// `end`: after the last record.
     #[default]
     End,
 }
 
-/// What is no moment.
+/// The text is not a moment.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{0}` is no moment: use 40%, 12.5s, tick:N, bytes:N, method:com.acme.Main.run#3 or end")]
 pub struct MomentError(String);
@@ -110,7 +109,7 @@ pub struct Timeline {
 const MOST_POINTS: usize = 1 << 12;
 
 impl Timeline {
-    /// Reads the whole trace. With deaths in `reading` a life table is made on the way, if somebody keeps one.
+    /// Reads the whole trace. If `reading` requests deaths and life tables are kept, one is created on the way.
     pub fn of(source: &Source, reading: Reading) -> Result<Self, SourceError> {
         let mut line = Self::default();
         let (mut last, mut apart) = (None, 1u64);
@@ -159,14 +158,14 @@ impl Timeline {
             return self.points.first().map(|_| 0);
         };
         let Some(&(to, last)) = self.points.get(after) else {
-            // Behind the last there is nothing.
+            // There is nothing after the last one.
             return (nanos == from).then_some(first);
         };
         let share = (nanos - from) as f64 / (to - from).max(1) as f64;
         Some(first + ((last.saturating_sub(first)) as f64 * share) as u64)
     }
 
-    /// The tick when so much of all calls and returns had happened.
+    /// The tick after this share of all calls and returns.
     pub fn tick_of_percent(&self, percent: f64) -> u64 {
         (self.ticks as f64 * percent / 100.0).round() as u64
     }

@@ -13,7 +13,7 @@ use et_reader::model::Node;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Path {
-    /// What holds the first object from outside, in words.
+    /// Description of the root that holds the first object.
     pub root: String,
     /// The same for programs: `static`, `receiver`, `exception`, `thread`, `loader`, `constant`, `vm`, `class` or `local`.
     pub root_kind: &'static str,
@@ -24,25 +24,24 @@ pub struct Path {
     pub steps: Vec<PathStep>,
     /// How many that were asked for are reached this way.
     pub objects: u64,
-    /// Their bytes.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
-/// An object on the way.
+/// An object on a path, with the slot that leads to the next one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct PathStep {
     /// The slot of the object before that holds it: a field's name, or an element. None of the first.
     pub via: Option<String>,
-    /// The field, if it is one.
+    /// The field; `None` for an array element.
     #[serde(skip)]
     pub field: Option<FieldId>,
-    /// Its id as in texts of the trace. Of several ways that are told as one it is that of the first.
+    /// Object id as in texts of the trace. For several paths that are merged, that of the first one.
     pub object: String,
     pub class: String,
 }
 
-/// Where a walk came from.
+/// Origin of a step in the search.
 #[derive(Clone, Copy)]
 struct From {
     node: u32,
@@ -54,7 +53,7 @@ const NONE: u32 = u32::MAX;
 /// The ways from outside: those of static fields as such, not through the mirrors of their classes.
 fn ways_in<'s>(snapshot: &'s Snapshot<'_>) -> impl Iterator<Item = &'s Root> {
     let is_local = |root: &&Root| matches!(root.kind, RootKind::Local(_));
-    // What only locals hold comes last: elsewhere nobody needs to guess.
+    // Objects held only by locals come last: all other roots are certain.
     snapshot.roots().iter().filter(move |root| !is_local(root)).chain(snapshot.roots().iter().filter(is_local))
 }
 
@@ -64,12 +63,12 @@ pub struct Walk<'s, 'a> {
     snapshot: &'s Snapshot<'a>,
     came: Vec<From>,
     reached: Vec<bool>,
-    /// What holds those that are held from outside.
+    /// The roots of the objects that are held from outside.
     begun: FxHashMap<u32, Root>,
 }
 
 impl<'s, 'a> Walk<'s, 'a> {
-    /// Through the whole heap.
+    /// Searches the whole heap.
     pub fn through(snapshot: &'s Snapshot<'a>) -> Self {
         Self::until(snapshot, None)
     }
@@ -149,7 +148,7 @@ fn way(came: &[From], to: Node) -> Vec<(u32, u32)> {
     way
 }
 
-/// What ways look like: classes and fields, whatever the elements.
+/// The shape of a path: classes and fields, ignoring element indexes.
 #[derive(PartialEq, Eq, Hash)]
 struct Shape {
     root: Option<RootKind>,
@@ -199,7 +198,7 @@ pub fn to_one(snapshot: &Snapshot<'_>, object: Node, most: usize) -> Vec<Path> {
             }
             let size = snapshot.object(object).size;
             paths.push(path(snapshot, Some(*roots[root]), &way, (1, size)));
-            // What holds a root is not why it is alive, except the object itself.
+            // A reference to a root does not explain why the root is alive, except for the object itself.
             if node != object.0 {
                 continue;
             }
@@ -276,7 +275,7 @@ pub fn root_word(kind: RootKind) -> &'static str {
     }
 }
 
-/// What holds an object from outside, in words.
+/// Describes a root.
 pub fn root_text(snapshot: &Snapshot<'_>, root: Root) -> String {
     let thread = |thread| snapshot.thread_text(thread);
     match root.kind {

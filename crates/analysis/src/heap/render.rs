@@ -1,4 +1,4 @@
-//! What is said of a snapshot, for people.
+//! Results about a snapshot as text.
 
 use std::fmt::Write;
 
@@ -32,7 +32,6 @@ fn and_more(out: &mut String, all: usize, shown: usize) {
     }
 }
 
-/// The classes, as text.
 pub fn render_classes(report: &Classes) -> String {
     let mut out = head(&report.heap);
     let rows = class_rows(&report.classes, report.heap.bytes);

@@ -1,4 +1,4 @@
-//! What is said of a snapshot; `--json` prints this.
+//! Results about a snapshot; `--json` prints them.
 
 use std::cmp::Reverse;
 
@@ -11,10 +11,9 @@ use et_names::SiteId;
 use et_reader::model::Node;
 use et_reader::types::for_people;
 
-/// The heap as a whole.
+/// Totals of the heap.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct HeapLine {
     #[serde(flatten)]
     pub taken: Taken,
@@ -27,19 +26,16 @@ pub struct HeapLine {
 /// Objects of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct ClassLine {
     pub class: String,
     pub objects: u64,
     pub bytes: u64,
-    /// What would go with them, at the least.
+    /// Lower bound of what would be freed with them, in bytes.
     pub retained_bytes: u64,
 }
 
-/// All classes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Classes {
     pub heap: HeapLine,
     /// Those that retain the most first.
@@ -50,7 +46,6 @@ pub struct Classes {
 /// An object, with the largest of those that it dominates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct DominatorLine {
     #[serde(skip)]
     pub node: Node,
@@ -61,7 +56,7 @@ pub struct DominatorLine {
     pub site: Option<String>,
     pub bytes: u64,
     pub retained_bytes: u64,
-    /// What holds it from outside. None: several hold it together, or the one above does.
+    /// The root that holds it; `None` if several hold it together, or the one above does.
     pub held_by: Option<String>,
     /// The objects that it dominates immediately.
     pub dominates: u64,
@@ -72,7 +67,6 @@ pub struct DominatorLine {
 /// The top of the dominator tree: what no other object dominates.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Dominators {
     pub heap: HeapLine,
     pub objects: Vec<DominatorLine>,
@@ -85,7 +79,6 @@ pub struct Dominators {
 /// Why an object is alive.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Paths {
     pub heap: HeapLine,
     pub object: String,
@@ -97,7 +90,7 @@ pub struct Paths {
 }
 
 impl HeapLine {
-    /// Of a snapshot.
+    /// Computes the totals of a snapshot.
     pub fn of(snapshot: &Snapshot<'_>) -> Self {
         Self {
             taken: snapshot.taken().clone(),
@@ -108,7 +101,7 @@ impl HeapLine {
     }
 }
 
-/// What each object of a snapshot dominates and retains.
+/// Computes what each object of a snapshot dominates and retains.
 pub fn dominance(snapshot: &Snapshot<'_>) -> Dominance {
     Dominance::of(snapshot.graph(), |node| snapshot.object(Node(node)).size)
 }
@@ -145,7 +138,7 @@ fn sort(lines: &mut [ClassLine]) {
     });
 }
 
-/// How far down the tree is told of, and how much of an object must be below one for it to count.
+/// Depth of the tree that is displayed, and the minimum share of an object's retained size for a child to be displayed.
 const LEVELS: usize = 4;
 const LARGEST: usize = 3;
 const PART: u64 = 10;

@@ -1,20 +1,19 @@
-//! What would go if an object went: itself, and all that it dominates.
+//! Retained sizes: what would be freed with an object, which is itself and all that it dominates.
 
 use super::dominators::{Children, DominatorTree, NONE, dominators};
 use super::graph::Graph;
 
 /// The dominator tree with what each object retains.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Dominance {
     pub tree: DominatorTree,
     pub children: Children,
-    /// By node.
+    /// Retained bytes by node.
     pub retained: Vec<u64>,
 }
 
 impl Dominance {
-    /// Of all objects that have so many bytes each.
+    /// Computes retained sizes, given the size of each object in bytes.
     pub fn of(graph: &Graph, bytes: impl Fn(u32) -> u64) -> Self {
         let tree = dominators(graph);
         let retained = retained(&tree, |node| if node == graph.root() { 0 } else { bytes(node) }, graph.len());
@@ -25,7 +24,7 @@ impl Dominance {
 /// The bytes that each node retains, and the root all that can be reached.
 pub fn retained(tree: &DominatorTree, bytes: impl Fn(u32) -> u64, nodes: usize) -> Vec<u64> {
     let mut retained = vec![0; nodes];
-    // What is dominated stands behind what dominates it.
+    // Dominated nodes come after their dominators.
     for &node in tree.order().iter().rev() {
         retained[node as usize] += bytes(node);
         let above = tree.above(node);

@@ -1,4 +1,4 @@
-//! The heap at one moment.
+//! The heap at a moment.
 
 use et_names::{FieldId, MethodId, SiteId};
 use rustc_hash::FxHashSet;
@@ -14,30 +14,28 @@ use et_reader::types::for_people;
 /// When a snapshot is of, and how much had happened by then.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Taken {
-    /// As it was asked for.
+    /// The moment as the user specified it.
     pub moment: String,
     pub tick: u64,
     /// Bytes of all objects that had been allocated while tracing was on.
     pub allocated_bytes: u64,
     /// Since the start, accurate to one chunk of events; `None` where the trace does not say.
     pub seconds: Option<f64>,
-    /// What became of the object that was watched.
+    /// What happened to the watched object.
     #[serde(skip)]
     pub watched: Watched,
-    /// What is not as it should be.
+    /// Warnings about anything unusual.
     pub warnings: Vec<String>,
-    /// What was lost, if all of the trace was read.
+    /// What was lost, if the whole trace was read.
     #[serde(skip)]
     pub lost: Lost,
 }
 
-/// What became of an object up to a moment.
+/// What happened to an object up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Watched {
-    /// No record had told of it.
+    /// No record had mentioned it.
     #[default]
     Unknown,
     Alive,
@@ -50,47 +48,44 @@ pub enum Watched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassNumber(pub u32);
 
-/// An object that was alive.
+/// A live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Object {
     pub id: ObjectId,
     /// Bytes as the VM counts them.
     pub size: u64,
     pub class: ClassNumber,
-    /// 0 for scalars.
+    /// Length of an array; 0 for other objects.
     pub length: u32,
     pub site: SiteId,
-    /// The last that mentioned it.
+    /// The last thread that mentioned it.
     pub thread: ThreadId,
     pub kind: AllocKind,
-    /// What the clock had counted before it was allocated.
+    /// The clock before its allocation.
     pub born: u64,
 }
 
-/// A class.
 #[derive(Clone, Debug)]
 pub struct Class {
     /// JVM descriptor.
     pub descriptor: String,
-    /// Its slots are elements.
+    /// Whether it is an array class, whose slots are elements.
     pub is_array: bool,
 }
 
 /// The slot through which an object is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Via {
-    /// A field of an object.
+    /// An instance field.
     Field(FieldId),
     /// A static field of the class whose mirror the object is.
     Static(FieldId),
-    /// An element of an array.
+    /// An array element.
     Element(u32),
 }
 
 /// A slot that holds an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Reference {
     pub via: Via,
     pub target: Node,
@@ -101,22 +96,20 @@ pub struct Reference {
 /// Why an object is alive though no object needs to hold it. The most telling first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RootKind {
-    /// A static field.
     Static(FieldId),
-    /// A running method whose receiver it is.
+    /// The receiver of a running method.
     Receiver {
-        /// Whose stack.
+        /// The thread that the stack belongs to.
         thread: ThreadId,
         /// Place in the stack, 0 the outermost.
         depth: u32,
-        /// The method.
         method: MethodId,
     },
     /// It is an exception in flight.
     Exception {
-        /// Whose stack.
+        /// The thread that the stack belongs to.
         thread: ThreadId,
-        /// Place in the stack.
+        /// Index in the stack.
         depth: u32,
         /// The innermost method.
         method: MethodId,
@@ -138,7 +131,6 @@ pub enum RootKind {
 
 /// A way into the heap from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub struct Root {
     pub kind: RootKind,
     pub node: Node,
@@ -151,20 +143,20 @@ pub struct Snapshot<'a> {
     pub(super) extra_fields: Vec<ExtraField>,
     pub(super) objects: Vec<Object>,
     pub(super) classes: Vec<Class>,
-    /// What keeps what alive. A mirror of a class has the static fields as well; what is weak is not in it.
+    /// The references that keep objects alive. Mirrors have the static fields of their classes; weak references are not
+    /// included.
     pub(super) graph: Graph,
     /// Slots that do not keep what they hold, in order of the objects.
     pub(super) weak: Vec<(Node, FieldId, Node)>,
-    /// In order.
+    /// Roots in order.
     pub(super) roots: Vec<Root>,
     /// Static fields that hold something, with the mirror of the class if that is known.
     pub(super) statics: Vec<(FieldId, Option<Node>, Node)>,
     pub(super) static_fields: FxHashSet<u32>,
     /// Mirrors by node, with what class of the trace each is of.
     pub(super) mirrors: Vec<(Node, String)>,
-    /// By thread.
     pub(super) stacks: Vec<(ThreadId, Stack)>,
-    /// Running threads that the trace tells of: its `Thread` object if that is known.
+    /// Running threads in the trace, with their `Thread` objects if known.
     pub(super) threads: Vec<(ThreadId, Option<Node>)>,
     pub(super) thread_names: Vec<(ThreadId, String)>,
     pub(super) taken: Taken,
@@ -176,27 +168,24 @@ impl<'a> Snapshot<'a> {
         &self.taken
     }
 
-    /// What the ids mean.
+    /// Names of the ids.
     pub fn naming(&self) -> Naming<'a> {
         self.naming
     }
 
-    /// How many objects there are.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// All objects.
     pub fn nodes(&self) -> impl Iterator<Item = (Node, &Object)> {
         (0..).map(Node).zip(&self.objects)
     }
 
-    /// An object.
     pub fn object(&self, node: Node) -> &Object {
         &self.objects[node.0 as usize]
     }
@@ -206,12 +195,10 @@ impl<'a> Snapshot<'a> {
         self.nodes().find(|(_, object)| object.id == id).map(|(node, _)| node)
     }
 
-    /// The classes of the objects.
     pub fn classes(&self) -> impl Iterator<Item = (ClassNumber, &Class)> {
         (0..).map(ClassNumber).zip(&self.classes)
     }
 
-    /// A class.
     pub fn class(&self, number: ClassNumber) -> &Class {
         &self.classes[number.0 as usize]
     }
@@ -230,7 +217,7 @@ impl<'a> Snapshot<'a> {
         Some(&self.mirrors[at].1)
     }
 
-    /// All references as a graph whose root leads to the [`roots`](Self::roots): what keeps objects alive.
+    /// All references that keep objects alive, as a graph whose root leads to the [`roots`](Self::roots).
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -245,7 +232,7 @@ impl<'a> Snapshot<'a> {
             .chain(weak)
     }
 
-    /// What a slot of an object is.
+    /// Describes a slot of an object.
     pub fn via(&self, node: Node, slot: u32) -> Via {
         if self.class(self.object(node).class).is_array {
             Via::Element(slot)
@@ -305,7 +292,7 @@ impl<'a> Snapshot<'a> {
         (of_objects + without_mirror + self.weak.len()) as u64
     }
 
-    /// All bytes.
+    /// Total size of all objects in bytes.
     pub fn bytes(&self) -> u64 {
         self.objects.iter().map(|object| object.size).sum()
     }

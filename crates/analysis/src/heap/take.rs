@@ -21,9 +21,8 @@ use et_reader::source::{Deaths, Ending, Reading, Source, SourceError, deaths_unk
 use et_reader::told::{Hold, Told};
 use et_reader::types::{TypeId, Types};
 
-/// Why there is no heap to see.
+/// Why no snapshot could be taken.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum HeapError {
     #[error(transparent)]
     Read(#[from] SourceError),
@@ -45,20 +44,20 @@ pub enum HeapError {
     NoSuchObject { object: String, moment: String },
 }
 
-/// What to take.
+/// Options for taking a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// When.
     pub moment: Moment,
-    /// Read to the end of the trace, whenever the moment is: where deaths are worked out on the way, only then are they kept.
+    /// Read to the end of the trace even if the moment is earlier: only then are deaths that are computed on the way
+    /// kept.
     pub read_on: bool,
     /// How to read. Deaths, holders and places are asked for in any case.
     pub reading: Reading,
-    /// What became of this object is to be known even if it is dead.
+    /// An object whose fate is to be reported even if it is dead.
     pub watch: Option<ObjectId>,
 }
 
-/// The heap at a moment. `Percent` and `Seconds` need a [`Timeline`], which takes a reading of its own.
+/// Takes the heap at a moment. `Percent` and `Seconds` need a [`Timeline`], which takes an additional reading.
 pub fn take<'a>(source: &'a Source, request: &Request) -> Result<Snapshot<'a>, HeapError> {
     references_known(source)?;
     let reading = of_heaps(request.reading);
@@ -93,8 +92,8 @@ pub fn take_by<'a>(source: &'a Source, request: &Request, line: &Timeline) -> Re
     read(source, request, of_heaps(request.reading), Stop::Tick(tick))
 }
 
-/// The heap at the end, and in the same reading before it at each of `ticks`, which are in order: `see` is shown those that the trace
-/// comes to.
+/// Takes the heap at the end, and in the same reading calls `see` with the heap at each of `ticks`, which are in
+/// ascending order, as far as the trace reaches them.
 pub fn take_on_the_way<'a>(
     source: &'a Source,
     reading: Reading,
@@ -151,7 +150,7 @@ enum Stop {
     Entry { method: String, left: u64, entries: u64, known: FxHashMap<MethodId, bool> },
 }
 
-/// What is to be known of an object while it is alive.
+/// Data about a live object.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     size: u64,
@@ -163,11 +162,11 @@ struct Known {
     born: u64,
 }
 
-/// How far it has come.
+/// Progress of the reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Before,
-    /// The moment is here; what died of the last record is still to be told.
+    /// The moment is reached; deaths at the last record may still follow.
     Reached,
     Over,
 }
@@ -184,11 +183,11 @@ struct Taker<'a> {
     heap: Heap<Known>,
     stacks: Stacks,
     held: FxHashMap<ObjectId, RootKind>,
-    /// Threads by their objects, of a text: whoever is told of twice has ended.
+    /// Threads by their objects, for a text: a thread whose number is reused has ended.
     thread_objects: FxHashMap<ThreadId, ObjectId>,
     loaders: FxHashSet<u32>,
     began: bool,
-    /// Something was told that happened while tracing was on.
+    /// Whether something has happened since tracing began.
     has_started: bool,
     ticket: u64,
     nanos: Option<u64>,
@@ -252,7 +251,7 @@ impl<'a> Taker<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Whether it tells of what was there when tracing began, and of what held it: no moment comes before that.
+    /// Whether the item describes an initial object or what held it: no moment precedes these.
     fn is_of_start(&mut self, told: &Told) -> bool {
         self.has_started |= match told {
             Told::Record(Record::Alloc(alloc)) => alloc.kind != AllocKind::Initial,
@@ -262,7 +261,8 @@ impl<'a> Taker<'a> {
         !self.has_started
     }
 
-    /// What died of the last record before the moment is dead, and weak references to it are cleared.
+    /// Handles records after the moment: objects that died at the last record before it are dead, and weak references
+    /// to them are cleared.
     fn behind(&mut self, record: &Record, is_clearing: bool) -> ControlFlow<()> {
         if is_clearing || matches!(record, Record::Death { .. }) {
             self.apply(record);
@@ -390,7 +390,7 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// The moment is behind; the next is to come.
+    /// The moment has passed; the next is to come.
     fn go_on(&mut self, stop: Stop) {
         (self.phase, self.stop) = (Phase::Before, stop);
     }
@@ -462,7 +462,7 @@ struct Freezing<'h, 'a> {
     heap: &'h Heap<Known>,
     source: &'a Source,
     referent: Option<u32>,
-    /// By node of the heap.
+    /// Number of each heap node in the snapshot.
     numbers: Vec<u32>,
     objects: Vec<Object>,
     classes: Vec<Class>,
@@ -570,7 +570,7 @@ impl<'h, 'a> Freezing<'h, 'a> {
         };
         add_locals(&mut snapshot);
         snapshot.roots.sort_unstable();
-        // What is held by a mirror needs no root of its own.
+        // What a mirror holds needs no root of its own.
         for root in &snapshot.roots {
             let through_mirror = |field| {
                 let at = snapshot.statics.binary_search_by_key(&field, |(field, ..)| *field);
@@ -593,14 +593,14 @@ impl<'h, 'a> Freezing<'h, 'a> {
                 mirrors.push((node, class.record.signature.clone()));
             }
         }
-        // Of classes whose mirrors had the same id one after the other the last is meant.
+        // If mirrors of several classes had the same id one after the other, the last counts.
         mirrors.reverse();
         mirrors.sort_by_key(|&(node, _)| node);
         mirrors.dedup_by_key(|(node, _)| *node);
         mirrors
     }
 
-    /// In order of the fields.
+    /// Static fields, ordered by field.
     fn statics(&self, trace: Option<&Trace>, mirrors: &[(Node, String)]) -> Vec<(FieldId, Option<Node>, Node)> {
         // The first class of a name is the one that its fields count for.
         let mut of_type: FxHashMap<&str, Node> = FxHashMap::default();

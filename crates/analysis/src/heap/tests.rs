@@ -100,7 +100,7 @@ pub(super) fn at<'a>(source: &'a Source, moment: &str) -> Result<Snapshot<'a>, H
     take(source, &Request { moment: moment.parse().unwrap(), ..Request::default() })
 }
 
-/// Ids of all but mirrors.
+/// Ids of all objects except mirrors.
 fn ids(snapshot: &Snapshot<'_>) -> Vec<u64> {
     let mut ids: Vec<u64> = snapshot
         .nodes()
@@ -126,7 +126,7 @@ fn what_is_there_is_what_is_alive() {
     assert_eq!(ids(&at(&source, "end").unwrap()), [0x20]);
     assert_eq!(ids(&at(&source, "tick:0").unwrap()), Vec::<u64>::new());
     assert_eq!(ids(&at(&source, "tick:7").unwrap()), [0xa, 0xb, 0xc]);
-    // Behind the last tick before the list is cut nothing has died yet.
+    // At the last tick before the list is cut, nothing has died yet.
     let ticks = all.taken().tick;
     assert_eq!(ids(&at(&source, &format!("tick:{}", ticks + 1)).unwrap()).len(), 8);
     assert_eq!(ids(&at(&source, "bytes:800").unwrap()), [0xa, 0xb, 0xc, 0xd]);
@@ -165,7 +165,7 @@ fn the_start_has_what_was_there() {
     }
 }
 
-/// What died of the last record before the moment is dead, and its weak references are cleared.
+/// Objects that died at the last record before the moment are dead, and weak references to them are cleared.
 #[test]
 fn deaths_at_the_moment_have_happened() {
     let source = open(list().finish());
@@ -180,7 +180,7 @@ fn deaths_at_the_moment_have_happened() {
 }
 
 #[test]
-fn what_is_retained_and_why_is_told() {
+fn what_is_retained_and_why_is_reported() {
     let source = open(list().finish());
     let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
     let dominance = dominance(&snapshot);
@@ -206,7 +206,7 @@ fn what_is_retained_and_why_is_told() {
 }
 
 #[test]
-fn ways_of_one_shape_are_told_as_one() {
+fn paths_of_one_shape_are_merged() {
     let source = open(list().finish());
     let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
     let nodes = [0xa, 0xb, 0xc, 0xd, 0xe].map(|id| node(&snapshot, id));
@@ -248,7 +248,7 @@ fn moments_that_never_were_are_refused() {
     assert!(matches!(watched(0xb), Watched::Dead { .. }));
 }
 
-/// A text with all that the trace tells has the same objects and references.
+/// A text of everything in the trace has the same objects and references.
 #[test]
 fn texts_have_the_same_heap() {
     let source = open(list().finish());

@@ -1,4 +1,4 @@
-//! Rows of counters along an axis of which nobody knows beforehand how long it is.
+//! Counters along an axis whose length is not known in advance.
 
 use std::mem;
 use std::ops::AddAssign;
@@ -17,7 +17,7 @@ impl<T: Copy + Default + AddAssign> Bins<T> {
         Self { width: width.max(1), most: most.max(2), bins: Vec::new() }
     }
 
-    /// The bin of a value.
+    /// The counter for a value.
     pub fn at(&mut self, value: u64) -> &mut T {
         while value / self.width >= self.most as u64 {
             self.fold();

@@ -1,4 +1,4 @@
-//! What a report is made of.
+//! The data of a report.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,39 +10,37 @@ use crate::summary::{Amount, Origin, Summary};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Piece {
-    /// Words.
     Text(String),
-    /// A name out of the program.
+    /// A name from the program.
     Code(String),
-    /// What matters.
+    /// Emphasized text.
     Strong(String),
 }
 
-/// A sentence or two.
+/// One or two sentences.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Words(pub Vec<Piece>);
 
 impl Words {
-    /// Nothing said yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Words.
+    /// Appends text.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.0.push(Piece::Text(text.into()));
         self
     }
 
-    /// A name.
+    /// Appends a name from the program.
     #[must_use]
     pub fn code(mut self, text: impl Into<String>) -> Self {
         self.0.push(Piece::Code(text.into()));
         self
     }
 
-    /// What matters.
+    /// Appends emphasized text.
     #[must_use]
     pub fn strong(mut self, text: impl Into<String>) -> Self {
         self.0.push(Piece::Strong(text.into()));
@@ -55,30 +53,30 @@ impl Words {
     }
 }
 
-/// A part of the report.
+/// A page of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Page {
-    /// What the program was, and what stands out.
+    /// The program, and the most important findings.
     Overview,
-    /// Who allocated what.
+    /// Where objects were allocated.
     Allocation,
     /// What was alive at a moment.
     Alive,
     /// How long objects live.
     Lifetimes,
-    /// What looks wrong.
+    /// Suspected problems.
     Suspects,
-    /// Threads and collections.
+    /// Threads and garbage collections.
     Threads,
 }
 
 impl Page {
-    /// All, in their order.
+    /// All pages, in order.
     pub const ALL: [Page; 6] =
         [Self::Overview, Self::Allocation, Self::Alive, Self::Lifetimes, Self::Suspects, Self::Threads];
 
-    /// What it is called in commands and links.
+    /// Identifier in commands and links.
     pub fn id(self) -> &'static str {
         match self {
             Self::Overview => "overview",
@@ -90,7 +88,7 @@ impl Page {
         }
     }
 
-    /// What people read.
+    /// Display title.
     pub fn title(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
@@ -103,56 +101,49 @@ impl Page {
     }
 }
 
-/// What the trace lacks, and what to do about it.
+/// Information that is missing from the trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lack {
-    /// What is not known.
+    /// What is unknown.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// How to have it.
+    /// How to get it.
     pub remedy: String,
 }
 
-/// How much a finding matters.
+/// Importance of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Weight {
-    /// Look at it first.
     High,
-    /// Worth a look.
     Medium,
-    /// Good to know.
     Low,
 }
 
-/// What stands out.
+/// A notable fact about the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// How much it matters.
     pub weight: Weight,
-    /// What it is about.
     pub title: String,
-    /// What it is.
     pub says: Words,
-    /// Where there is more.
+    /// The page with details.
     pub page: Page,
 }
 
 /// The first few of a list, each a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Top {
-    /// What of.
+    /// Heading of the list.
     pub title: String,
-    /// What being in the list means.
+    /// What the order of the list means.
     pub means: String,
-    /// Where there is more.
+    /// The page with details.
     pub page: Page,
-    /// The sentences.
     pub says: Vec<Words>,
 }
 
-/// What an axis measures.
+/// Unit of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AxisUnit {
@@ -164,15 +155,14 @@ pub enum AxisUnit {
     Bytes,
 }
 
-/// What happened along an axis. Each list has a number for each bin.
+/// Events along an axis. Each list has one number per bin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Axis {
-    /// What it measures.
     pub unit: AxisUnit,
-    /// Of a bin.
+    /// Width of a bin, in units.
     pub width: u64,
-    /// Objects allocated in it.
+    /// Objects allocated in each bin.
     pub born_objects: Vec<u64>,
     /// Their bytes.
     pub born_bytes: Vec<u64>,
@@ -182,7 +172,7 @@ pub struct Axis {
     pub died_bytes: Vec<u64>,
     /// The last tick that was seen in a bin.
     pub ticks: Vec<u64>,
-    /// The last wall time.
+    /// The latest wall-clock time.
     pub nanos: Vec<u64>,
     /// The bytes allocated by then.
     pub bytes: Vec<u64>,
@@ -204,7 +194,6 @@ pub struct Flames {
 
 /// A moment of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Moment {
     pub tick: u64,
     pub bytes: u64,
@@ -214,19 +203,17 @@ pub struct Moment {
 /// How much of something was alive at each moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
-    /// What.
     pub name: String,
-    /// What it is about besides: the class of a site, the callers of a context.
+    /// Additional information: the class for a site, the callers for a context.
     pub detail: String,
-    /// Objects at each moment.
+    /// Objects alive at each moment.
     pub objects: Vec<u64>,
-    /// Bytes at each moment.
+    /// Bytes alive at each moment.
     pub bytes: Vec<u64>,
 }
 
 /// What was alive at moments of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Alive {
     pub moments: Vec<Moment>,
     pub objects: Vec<u64>,
@@ -237,8 +224,8 @@ pub struct Alive {
 }
 
 impl Alive {
-    /// The number of the last moment that is not after the one that is asked for; `None` if it is the entry of a method, which a
-    /// report does not know of.
+    /// The number of the last moment that is not after the requested one; `None` for the entry of a method, which is
+    /// not in a report.
     pub fn number_of(&self, asked: &crate::heap::Moment) -> Option<usize> {
         use crate::heap::Moment as Asked;
         let last = self.moments.last()?;
@@ -258,7 +245,6 @@ impl Alive {
 
 /// Objects by how long they lived: in bin *n* those that saw at least 2^(n-1) bytes allocated and less than 2^n.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Histogram {
     pub objects: Vec<u64>,
     pub bytes: Vec<u64>,
@@ -268,17 +254,16 @@ pub struct Histogram {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LifeLine {
-    /// Its name.
     pub name: String,
     /// The class of a site; the method that asked for it.
     pub detail: String,
-    /// Whose code the site is.
+    /// Whose code the site is in.
     pub origin: Option<Origin>,
-    /// All that was allocated.
+    /// Everything that was allocated.
     pub made: Amount,
     /// Of it what is alive at the end.
     pub alive: Amount,
-    /// What died, and how old it was.
+    /// Lifetimes of those that died.
     pub died: Histogram,
     /// Bytes allocated between birth and death, on average.
     pub mean_age_bytes: f64,
@@ -298,26 +283,24 @@ pub struct LifeLine {
     pub usable: Amount,
     /// Alive at the end, and not used in the second half of the run.
     pub stale: Amount,
-    /// Dead within each limit.
+    /// Objects that died within each limit.
     pub young: Vec<Amount>,
 }
 
 /// How long objects live.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Lifetimes {
     pub all: LifeLine,
     pub classes: Vec<LifeLine>,
     pub sites: Vec<LifeLine>,
-    /// Limits of *dead within*.
+    /// Limits for *dead within*.
     pub limits: Vec<u64>,
 }
 
-/// What only grew.
+/// Objects of a site whose number only grew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Growth {
-    /// The site.
     pub site: String,
     /// The class of its objects.
     pub class: String,
@@ -325,11 +308,11 @@ pub struct Growth {
     pub caller: Option<String>,
     /// The calling context of most of what is alive, innermost first.
     pub context: Vec<String>,
-    /// All that was allocated.
+    /// Everything that was allocated.
     pub made: Amount,
     /// Alive in the middle of the run.
     pub middle: Amount,
-    /// Alive at the end.
+    /// What is alive at the end.
     pub end: Amount,
     /// Live bytes at each moment.
     pub bytes: Vec<u64>,
@@ -343,7 +326,7 @@ pub struct Growth {
     pub ways: Vec<Way>,
 }
 
-/// What holds more and more, to the end of the run.
+/// An object that retains more and more up to the end of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Holding {
@@ -374,11 +357,10 @@ impl Holding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Held {
-    /// Their class.
     pub class: String,
     /// Whether it is of code outside the JDK.
     pub is_programs: bool,
-    /// How many there are.
+    /// Number of objects.
     pub objects: u64,
     /// Of them those that came in the second half of the run.
     pub new: u64,
@@ -388,10 +370,10 @@ pub struct Held {
     pub caller: Option<String>,
 }
 
-/// What holds the heap at the end.
+/// What retains the heap at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retained {
-    /// Bytes of all objects.
+    /// Total size of all objects in bytes.
     pub bytes: u64,
     /// Objects that no other dominates, those that retain the most first, each followed by the largest that it dominates.
     pub objects: Vec<RetainedLine>,
@@ -402,15 +384,14 @@ pub struct Retained {
 /// An object with what it retains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetainedLine {
-    /// How many above it are told of that dominate it.
+    /// Number of listed objects above it that dominate it.
     pub level: u32,
     /// The way to it, in the program's terms.
     pub holder: String,
-    /// Its class.
     pub class: String,
-    /// Its own bytes.
+    /// Its own size in bytes.
     pub bytes: u64,
-    /// What would go with it.
+    /// What would be freed with it, in bytes.
     pub retained: u64,
     /// Objects that it dominates immediately.
     pub dominates: u64,
@@ -418,9 +399,8 @@ pub struct RetainedLine {
 
 /// The shortest way to objects from outside the heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Way {
-    /// What holds the first object.
+    /// The root that holds the first object.
     pub root: String,
     /// Classes, with the field through which each is held.
     pub steps: Vec<String>,
@@ -429,15 +409,14 @@ pub struct Way {
 }
 
 impl Way {
-    /// On one line.
+    /// The path in one line.
     pub fn text(&self) -> String {
         std::iter::once(&self.root).chain(&self.steps).cloned().collect::<Vec<_>>().join(" → ")
     }
 }
 
-/// What objects were stored into last.
+/// The slots that objects were last stored to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Holder {
     pub field: String,
     pub bytes: u64,
@@ -449,11 +428,9 @@ pub struct Holder {
 pub struct ArrayLine {
     /// The field that held them; the site, where none did.
     pub owner: String,
-    /// The class of the arrays.
     pub class: String,
-    /// Arrays.
     pub arrays: Amount,
-    /// Their elements.
+    /// Total number of their elements.
     pub slots: u64,
     /// Of them the most that were not null at once.
     pub filled: u64,
@@ -467,7 +444,6 @@ pub struct ArrayLine {
 
 /// Objects of classes that keep things in arrays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct CollectionLine {
     pub class: String,
     pub made: Amount,
@@ -479,61 +455,58 @@ pub struct CollectionLine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExceptionLine {
-    /// Of the exceptions.
+    /// Class of the exceptions.
     pub class: String,
-    /// The method that throws.
+    /// The method that throws them.
     pub thrown_in: String,
-    /// The method that catches; none: nobody did.
+    /// The method that catches them; `None` if none does.
     pub caught_in: Option<String>,
-    /// How often.
+    /// Number of exceptions.
     pub count: u64,
     /// Methods that it left in between, on average.
     pub frames: f64,
-    /// It happens often enough, and near enough, to be how the program goes on rather than how it fails.
+    /// Thrown so often, and caught so near, that they are probably used for control flow and not for errors.
     pub is_control_flow: bool,
 }
 
-/// What looks wrong.
+/// Suspected problems.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspects {
-    /// What holds more and more, by how much it grew.
+    /// Objects that retain more and more, largest growth first.
     pub holdings: Vec<Holding>,
     /// Sites whose objects grew.
     pub growing: Vec<Growth>,
     /// Arrays of references, those that waste the most first.
     pub arrays: Vec<ArrayLine>,
-    /// Collections.
     pub collections: Vec<CollectionLine>,
-    /// Exceptions.
     pub exceptions: Vec<ExceptionLine>,
     /// How many exceptions were thrown.
     pub thrown: u64,
 }
 
-/// All of it.
+/// The whole report.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Of which it is.
+    /// Summary of the trace.
     pub summary: Summary,
-    /// What it lacks.
+    /// Missing information.
     pub lacks: Vec<Lack>,
-    /// What stands out.
     pub findings: Vec<Finding>,
-    /// The first of each list.
+    /// The first entries of each list in sentences.
     pub tops: Vec<Top>,
     /// Objects and bytes that were there when tracing began.
     pub initial: Amount,
-    /// What happened when.
+    /// Events over time, by different axes.
     pub axes: Vec<Axis>,
-    /// Who allocated.
+    /// Flame graphs of allocations.
     pub flames: Flames,
-    /// Whether contexts are known.
+    /// Whether calling contexts are known.
     pub has_contexts: bool,
-    /// What was alive when; `None`: deaths are not known.
+    /// What was alive at each moment; `None` if deaths are unknown.
     pub alive: Option<Alive>,
-    /// What holds the heap at the end; `None`: deaths are not known.
+    /// What retains the heap at the end; `None` if deaths are unknown.
     pub retained: Option<Retained>,
     /// How long objects live; without deaths what was allocated.
     pub lifetimes: Lifetimes,
@@ -541,6 +514,5 @@ pub struct Report {
     pub has_deaths: bool,
     /// Whether reads of fields and elements are in the trace.
     pub has_witnesses: bool,
-    /// What looks wrong.
     pub suspects: Suspects,
 }

@@ -1,4 +1,4 @@
-//! What a report says in words: what stands out, what the trace lacks, and the first of each list.
+//! The sentences of a report: findings, missing information, and the first entries of each list.
 
 use et_names::EventSet;
 use et_names::units::{bytes, counted, number, percent, seconds};
@@ -6,10 +6,10 @@ use et_names::units::{bytes, counted, number, percent, seconds};
 use super::data::{Finding, Held, Holding, Lack, LifeLine, Page, Report, Top, Weight, Words};
 use crate::summary::{Amount, Origin};
 
-/// Sentences of a list.
+/// Maximum number of sentences for a list.
 const FIVE: usize = 5;
 
-/// Says it all.
+/// Adds all sentences to a report.
 pub(super) fn add(report: &mut Report) {
     report.lacks = lacks(report);
     let others = [stale(report), exceptions(report), garbage(report), on_stack(report), unfilled(report), drag(report)];
@@ -100,9 +100,10 @@ fn live_at_the_end(report: &Report) -> u64 {
     report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0)
 }
 
-/// What holds more and more, one finding each.
+/// Maximum number of findings about objects that retain more and more.
 const HOLDINGS: usize = 5;
-/// What only the JDK's own classes hold is told of where it is a tenth of the heap or more: they fill up as classes are loaded.
+/// What only classes of the JDK hold is reported if it is at least one in this many of the heap: they fill up as
+/// classes are loaded.
 const JDK_MATTERS: u64 = 10;
 
 fn growth(report: &Report) -> Vec<Finding> {
@@ -272,7 +273,7 @@ fn top(title: &str, means: &str, page: Page, says: impl Iterator<Item = Words>) 
     Top { title: title.into(), means: means.into(), page, says: says.take(FIVE).collect() }
 }
 
-/// `63,600 objects, 1.5 MiB`.
+/// Formats an amount: `63,600 objects, 1.5 MiB`.
 fn amount(amount: Amount) -> String {
     format!("{}, {}", counted(amount.objects, "object"), bytes(amount.bytes))
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::totals::{Place, Weights};
 use crate::flame::{self, Flame, FrameName, Growing, MOST, SEEN, is_seen, sum};
 
-/// What a frame is told by.
+/// Label of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Label {
     Root,
@@ -18,7 +18,7 @@ pub(super) enum Label {
     Site(MadeIn, TypeId),
 }
 
-/// Callers of a site that are told apart.
+/// Maximum number of callers distinguished for a site.
 const CALLERS: usize = 48;
 
 /// From the outermost method to the class.
@@ -44,8 +44,8 @@ pub(super) fn by_site(
 ) -> Flame {
     let whole = sum(places.values().copied());
     let mut growing = Growing::new(Label::Root, whole);
-    // Level by level: each place stands on a node, and has a caller to go on with. Where a node is too small, what stands on
-    // it goes no further, so that what is kept shrinks from level to level.
+    // Level by level: each place has a current node and a next caller. Below nodes that are too small it stops, so that
+    // the amount of state shrinks from level to level.
     let mut level: Vec<(u32, Label, ContextId, &Weights)> = places
         .iter()
         .map(|(&(context, site, class), weights)| {

@@ -1,4 +1,5 @@
-//! Who holds the heap at the end, who holds what grew, and the shortest ways to it from static fields and threads.
+//! What retains the heap at the end, what retains what grew, and the shortest paths to it from static fields and
+//! threads.
 
 use et_names::{FieldId, SiteId};
 use et_reader::made_in::MadeIn;
@@ -17,18 +18,18 @@ use crate::heap::paths::{self, Path, Walk};
 use crate::heap::{self, Dominance, HeapError, Snapshot};
 use crate::summary::Origin;
 
-/// Objects that no other dominates that are told of, and classes.
+/// Maximum number of top-level dominators and of classes.
 const TOP: usize = 30;
 const CLASSES: usize = 150;
-/// What grew by less than that share of the heap is a trifle: 2 %.
+/// Growth by less than one in this many of the heap is negligible: 2 %.
 const TRIFLE: u64 = 50;
-/// Holders of what grew.
+/// Maximum number of growing holders.
 const HOLDINGS: usize = 20;
-/// Ways to what several hold.
+/// Maximum number of paths to what has several holders.
 const SEVERAL: usize = 4;
-/// Sites that are asked about.
+/// Maximum number of sites for which paths are searched.
 const SITES: usize = 8;
-/// Ways of each.
+/// Maximum number of paths for each.
 const WAYS: usize = 3;
 /// Objects of a site that are asked about.
 const OBJECTS: usize = 10_000;
@@ -97,8 +98,8 @@ struct Teller<'t, 's, 'a> {
 }
 
 impl Teller<'_, '_, '_> {
-    /// The way to an object in the program's terms: the static field or what else holds it from outside, and the fields of
-    /// the program's on the way. How the JDK's collections are made inside is nobody's business.
+    /// Describes the path to an object in the program's terms: the static field or other root, and the program's fields
+    /// on the way. The internals of the JDK's collections are omitted.
     fn way(&mut self, path: &Path) -> String {
         let mut words = match path.root_field {
             Some(field) => format!("static {}", self.snapshot.field_text(field)),
@@ -117,7 +118,7 @@ impl Teller<'_, '_, '_> {
             }
             last = Some(field);
             let text = self.snapshot.field_text(field);
-            // Of the object that was just told of the field's name is enough.
+            // For the object that was just named, the field's name is enough.
             let name = if is_near { text.rsplit('.').next().unwrap_or(&text) } else { &text };
             words += &format!(" → {name}");
             is_near = true;
@@ -163,7 +164,7 @@ impl Teller<'_, '_, '_> {
     }
 
     fn holdings(&mut self, grown: &[Grown]) -> Vec<Holding> {
-        // What several hold grows with that by which they do.
+        // What has several holders grows together with these.
         let mut explained: Vec<String> = Vec::new();
         let mut holdings: Vec<(Option<String>, Holding)> = Vec::new();
         for grown in grown {
@@ -199,7 +200,7 @@ impl Teller<'_, '_, '_> {
         holdings.into_iter().map(|(_, holding)| holding).collect()
     }
 
-    /// What of it is told: what the program made rather than what the JDK keeps it in.
+    /// Chooses which content to report: what the program allocated rather than the JDK's containers for it.
     fn content<'g>(&mut self, grown: &'g Grown) -> Option<&'g Content> {
         let counts = |content: &&Content| content.retained.saturating_mul(10) >= grown.retained;
         let descriptor = |content: &Content| &self.snapshot.class(content.class).descriptor;

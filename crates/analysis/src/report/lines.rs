@@ -1,4 +1,4 @@
-//! What is shown of classes, sites and contexts.
+//! The rows for classes, sites and contexts.
 
 use std::cmp::Reverse;
 
@@ -18,11 +18,11 @@ use super::totals::{LIMITS, Sums, Totals};
 use crate::heap::growth::{self, LOOKS, grows};
 use crate::summary::{Amount, Origin};
 
-/// Rows of a list.
+/// Maximum number of rows in a list.
 const ROWS: usize = 150;
-/// Methods of a context that are told.
+/// Maximum number of methods displayed for a context.
 const CONTEXT: usize = 24;
-/// What is suspected to grow.
+/// Maximum number of growing sites.
 const GROWING: usize = 30;
 
 fn line(name: String, sums: &Sums, course: Option<&Course>, uses: Use) -> LifeLine {
@@ -92,7 +92,7 @@ pub(super) fn lifetimes(
     }
 }
 
-/// On whose behalf sites of the JDK's work.
+/// The method on whose behalf sites in the JDK allocate.
 pub(super) type Callers = FxHashMap<(MadeIn, TypeId), MethodId>;
 
 /// The innermost method outside the JDK that asked for most of what a site of the JDK's made.
@@ -104,7 +104,7 @@ pub(super) fn callers(totals: &Totals, told: &mut Told<'_>) -> Callers {
             .entry(site)
             .or_insert_with(|| told.origin_of_place(site).is_none_or(|origin| origin == Origin::Jdk));
         if let Some(outside) = told.outside(context).filter(|_| is_jdk) {
-            // What is alive is asked about first.
+            // What is alive has priority.
             let bytes = weights.made.bytes.saturating_add(weights.alive.bytes.saturating_mul(16));
             *sums.entry((site, class)).or_default().entry(outside).or_default() += bytes;
         }
@@ -118,7 +118,7 @@ pub(super) fn callers(totals: &Totals, told: &mut Told<'_>) -> Callers {
 /// What was alive at each moment.
 pub(super) fn alive(courses: &Courses, axes: &[Axis], told: &mut Told<'_>) -> Alive {
     let (objects, bytes) = courses.all.alive();
-    // What is never a thousandth of all is not seen.
+    // What never reaches a thousandth of the total is omitted.
     let is_seen =
         |series: &Series| series.bytes.iter().zip(&bytes).any(|(part, whole)| *part > 0 && part * 1000 >= *whole);
     let series = |name: String, detail: String, course: &Course| {
@@ -147,7 +147,7 @@ pub(super) fn alive(courses: &Courses, axes: &[Axis], told: &mut Told<'_>) -> Al
     Alive { moments: courses.moments(axes), objects, bytes, classes, sites, contexts }
 }
 
-/// What looks wrong.
+/// Finds suspected problems.
 pub(super) fn suspects(
     totals: &Totals,
     courses: &Courses,
@@ -197,7 +197,7 @@ fn growing(
         let (objects, bytes) = courses.sites[&key].alive();
         let middle_at = bytes.len() / 2;
         let (Some(&end), Some(&middle)) = (bytes.last(), bytes.get(middle_at.saturating_sub(1))) else { continue };
-        // A thousandth of what is there at the end is what nobody looks for.
+        // What is negligible at the end is of no interest.
         if end == 0 || end * 200 < at_the_end || ((end - middle.min(end)) as f64) < GROWN * end as f64 {
             continue;
         }
@@ -314,9 +314,9 @@ fn collections(looked: &Looked, told: &mut Told<'_>) -> Vec<CollectionLine> {
     lines
 }
 
-/// Thrown at least so often, it may be how the program goes on.
+/// Minimum number of exceptions to suspect control flow.
 const OFTEN: u64 = 100;
-/// Caught so many methods up at most.
+/// Maximum mean number of frames up to the handler.
 const NEAR: f64 = 8.0;
 
 fn exceptions(looked: &Looked, told: &mut Told<'_>) -> Vec<ExceptionLine> {

@@ -1,6 +1,7 @@
-//! What a report shows: who allocated what, what was alive when, how long it lived, what holds it, and what looks wrong. One pass over
-//! the records, two over the rows of all objects, and one that rebuilds the heap; what is kept of them depends on the number of classes, sites and contexts, and what is
-//! shown is a few thousand rows, however many objects there were.
+//! The content of a report: where objects were allocated, what was alive when, how long it lived, what retains it, and
+//! suspected problems. Takes one pass over the records, two over the rows of all objects, and one that rebuilds the
+//! heap; memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
+//! many objects there were.
 
 mod bins;
 mod data;
@@ -45,7 +46,6 @@ use totals::{LIMITS, Totals};
 
 /// Why there is no report.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum ReportError {
     #[error(transparent)]
     Read(#[from] SourceError),
@@ -58,7 +58,7 @@ pub enum ReportError {
 /// Entries of the summary's lists.
 const TOP: usize = 100;
 
-/// What only the records tell.
+/// Results that only the records provide.
 #[derive(Debug)]
 pub struct Records {
     /// The summary, its lists as long as it was asked for.
@@ -75,7 +75,7 @@ enum Making<'a> {
 /// Reads the trace for a report; the summary's lists are cut to `top` entries. A summary of the same trace with the same reading that is
 /// known already is not made again: it is half of the work.
 pub fn records(source: &Source, reading: Reading, top: usize, known: Option<Summary>) -> Result<Records, SourceError> {
-    // Without deaths nothing tells which objects can be forgotten.
+    // Without deaths it is unknown which objects can be forgotten.
     let has_deaths = source.deaths(reading.deaths) != Deaths::None;
     let mut looked = Looked::default();
     let mut summary = known
@@ -144,7 +144,7 @@ fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flam
     Flames { by_context, by_site, limits: LIMITS.to_vec(), folded_below: 1000.0 / flame::SEEN as f64 }
 }
 
-/// What ids are called, and on whose behalf contexts run.
+/// Display names of ids, and on whose behalf contexts run.
 struct Told<'a> {
     source: &'a Source,
     population: &'a Population,
@@ -198,7 +198,7 @@ impl<'a> Told<'a> {
         is_outside
     }
 
-    /// Whose a class is; of an array that of its elements.
+    /// Whose code a class is; for an array, that of its elements.
     fn origin_of_descriptor(&mut self, descriptor: &str) -> Origin {
         let element = descriptor.trim_start_matches('[');
         match element.strip_prefix('L').and_then(|name| name.strip_suffix(';')) {

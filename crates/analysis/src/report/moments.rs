@@ -13,9 +13,9 @@ use super::rows::Object;
 use super::totals::Totals;
 use crate::summary::Amount;
 
-/// Moments of the run.
+/// Number of moments.
 const MOMENTS: u64 = 64;
-/// Classes, sites and contexts that are told apart, by each measure.
+/// Maximum number of classes, sites and contexts distinguished, by each measure.
 const SHOWN: usize = 150;
 /// Bins of ages: the last has all that is older.
 const AGES: usize = 48;
@@ -67,7 +67,7 @@ impl Course {
         alive.unzip()
     }
 
-    /// How old they became.
+    /// Histogram of lifetimes.
     pub fn ages(&self) -> Histogram {
         let last = self.ages.iter().rposition(|amount| amount.objects > 0).map_or(0, |last| last + 1);
         Histogram {
@@ -95,7 +95,7 @@ pub(super) fn most<K: Copy + Eq + Hash + Ord, V>(
     chosen
 }
 
-/// Courses of what is shown.
+/// Values over time of the selected items.
 #[derive(Debug)]
 pub(super) struct Courses {
     /// Ticks of the moments.
@@ -170,7 +170,7 @@ impl Courses {
         courses.into_iter().flatten().for_each(|course| course.add(object, born, died));
     }
 
-    /// When the moments were, as the axis of ticks tells.
+    /// The moments with their times according to the axis of ticks.
     pub fn moments(&self, axes: &[Axis]) -> Vec<Moment> {
         let axis = axes.iter().find(|axis| axis.unit == AxisUnit::Ticks);
         let at = |tick: u64| {

@@ -1,5 +1,5 @@
-//! What rows of objects do not tell: exceptions from throw to catch, what arrays held, and whether a method was ever called on an
-//! object. From records alone.
+//! What the rows of objects do not contain: exceptions from throw to catch, the contents of arrays, and whether a
+//! method was ever called on an object. Computed from records alone.
 
 use et_names::{FieldId, MethodId, SiteId};
 use et_reader::model::Objects;
@@ -13,14 +13,14 @@ use crate::summary::Amount;
 /// Where an exception went: its class, the method that threw it, and the one that caught it.
 pub(super) type Flight = (TypeId, MethodId, Option<MethodId>);
 
-/// How often, and how far.
+/// Number of exceptions, and number of frames that they left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flights {
     pub count: u64,
     pub frames: u64,
 }
 
-/// What arrays were filled with.
+/// How far arrays were filled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fill {
     pub arrays: Amount,
@@ -45,7 +45,7 @@ pub(super) struct Keeping {
     pub without: Amount,
 }
 
-/// An object that is alive.
+/// State of a live object.
 #[derive(Clone, Copy, Debug)]
 struct State {
     class: TypeId,
@@ -66,7 +66,7 @@ struct State {
     is_gone: bool,
 }
 
-/// An exception on its way.
+/// An exception in flight.
 #[derive(Clone, Copy, Debug)]
 struct Thrown {
     exception: ObjectId,
@@ -124,7 +124,7 @@ impl Looked {
             Record::Death { object, .. } => {
                 if let Some(node) = self.objects.forget(object) {
                     let state = self.objects[node];
-                    // What was in places that are free is still told of.
+                    // Freed places can still be visited, so the object is marked.
                     self.objects[node].is_gone = true;
                     self.objects.free(node);
                     self.over(&state);
@@ -152,7 +152,7 @@ impl Looked {
                 let class = self.objects.find(exception).map(|node| self.objects[node].class);
                 let thrown = Thrown { exception, class: class.unwrap_or(TypeId::UNKNOWN), method, frames: 0 };
                 match self.flying.insert(thread, thrown) {
-                    // Thrown again on its way, by a `finally` or the like: it is the same flight.
+                    // Rethrown, for example by a `finally`: still the same flight.
                     Some(before) if before.exception == exception => {
                         self.flying.insert(thread, before);
                     }
@@ -230,7 +230,7 @@ impl Looked {
         flights.frames += thrown.frames;
     }
 
-    /// An object is no more, or the trace has ended.
+    /// An object has died, or the trace has ended.
     fn over(&mut self, state: &State) {
         if state.is_initial {
             return;
@@ -269,7 +269,7 @@ impl Looked {
         }
     }
 
-    /// The trace has ended.
+    /// Ends the trace.
     pub fn end(&mut self) {
         let flying: Vec<Thrown> = self.flying.drain().map(|(_, thrown)| thrown).collect();
         flying.iter().for_each(|thrown| self.landed(thrown, None));

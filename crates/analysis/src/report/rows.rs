@@ -10,7 +10,7 @@ use et_reader::types::TypeId;
 
 use crate::fold::in_order;
 
-/// An object.
+/// An object's row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
     pub class: TypeId,
@@ -21,7 +21,7 @@ pub(super) struct Object {
     pub size: u64,
     pub birth: Moment,
     pub last_use: u64,
-    /// None: alive at the end.
+    /// `None` if it is alive at the end.
     pub death: Option<Moment>,
     pub escaped_thread: Option<bool>,
     pub escaped_frame: Option<bool>,

@@ -16,8 +16,8 @@ const ENTRY: u32 = 0x13;
 const ARRAY: u32 = 0x14;
 const OOPS: u32 = 0x15;
 
-/// A program that puts an entry into a cache with each call, makes an array of four elements of which it fills one, and fails
-/// now and then.
+/// A program that adds an entry to a cache on each call, allocates an array of four elements of which it fills one, and
+/// sometimes throws an exception.
 fn program(calls: u32) -> TraceBuilder {
     let mut builder = TraceBuilder::new();
     builder.names(&table(
@@ -123,7 +123,7 @@ const SHOP: u32 = 0x20;
 const ORDER: u32 = 0x21;
 const VISIT: u32 = 0x22;
 
-/// What a call keeps.
+/// What a call retains.
 enum Keeps {
     Nothing,
     /// In the list in the static field `orders`.
@@ -232,7 +232,7 @@ fn leaks(report: &Report) -> Vec<&super::Finding> {
 }
 
 #[test]
-fn leaks_that_have_nothing_to_do_with_each_other_are_told_apart() {
+fn independent_leaks_are_reported_separately() {
     let report = keeping(600, |call| if call % 2 == 0 { Keeps::Order } else { Keeps::Visit });
     let found = leaks(&report);
     let titles: Vec<&str> = found.iter().map(|finding| finding.title.as_str()).collect();
@@ -248,7 +248,7 @@ fn leaks_that_have_nothing_to_do_with_each_other_are_told_apart() {
             && says[1].contains("300 shop.Visit, made in shop.Shop.call:8"),
         "{says:?}"
     );
-    // The heap is told of by who holds it as well.
+    // What retains the heap is reported as well.
     let retained = report.retained.as_ref().unwrap();
     let orders = retained.objects.iter().find(|line| line.holder == "static shop.Shop.orders").unwrap();
     assert_eq!((orders.class.as_str(), orders.retained, orders.bytes), ("shop.Order", 300 * 320, 320));
@@ -274,7 +274,7 @@ fn what_no_longer_grows_at_the_end_is_no_leak() {
 }
 
 #[test]
-fn what_several_hold_is_told_with_all_of_them() {
+fn what_several_hold_is_reported_with_all_of_them() {
     let report = keeping(600, |_| Keeps::InBoth);
     let found = leaks(&report);
     assert_eq!(found.len(), 1, "{found:?}");

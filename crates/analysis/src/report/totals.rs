@@ -1,4 +1,4 @@
-//! The first pass over all objects: what happened when, and what each class, site and context comes to.
+//! The first pass over all objects: what happened when, and totals by class, site and context.
 
 use std::ops::AddAssign;
 
@@ -18,12 +18,12 @@ use crate::summary::Amount;
 /// *Dead within*: bytes allocated between birth and death, as nurseries are large.
 pub(super) const LIMITS: [u64; 3] = [64 << 10, 1 << 20, 16 << 20];
 
-/// Bins of an axis.
+/// Number of bins of an axis.
 const BINS: usize = 512;
-/// Times in the trace are no nearer to each other.
+/// Minimum distance between times in the trace.
 const NANOS: u64 = 10_000_000;
 
-/// What happened in a bin.
+/// Events in a bin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     born: Amount,
@@ -31,7 +31,7 @@ struct Bin {
     last: Last,
 }
 
-/// The last that was seen.
+/// The last values seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     tick: u64,
@@ -61,7 +61,7 @@ impl From<&Moment> for Last {
     }
 }
 
-/// What the objects of a class or a site come to.
+/// Totals of the objects of a class or a site.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     pub made: Amount,
@@ -79,7 +79,7 @@ pub(super) struct Sums {
     pub drag: f64,
 }
 
-/// What is told of objects made at one place: where their flames stand.
+/// Values of the objects allocated in one place, from which flame graphs are made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weights {
     pub made: Amount,
@@ -101,7 +101,7 @@ impl Weights {
     }
 }
 
-/// What was made, what is alive, and what died within each limit.
+/// Allocated, alive, and dead within each limit.
 impl Parts for Weights {
     fn all(&self) -> impl Iterator<Item = Amount> {
         [self.made, self.alive].into_iter().chain(self.young)
@@ -141,7 +141,7 @@ impl Sums {
             self.with_thread.add(size);
             if !escaped {
                 self.in_thread.add(size);
-                // What is alive may yet outlive its method.
+                // An object that is alive may yet outlive its method.
                 if object.escaped_frame == Some(false) && object.death.is_some() {
                     self.on_stack.add(size);
                 }
@@ -153,7 +153,6 @@ impl Sums {
 /// Where objects were made: context, place in it, and class.
 pub(super) type Place = (ContextId, MadeIn, TypeId);
 
-/// All of it.
 #[derive(Debug)]
 pub(super) struct Totals {
     end: Moment,
@@ -211,12 +210,13 @@ impl Totals {
         }
         self.all.add(object, &self.end);
         self.classes.entry(object.class).or_default().add(object, &self.end);
-        // What a site makes is one class, but for the inner arrays of a `multianewarray` and for what has no site.
+        // A site allocates objects of a single class, except for the inner arrays of a `multianewarray` and objects
+        // without a site.
         self.sites.entry((object.place, object.class)).or_default().add(object, &self.end);
         self.places.entry((object.context, object.place, object.class)).or_default().add(object);
     }
 
-    /// What happened along each axis that the trace has.
+    /// The axes that the trace has.
     pub fn axes(&mut self) -> Vec<Axis> {
         let end = Last { tick: self.end.tick, bytes: self.end.bytes, nanos: self.end.nanos.unwrap_or(0) };
         let (has_times, has_deaths) = (self.end.nanos.is_some(), self.has_deaths);

@@ -1,4 +1,4 @@
-//! Whose code it is: the program's, a library's or the JDK's.
+//! Attribution of code to the program, a library or the JDK.
 
 use et_names::{ArtifactKind, MethodId};
 use rustc_hash::FxHashMap;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use et_reader::Trace;
 use et_reader::source::Source;
 
-/// Whose code.
+/// Origin of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
-    /// What was started: the jar with the main class, folders of classes, wars.
+    /// What was started: the jar with the main class, class folders, wars.
     Program,
     /// Other jars.
     Library,
@@ -22,7 +22,7 @@ pub enum Origin {
 /// No method.
 pub(super) const NONE: MethodId = MethodId(0);
 
-/// For whom a method runs.
+/// Determines on whose behalf a method runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callers {
     /// The innermost of it and its callers that is not the JDK's.
@@ -37,7 +37,7 @@ impl Default for Callers {
     }
 }
 
-/// A package, by its number.
+/// Number of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PackageId(u32);
 
@@ -46,11 +46,11 @@ impl PackageId {
     pub const JVM: PackageId = PackageId(0);
 }
 
-/// A package of somebody's.
+/// A package with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Package {
     pub origin: Origin,
-    /// For people: `java.util`.
+    /// Display name: `java.util`.
     pub name: String,
 }
 
@@ -61,7 +61,7 @@ struct Known {
     ran: bool,
 }
 
-/// What was started, as far as the trace tells.
+/// What was started, as far as the trace shows it.
 #[derive(Debug, Default)]
 struct Main {
     /// Internal name of the main class.
@@ -129,18 +129,19 @@ impl<'a> Code<'a> {
     #[cold]
     fn look_up(&mut self, method: MethodId) -> Known {
         let Some(class) = self.source.naming().class_of_method(method) else {
-            // Of whatever has no names: not the JDK's, whose names are always there.
+            // Without a names table it does not belong to the JDK, which always has one.
             return Known { package: self.number(Origin::Library, "?"), origin: Origin::Library, ran: false };
         };
         if class.contains("$$Lambda") {
-            // What the JDK makes of a lambda only calls its body, which is of whoever wrote it.
+            // The class that the JDK generates for a lambda only calls its body, which belongs to the code that
+            // contains it.
             return Known { package: self.number(Origin::Jdk, "java/lang/invoke"), origin: Origin::Jdk, ran: false };
         }
         let origin = self.origin_of_class(&class);
         Known { package: self.number(origin, package(&class)), origin, ran: false }
     }
 
-    /// Whose class it is, by its internal name.
+    /// Origin of a class, by its internal name.
     pub fn origin_of_class(&self, class: &str) -> Origin {
         self.packages.get(package(class)).copied().unwrap_or_else(|| self.main.of_name(class))
     }
@@ -155,12 +156,13 @@ impl<'a> Code<'a> {
         })
     }
 
-    /// Whose method it is.
+    /// Origin of a method.
     pub fn origin(&mut self, method: MethodId) -> Origin {
         self.known(method).origin
     }
 
-    /// Whose package its class is in. What the JDK makes of a lambda stands in the package of whoever wrote it.
+    /// Origin of the package that a method's class is in. The class generated for a lambda is in the package of the
+    /// code that contains it.
     pub fn place(&mut self, method: MethodId) -> Origin {
         let class = self.source.naming().class_of_method(method);
         match class.as_deref().and_then(|class| class.split_once("$$Lambda")) {
@@ -172,7 +174,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The method is entered; whose it is.
+    /// Records the entry of a method; returns its origin.
     #[inline]
     pub fn enter(&mut self, method: MethodId) -> Origin {
         if let Some(known) = self.methods.get_mut(&method) {
@@ -184,7 +186,7 @@ impl<'a> Code<'a> {
         known.origin
     }
 
-    /// Whether it was entered.
+    /// Whether the method was entered.
     pub fn ran(&self, method: MethodId) -> bool {
         self.methods.get(&method).is_some_and(|known| known.ran)
     }
@@ -194,7 +196,6 @@ impl<'a> Code<'a> {
         self.known(method).package
     }
 
-    /// What is behind a number.
     pub fn package(&self, id: PackageId) -> &Package {
         &self.all[id.0 as usize]
     }
@@ -215,27 +216,28 @@ fn main_of(trace: &Trace) -> Main {
     started(&trace.file.meta().command, loaded, |name| trace.names.tables().any(|table| table.artifact.name == name))
 }
 
-/// What compiles and runs a source file: `java Leak.java`.
+/// The classes that compile and run a source file: `java Leak.java`.
 const SOURCE_LAUNCHER: &str = "com/sun/tools/javac/launcher/";
 
-/// What `sun.java.command` says. `loaded` tells of a class whether the program has it, and in which artifact, `is_artifact` whether
-/// there is one of that name.
+/// Interprets `sun.java.command`. `loaded` returns whether the program has a class and in which artifact, `is_artifact`
+/// whether there is an artifact with that name.
 fn started(command: &str, loaded: impl Fn(&str) -> Option<Option<String>>, is_artifact: impl Fn(&str) -> bool) -> Main {
     let Some(word) = command.split(' ').next().filter(|word| !word.is_empty()) else { return Main::default() };
-    // `module/class` is how the JVM tells a main class of a module.
+    // `module/class` is the JVM's notation for a main class in a module.
     let class = word.rsplit('/').next().unwrap_or(word).replace('.', "/");
     if class.starts_with(SOURCE_LAUNCHER) {
-        // The program is what was compiled, and lies nowhere.
+        // The program was compiled in memory and is in no artifact.
         return Main { class: None, artifact: Some("(compiled in memory)".into()) };
     }
     let of_class = loaded(&class);
-    // `Main data.jar` is a class and an argument; of what `-jar` was given the first word is no class, even where the path has spaces.
+    // `Main data.jar` is a class and an argument; for `-jar`, the first word is not a class, even if the path contains
+    // spaces.
     if of_class.is_none() {
         let jar = command.find(".jar").map(|at| at + ".jar".len());
         if let Some(end) = jar.filter(|&end| command[end..].is_empty() || command[end..].starts_with(' ')) {
             let path = &command[..end];
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-            // A first word that could be a class, and a jar that nobody knows: the class was not instrumented.
+            // The first word may be a class, and the jar is unknown: then the class was not instrumented.
             let may_be_class = word.len() < end && !word.contains('/');
             if !may_be_class || is_artifact(&name) {
                 return Main { artifact: Some(name), class: None };
@@ -246,11 +248,11 @@ fn started(command: &str, loaded: impl Fn(&str) -> Option<Option<String>>, is_ar
 }
 
 impl Main {
-    /// Whose a class of an artifact is that is no JDK's.
+    /// Origin of a class in an artifact other than the JDK.
     fn of_artifact(&self, name: &str, class: &str) -> Origin {
         let is_jar = name.ends_with(".jar") || name.ends_with(".zip");
         let is_main = self.artifact.as_deref() == Some(name);
-        // The main class may be in none: somebody's launcher has it.
+        // The main class may be in no artifact if a launcher contains it.
         let may_be_main = self.artifact.is_none() && (self.class.is_none() || self.is_beside(class));
         if is_main || !is_jar || may_be_main { Origin::Program } else { Origin::Library }
     }

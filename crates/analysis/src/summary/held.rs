@@ -1,8 +1,9 @@
-//! What only local variables of methods that were running at the end may have held (`docs/semantics.md`, "Alive at the end").
+//! What may be held only by local variables of methods running at the end (`docs/semantics.md`, "Alive at the end").
 //!
-//! Local variables leave no records, so an object that one holds dies at its last mention. If the method that had it in hand
-//! still runs at the end of the trace, it may be there yet. A method that makes one object after the other in a
-//! loop holds the last of them: so for each running method and each site only the last one counts, with all that died with it.
+//! Local variables leave no records, so an object held by one dies at its last mention. If the method that last used it
+//! is still running at the end of the trace, it may still be there. A method that allocates one object after the other
+//! in a loop holds the last of them: so for each running method and each site only the last one counts, with all that
+//! died with it.
 
 use et_names::MethodId;
 use rustc_hash::FxHashMap;
@@ -20,13 +21,13 @@ struct Dropped {
     amount: Amount,
 }
 
-/// What died while a method ran that had had it in hand.
+/// Objects that died while a method was running that had used them.
 #[derive(Debug)]
 pub(super) struct Held {
     dropped: FxHashMap<Key, Dropped>,
-    /// Whose the deaths are that follow.
+    /// The object whose death the following deaths belong to.
     batch: Option<Key>,
-    /// So many entries are looked through for those whose method has ended.
+    /// Number of entries at which those of finished methods are removed.
     tidy_at: usize,
 }
 
@@ -99,12 +100,12 @@ mod tests {
         held.end_of_batch();
         held.died(0, 24, main, &stacks);
         held.end_of_batch();
-        // The cache with two pages, of which nobody had hold.
+        // The cache with two pages, which no method had used.
         held.died(1, 32, main, &stacks);
         held.died(2, 100, None, &stacks);
         held.died(2, 100, None, &stacks);
         held.end_of_batch();
-        // What nobody had in hand and nobody held.
+        // Used by no method and held by nothing.
         held.died(3, 1000, None, &stacks);
         held.end_of_batch();
         held.died(4, 8, callee, &stacks);

@@ -98,17 +98,17 @@ fn classes(table: &NamesTable) -> String {
     if here == all { counted(all, "class") } else { format!("{} of {}", number(here), counted(all, "class")) }
 }
 
-/// What a trace takes, without a look at the events; `et-trace info --json` prints this.
+/// The sizes of a trace's parts, without reading the events; `et-trace info --json` prints this.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sizes {
-    /// The file.
+    /// Size of the file.
     pub trace_bytes: u64,
     /// Events as the hooks left them.
     pub event_bytes: u64,
     /// Events, packed but not compressed.
     pub packed_event_bytes: u64,
-    /// Blocks of them.
+    /// Number of blocks of events.
     pub event_blocks: u64,
     /// How many events these are; none if it does not say.
     pub events: Option<u64>,
@@ -120,13 +120,13 @@ pub struct Sizes {
     pub lost_events: Option<u64>,
     /// From the start of tracing to its end; none if it was cut off.
     pub seconds: Option<f64>,
-    /// What packing and writing took of processors.
+    /// CPU time of packing and writing in seconds.
     pub writer_cpu_seconds: Option<f64>,
-    /// Who packed; none if it does not say.
+    /// Which threads packed; `None` if unknown.
     pub packing: Option<Packing>,
 }
 
-/// As above.
+/// Computes the sizes.
 pub fn sizes(trace: &Trace) -> Sizes {
     let (file, end) = (&trace.file, trace.file.end());
     Sizes {

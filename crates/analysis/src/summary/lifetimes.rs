@@ -1,5 +1,5 @@
-//! How long objects live, and how long they are kept after their last use (drag: Röjemo and Runciman, "Lag, drag, void and
-//! use", ICFP 1996).
+//! How long objects live, and how long they remain after their last use (drag: Röjemo and Runciman, "Lag, drag, void
+//! and use", ICFP 1996).
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,6 @@ use et_reader::types::TypeId;
 /// Lifetimes of the objects of one class or site; times are ticks of the clock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct LifetimeLine {
     #[serde(rename = "type")]
     pub ty: String,
@@ -30,7 +29,6 @@ pub struct LifetimeLine {
 /// Lifetimes of all objects made while tracing was on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct LifetimesPart {
     pub died: Amount,
     pub alive_at_end: Amount,
@@ -38,14 +36,14 @@ pub struct LifetimesPart {
     pub initial_died: u64,
     pub mean_lifetime: f64,
     pub mean_drag: f64,
-    /// Bytes times ticks of all.
+    /// Sum of bytes times ticks of drag.
     pub drag_byte_ticks: u64,
     /// Those with the most drag first.
     pub classes: Vec<LifetimeLine>,
     pub sites: Vec<LifetimeLine>,
 }
 
-/// What came of it; the texts name types and places.
+/// Returns the results; the texts name types and places.
 pub(super) fn part(
     rows: &[Row],
     lives: &Lives,

@@ -14,9 +14,9 @@ use et_reader::made_in::{MadeIn, Means};
 use et_reader::model::OnStack;
 use et_reader::types::TypeId;
 
-/// How ids are told to people.
+/// Functions that return display names of ids.
 pub(super) struct Texts<'a> {
-    /// What is made at a place, given a type that it was seen to make.
+    /// The type allocated in a place, given a type that was seen there.
     pub ty: &'a dyn Fn(MadeIn, TypeId) -> String,
     pub place: &'a dyn Fn(MadeIn) -> String,
     pub method: &'a dyn Fn(MethodId) -> String,
@@ -48,7 +48,7 @@ pub(super) fn packages(tally: &mut Tally<'_>, top: usize) -> (Vec<PackageLine>, 
     (lines, count)
 }
 
-/// Leaves `top` of each origin, which stand together.
+/// Keeps the first `top` packages of each origin; those of one origin are adjacent.
 pub(super) fn cut_packages(lines: &mut Vec<PackageLine>, top: usize) {
     let mut of_origin = (None, 0);
     lines.retain(|line| {
@@ -60,7 +60,7 @@ pub(super) fn cut_packages(lines: &mut Vec<PackageLine>, top: usize) {
     });
 }
 
-/// What is told of a place.
+/// Data of a place.
 #[derive(Default)]
 struct OfSite {
     ty: Option<TypeId>,
@@ -107,7 +107,7 @@ fn by_site(tally: &mut Tally<'_>, count: impl Fn(usize, &Tally<'_>) -> Amount) -
     sites
 }
 
-/// The sites, `top` of them.
+/// The first `top` sites.
 pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<SiteLine> {
     let mut sites: Vec<_> = by_site(tally, |index, tally| tally.rows[index].made).into_iter().collect();
     sites.sort_by_cached_key(|((site, ty), of)| {
@@ -129,7 +129,7 @@ pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec
     sites.into_iter().map(line).collect()
 }
 
-/// What has more bytes alive at the end than in the middle of the run, `top` of it.
+/// The first `top` places with more bytes alive at the end than in the middle of the run.
 pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<GrowthLine> {
     if tally.lives.is_none() {
         return Vec::new();
@@ -156,7 +156,8 @@ pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<
     sites.into_iter().map(line).collect()
 }
 
-/// What only methods hold, or may hold, that were running at the end, `top` of it: what `by_stacks` says, and locals.
+/// The first `top` objects held only by methods running at the end: certainly, according to `by_stacks`, or possibly,
+/// by local variables.
 pub(super) fn held(tally: &Tally<'_>, by_stacks: &[HeldByStack], texts: &Texts<'_>, top: usize) -> Vec<HeldLine> {
     // Threads that do the same are one line.
     let mut sums: FxHashMap<(HeldBy, MethodId, MadeIn, TypeId), Amount> = FxHashMap::default();

@@ -9,7 +9,7 @@ use et_reader::model::{FrameRef, Objects, Stacks};
 use et_reader::record::ObjectId;
 use et_reader::types::TypeId;
 
-/// Where an object is from.
+/// Origin of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// It is one of those that the row with that number counts.
@@ -35,7 +35,7 @@ impl Life {
     }
 }
 
-/// All that are not dead yet.
+/// All live objects.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
     alive: Objects<Life>,
@@ -44,12 +44,12 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// There is another.
+    /// Adds an object.
     pub fn born(&mut self, object: ObjectId, life: Life) {
         self.alive.insert(object, life);
     }
 
-    /// One died.
+    /// Removes a dead object.
     pub fn died(&mut self, object: ObjectId) -> Option<Life> {
         let life = self.alive.forget(object).map(|node| {
             self.alive.free(node);
@@ -59,7 +59,7 @@ impl Lives {
         life
     }
 
-    /// What is known of one that is not dead.
+    /// Data of a live object.
     pub fn get(&self, object: ObjectId) -> Option<&Life> {
         self.alive.find(object).map(|node| &self.alive[node])
     }

@@ -1,4 +1,4 @@
-//! What the summary has behind its first screen: `et-trace summary --long`.
+//! The parts of the summary after the first screen: `et-trace summary --long`.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What a user wants to know of a trace at first.
+//! An overview of a trace.
 
 pub(crate) mod code;
 mod cut;
@@ -50,7 +50,6 @@ const FIRST_CONTINUATION: u32 = 1 << 31;
 
 /// Objects of one class.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct ClassLine {
     #[serde(rename = "type")]
     pub ty: String,
@@ -62,7 +61,6 @@ pub struct ClassLine {
 
 /// Objects that code of one package asked for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct PackageLine {
     pub package: String,
     pub origin: Origin,
@@ -73,27 +71,25 @@ pub struct PackageLine {
 /// Objects of one site or, where none is known, of one method and by one means.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct SiteLine {
     pub site: String,
     #[serde(rename = "type")]
     pub ty: String,
-    /// Whose code the site is.
+    /// Whose code the site is in.
     pub origin: Origin,
     #[serde(flatten)]
     pub amount: Amount,
     /// Of a site of the JDK's the method outside it that asked for the most bytes, of a library's the program's.
     pub caller: Option<String>,
-    /// How many there were.
+    /// Number of callers.
     pub callers: usize,
-    /// What was made for them. The JDK makes things of its own accord, too, and libraries in threads of their own.
+    /// What was allocated on their behalf. The JDK and libraries also allocate on their own, in their own threads.
     pub for_callers: Amount,
 }
 
-/// What there was of a site's objects in the middle of the run and at its end.
+/// A site's objects in the middle and at the end of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct GrowthLine {
     /// Where no site is known, the method that ran and by what means it was made.
     pub site: String,
@@ -111,7 +107,6 @@ pub struct GrowthLine {
 /// When the most bytes were alive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Peak {
     /// Those included that were there when tracing began.
     #[serde(flatten)]
@@ -121,7 +116,7 @@ pub struct Peak {
     pub made_bytes: u64,
     /// The method that made the last of it, the innermost outside the JDK.
     pub method: Option<String>,
-    /// What is alive at the end, as above.
+    /// What is alive at the end.
     pub at_the_end: Amount,
 }
 
@@ -133,14 +128,13 @@ pub enum HeldBy {
     Receiver,
     /// The object is alive as an exception in flight.
     Exception,
-    /// The object is dead as far as the trace can tell; a local variable may hold it.
+    /// According to the trace the object is dead, but a local variable may hold it.
     Local,
 }
 
-/// What a method that was running at the end held, or may have held, and nothing else did.
+/// Objects held, certainly or possibly, only by a method that was running at the end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct HeldLine {
     pub by: HeldBy,
     pub method: String,
@@ -152,10 +146,9 @@ pub struct HeldLine {
     pub amount: Amount,
 }
 
-/// A thread.
+/// Statistics of a thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct ThreadLine {
     pub id: u32,
     pub name: String,
@@ -168,10 +161,9 @@ pub struct ThreadLine {
     pub frames_left: usize,
 }
 
-/// A collection.
+/// A garbage collection.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct GcLine {
     pub start_seconds: f64,
     pub pause_seconds: f64,
@@ -182,7 +174,6 @@ pub struct GcLine {
 /// Classes without hooks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct NotInstrumented {
     pub classes: usize,
     /// Of these, classes made at run time (lambdas, proxies …).
@@ -193,17 +184,15 @@ pub struct NotInstrumented {
 
 /// A method that ran without some of its hooks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct ShortfallLine {
     pub method: String,
     pub hooks: String,
     pub why: String,
 }
 
-/// The program.
+/// How the traced program was started.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Program {
     pub command: String,
     pub pid: u32,
@@ -220,7 +209,6 @@ pub struct Program {
 /// All of it; `--json` prints this.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Summary {
     pub trace: String,
     pub trace_bytes: u64,
@@ -230,11 +218,11 @@ pub struct Summary {
     pub complete: bool,
     /// It was cut off, and `et-trace recover` gave it an end.
     pub recovered: bool,
-    /// Where it is cut off.
+    /// Where the trace is truncated.
     pub cut_off: Option<String>,
     /// Why tracing stopped before the program did.
     pub stopped: Option<Stopped>,
-    /// By letter, and `total`.
+    /// Number of records by letter, and `total`.
     pub records: BTreeMap<String, u64>,
     pub ticks: u64,
     pub bytes_per_record: f64,
@@ -242,14 +230,14 @@ pub struct Summary {
     pub event_bytes: u64,
     /// When they were packed, but not compressed yet.
     pub packed_event_bytes: u64,
-    /// What the thread that wrote the trace took of a processor, if that is known.
+    /// CPU time of writing the trace in seconds, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer_cpu_seconds: Option<f64>,
-    /// What the classes have hooks for.
+    /// Events that the classes have hooks for.
     pub events: Vec<String>,
     /// Objects made while tracing was on.
     pub allocated: Amount,
-    /// By letter.
+    /// Allocations by letter.
     pub kinds: BTreeMap<String, Amount>,
     pub class_count: usize,
     pub classes: Vec<ClassLine>,
@@ -261,7 +249,7 @@ pub struct Summary {
     pub sites: Vec<SiteLine>,
     /// Of all objects made while tracing was on those that no line of code is known of; their methods are among `sites`.
     pub without_site: Amount,
-    /// If deaths are known.
+    /// `None` if deaths are unknown.
     pub peak: Option<Peak>,
     /// If deaths are known: those that grew the most first.
     pub grew: Vec<GrowthLine>,
@@ -271,11 +259,11 @@ pub struct Summary {
     pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
-    /// Of runs with `monitors=on`.
+    /// Only with `monitors=on`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
-    /// What became of classes defined at run time; `None` if they were not looked at. Last known if the trace is
-    /// cut off.
+    /// Outcomes for classes defined at run time; `None` if they were not instrumented. The last known state if the
+    /// trace is truncated.
     pub dynamic: Option<DynamicCounts>,
     pub not_instrumented: NotInstrumented,
     pub shortfalls: Vec<ShortfallLine>,
@@ -285,7 +273,7 @@ pub struct Summary {
     pub overlaps: Vec<String>,
     pub lost: u64,
     pub lost_details: Lost,
-    /// What is not as it should be in a text.
+    /// Warnings about anything unusual in a text.
     pub warnings: Vec<String>,
 }
 
@@ -304,7 +292,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
     Ok(summarizer.finish(&ending, top))
 }
 
-/// A summary in the making, for who reads the trace for something else as well.
+/// Builds a summary while the trace is read, for callers that process the records as well.
 #[derive(Debug)]
 pub struct Summarizer<'a> {
     source: &'a Source,
@@ -312,7 +300,7 @@ pub struct Summarizer<'a> {
 }
 
 impl<'a> Summarizer<'a> {
-    /// Of a trace that is read so.
+    /// Starts a summary of a trace that is read with these options.
     pub fn new(source: &'a Source, reading: Reading) -> Self {
         let with_lives = source.deaths(reading.deaths) != Deaths::None;
         Self { source, tally: Tally::new(source, with_lives) }
@@ -331,7 +319,7 @@ impl<'a> Summarizer<'a> {
             Source::Text(_) => &ending.text_types,
         };
         let type_text = |ty: TypeId| for_people(types.descriptor(ty));
-        // What a site makes; the types that it was seen to make say the same of all but inner arrays.
+        // The type that a site allocates; types seen there differ only for inner arrays.
         let naming = source.naming();
         let made_at =
             |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
@@ -358,7 +346,7 @@ impl<'a> Summarizer<'a> {
     }
 }
 
-/// What the records count to, whatever they are of.
+/// The parts that only need the records' totals.
 fn of_records(source: &Source, ending: &Ending) -> Summary {
     let outcome = &ending.outcome;
     let totals = &outcome.totals;
@@ -381,7 +369,7 @@ fn of_records(source: &Source, ending: &Ending) -> Summary {
 /// A place that says nothing of the type.
 const NOWHERE: MadeIn = MadeIn::Nowhere(Means::Native);
 
-/// What was made, where, and for whom.
+/// Adds what was allocated, where, and on whose behalf.
 fn add_objects(
     summary: &mut Summary,
     tally: &mut Tally<'_>,
@@ -409,7 +397,7 @@ fn add_objects(
     summary.without_site = sites.get(&None).map(|&(amount, _)| amount).unwrap_or_default();
 }
 
-/// What deaths tell, if they are known.
+/// Adds what is based on deaths, if they are known.
 fn add_lives(
     summary: &mut Summary,
     tally: &mut Tally<'_>,
@@ -431,7 +419,7 @@ fn add_lives(
     summary.lifetimes = Some(lifetimes::part(&tally.rows, lives, top, type_text, texts.place));
 }
 
-/// What only the runtime's file tells.
+/// Adds what only a trace file contains.
 fn add_trace(
     summary: &mut Summary,
     trace: &Trace,
@@ -459,7 +447,7 @@ fn add_trace(
         options: meta.options.clone(),
     };
     let (end, last) = (file.end(), file.last_known());
-    // Of a run that was killed at once it is not known how long it was.
+    // The duration of a run that was killed at once is unknown.
     let last_seen = last.map(|last| last.seconds).filter(|&seconds| seconds >= 1e-6);
     summary.seconds = end.map(|end| end.seconds).or(last_seen);
     summary.stopped = last.and_then(|last| last.stopped.clone());

@@ -11,7 +11,7 @@ use super::{Amount, HeldBy, Origin, Summary};
 /// The columns that a terminal has at least.
 const WIDTH: usize = 80;
 
-/// What a line of a list says: bytes, their share, objects, and then words, on lines of their own if they do not fit.
+/// An entry of a list: bytes, their share, objects, and then text, on separate lines if it does not fit.
 fn entry(out: &mut String, numbers: [&str; 3], text: &str, more: &str) {
     let [bytes, share, objects] = numbers;
     // Names may hold line ends, which would begin a line of their own.
@@ -53,7 +53,7 @@ fn asked_by(caller: Option<&str>, callers: usize, (for_callers, whole): (Amount,
     format!("for {caller}{others}{part}")
 }
 
-/// One screen: what there was at most, whose code asked for it, where it was made, what grew, and what the trace lacks.
+/// Renders one screen: the peak, whose code caused it, where it was allocated, what grew, and what the trace lacks.
 pub fn render(summary: &Summary) -> String {
     let mut out = String::new();
     header(&mut out, summary);
@@ -170,7 +170,7 @@ fn grew(out: &mut String, summary: &Summary) {
 }
 
 fn held(out: &mut String, summary: &Summary) {
-    // What is of no size is in every program.
+    // Objects of negligible size exist in every program.
     let least = summary.peak.as_ref().map_or(0, |peak| peak.live.bytes / 100);
     let lines: Vec<_> = summary.held_by_running_methods.iter().filter(|line| line.amount.bytes > least).collect();
     if lines.is_empty() {
@@ -188,7 +188,7 @@ fn held(out: &mut String, summary: &Summary) {
     }
 }
 
-/// What is not as it should be, or not seen. That threads still ran at the end is as it should be; `--long` tells of it.
+/// Renders problems. Threads that were still running at the end are normal; `--long` reports them.
 fn health(out: &mut String, summary: &Summary) {
     out.push('\n');
     let lost = match (summary.lost, summary.lost_details.discarded_bytes) {

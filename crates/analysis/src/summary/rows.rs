@@ -1,4 +1,4 @@
-//! What is counted of objects that were made at one place, for one caller.
+//! Counters of objects allocated in one place on behalf of one caller.
 
 use et_names::MethodId;
 
@@ -11,7 +11,7 @@ use et_reader::types::TypeId;
 /// Objects by the kind of their records, in the order of [`AllocKind::ALL`].
 pub(super) type KindCounts = [u64; AllocKind::ALL.len()];
 
-/// What was made at a place, for a caller. The number of a row stands for all three.
+/// The origins of objects: place, type and caller, numbered by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origins {
     pub made_in: MadeIn,
@@ -21,13 +21,13 @@ pub(super) struct Origins {
     pub ty: TypeId,
 }
 
-/// What is counted of each.
+/// The counters of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub key: Origins,
     pub made: Amount,
     pub kinds: KindCounts,
-    /// Of those not dead yet.
+    /// Live objects.
     pub alive: Amount,
     pub lifetime: LifetimeSum,
 }

@@ -1,4 +1,4 @@
-//! What the records add up to.
+//! Totals over the records.
 
 use std::hash::Hash;
 
@@ -16,7 +16,7 @@ use et_reader::record::{Alloc, AllocKind, ObjectId, Record, ThreadId, Tick};
 use et_reader::source::{At, Source};
 use et_reader::types::Types;
 
-/// A thread.
+/// Statistics of a thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadTally {
     pub id: ThreadId,
@@ -29,13 +29,13 @@ pub(super) struct ThreadTally {
 pub(super) struct PeakTally {
     pub live: Amount,
     pub tick: u64,
-    /// Bytes made until then.
+    /// Bytes allocated by then.
     pub made_bytes: u64,
     /// Where the object was made that came last.
     pub caller: MethodId,
 }
 
-/// What was alive at some tick, by row.
+/// What was alive at a tick, by row.
 #[derive(Debug)]
 struct Sample {
     tick: u64,
@@ -45,7 +45,7 @@ struct Sample {
 /// Samples that are kept at most; then every second goes.
 const SAMPLES: usize = 32;
 
-/// Everything.
+/// All statistics.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
     pub code: Code<'a>,
@@ -61,7 +61,7 @@ pub(super) struct Tally<'a> {
     thread_numbers: FxHashMap<ThreadId, usize>,
     current: usize,
     stacks: Stacks<Callers>,
-    /// If deaths are known.
+    /// `None` if deaths are unknown.
     pub lives: Option<Lives>,
     live: Amount,
     pub peak: PeakTally,
@@ -100,7 +100,7 @@ impl<'a> Tally<'a> {
         let tick = at.tick;
         self.last_tick = tick.0;
         if let Record::Death { object, .. } = *record {
-            // Whose the death of an object is does not make it work of that thread.
+            // The thread in which an object died has not necessarily done anything with it.
             self.death(object, tick);
             return;
         }
@@ -211,7 +211,7 @@ impl<'a> Tally<'a> {
         self.held.died(number, life.size, holder, &self.stacks);
     }
 
-    /// What an update stores is not used by it; but whoever did it had it in hand.
+    /// Handles mentions. An update does not use its target, but the method had a reference to it.
     fn mention(&mut self, record: &Record, tick: Tick) {
         let frame = self.stacks.top(record.thread()).map(|(at, _)| at);
         let Some(lives) = &mut self.lives else { return };
@@ -248,8 +248,8 @@ impl<'a> Tally<'a> {
         self.samples.push(Sample { tick: tick.0, alive: self.rows.iter().map(|row| row.alive).collect() });
     }
 
-    /// The tick nearest to the middle of which it is known what was alive then, and that by row; rows that came later have
-    /// none.
+    /// The tick nearest to the middle for which it is known what was alive, and that by row; rows added later are
+    /// missing.
     pub fn middle(&self) -> (u64, &[Amount]) {
         let nearest = self.samples.iter().min_by_key(|sample| (sample.tick * 2).abs_diff(self.last_tick));
         nearest.map_or((0, &[]), |sample| (sample.tick, &sample.alive))
@@ -260,8 +260,8 @@ impl<'a> Tally<'a> {
         self.live
     }
 
-    /// What methods that were running at the end may have held in local variables: method, row of the object, and what died
-    /// with it.
+    /// Objects that local variables of methods running at the end may have held: method, row of the object, and what
+    /// died with it.
     pub fn held_by_locals(&self) -> impl Iterator<Item = (MethodId, u32, Amount)> + '_ {
         self.held.at_end(&self.stacks)
     }
@@ -274,7 +274,7 @@ impl<'a> Tally<'a> {
         Some((lives.get(object)?.made, amount))
     }
 
-    /// The package whose code asked for what a row counts.
+    /// The package on whose behalf a row's objects were allocated.
     pub fn package_of(&mut self, key: Origins) -> PackageId {
         let method = match self.method_of(key.made_in) {
             NONE => key.caller,
@@ -284,7 +284,7 @@ impl<'a> Tally<'a> {
         if method == NONE { PackageId::JVM } else { self.code.package_of(method) }
     }
 
-    /// Whose code a place is.
+    /// Whose code a place is in.
     pub fn origin_of(&mut self, place: MadeIn) -> Origin {
         match self.method_of(place) {
             NONE => Origin::Jdk,

@@ -14,7 +14,7 @@ use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_reader::text::{Dialect, TextNames, TextTrace, write_names};
 use et_reader::text_writer;
 
-/// A program that fills a cache, and a lambda class that nobody instrumented.
+/// A program that fills a cache, and a lambda class without hooks.
 fn cache() -> TraceBuilder {
     let mut builder = TraceBuilder::new();
     let mut app =
@@ -190,7 +190,7 @@ fn the_summary_for_programs_has_the_documented_keys() {
     let is_camel_case =
         |key: &str| key.starts_with(|first: char| !first.is_uppercase()) && !key.contains(['_', '-']) || key.len() == 1;
     for (path, key) in keys(&json) {
-        // Names of others.
+        // Names from other sources.
         assert!(is_camel_case(&key) || path.ends_with("/options"), "{path}/{key}");
     }
     assert_eq!(json["notInstrumented"]["classes"], 1);
@@ -233,7 +233,7 @@ fn validate_reads_the_text_as_well() {
     );
 }
 
-/// All keys, with the places where they stand.
+/// All keys with their paths.
 fn keys(json: &serde_json::Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut places = vec![(String::new(), json)];
@@ -257,8 +257,8 @@ const NAMES: &str = "C 0x1 java/util/List 0x0 I:\nC 0x2 shop/Main 0x1 I:\nC 0x3 
                      S 0xa 0x1 0x14 [Ljava/lang/Object; 1 5\nS 0xb 0x2 0x15 Lshop/Cache; 0 6\nS 0xc 0x3 0x16 Lshop/Line; 0 7\n\
                      S 0xb 0x2 0x17 Lshop/Request; 0 8\n";
 
-/// `main` (b) makes a cache and, again and again, a request (16 bytes); `put` (c) makes a line (100), and `List.add` (a) an
-/// array (40) for it.
+/// `main` (b) allocates a cache and, repeatedly, a request (16 bytes); `put` (c) allocates a line (100), and `List.add`
+/// (a) an array (40) for it.
 fn shop(rounds: u64, end: &str) -> Source {
     let mut text = String::from("M b 0 1\nN 1 20 Lshop/Cache; 15 0 1\n");
     for round in 0..rounds {
@@ -274,7 +274,7 @@ fn shop(rounds: u64, end: &str) -> Source {
 }
 
 #[test]
-fn what_the_jdk_made_is_of_those_who_asked_for_it() {
+fn what_the_jdk_allocates_is_attributed_to_its_callers() {
     let summary = summarize(&shop(100, "E b 0 1\n"), Reading::default(), 5).unwrap();
     let packages: Vec<_> = summary.packages.iter().map(|line| (line.package.as_str(), line.amount.bytes)).collect();
     assert_eq!(packages, [("shop", 32 + 100 * (16 + 100 + 40))]);
@@ -289,7 +289,7 @@ fn what_the_jdk_made_is_of_those_who_asked_for_it() {
 }
 
 #[test]
-fn what_nobody_asked_the_jdk_for_is_not_for_the_callers() {
+fn what_the_jdk_allocates_for_itself_is_not_for_the_callers() {
     // A thread of the JDK's own makes arrays at the same site, and keeps one of them.
     let own = "M a 0 3\nA f001 50 [Ljava/lang/Object; 14 2 3\nA f002 50 [Ljava/lang/Object; 14 2 3\n";
     let summary = summarize(&shop(100, own), Reading::default(), 5).unwrap();
@@ -312,7 +312,7 @@ fn the_peak_is_where_the_most_was_alive() {
 }
 
 #[test]
-fn what_grew_is_told_with_what_there_was_in_the_middle() {
+fn what_grew_is_reported_with_its_size_in_the_middle() {
     // A static field holds the cache.
     let mut kept = String::from("U 0 0 1 99 1\nE b 0 1\n");
     let summary = summarize(&shop(400, &kept), Reading::default(), 5).unwrap();
@@ -321,13 +321,13 @@ fn what_grew_is_told_with_what_there_was_in_the_middle() {
     let line = &summary.grew[0];
     assert_eq!(line.at_the_end, crate::summary::Amount { objects: 400, bytes: 40_000 });
     assert!((180..=220).contains(&line.in_the_middle.objects), "{line:?}");
-    // In the second half of this one nothing comes to be.
+    // In the second half of this one nothing is allocated.
     kept.insert_str(0, &"M b 0 1\nE b 0 1\n".repeat(1000));
     assert!(summarize(&shop(400, &kept), Reading::default(), 5).unwrap().grew.is_empty());
 }
 
 #[test]
-fn what_running_methods_may_hold_is_told() {
+fn what_running_methods_may_hold_is_reported() {
     let summary = summarize(&shop(100, ""), Reading::default(), 5).unwrap();
     let held = |summary: &super::Summary| -> Vec<_> {
         let line = |line: &super::HeldLine| (line.method.clone(), line.ty.clone(), line.amount.bytes);
@@ -350,7 +350,7 @@ fn what_running_methods_may_hold_is_told() {
 }
 
 #[test]
-fn what_only_receivers_hold_is_told_apart() {
+fn what_only_receivers_hold_is_listed_separately() {
     let mut builder = cache();
     let (put, main) = (MethodId(5_000_001), MethodId(5_000_002));
     let new = |object| Event::New {
@@ -390,7 +390,7 @@ fn what_only_receivers_hold_is_told_apart() {
     let summary = summarize(&source, Reading::default(), 5).unwrap();
     assert!(render(&summary).contains("receiver of shop.Cache.put"), "{}", render(&summary));
     assert_eq!(serde_json::to_value(&summary).unwrap()["heldByRunningMethods"][0]["by"], "receiver");
-    // A text without deaths tells the same.
+    // A text without deaths gives the same result.
     let (mut text, mut names) = (Vec::new(), Vec::new());
     let plain = Reading { deaths: Deaths::None, ..Reading::default() };
     let (ending, used) = text_writer::write(&source, Dialect::Et, plain, &mut text).unwrap();
@@ -401,14 +401,14 @@ fn what_only_receivers_hold_is_told_apart() {
 }
 
 #[test]
-fn lifetimes_and_drag_are_told() {
+fn lifetimes_and_drag_are_reported() {
     let text = "M b 0 1\nN 1 10 Lshop/Cache; 15 0 1\nM c 1 1\nE c 1 1\nM b 0 1\nE b 0 1\nU 0 0 1 99 1\nU 1 0 0 99 1\n\
                 D 1 1\nN 2 10 Lshop/Cache; 15 0 1\nE b 0 1\n# lost 0\n";
     let names = TextNames::read(NAMES.as_bytes()).unwrap().unwrap();
     let summary = summarize(&TextTrace::from_text(text, Some(names)).into(), Reading::default(), 5).unwrap();
     let part = summary.lifetimes.unwrap();
     assert_eq!((part.died.objects, part.alive_at_end.objects), (1, 1));
-    // Born at 1, used by the exit of `put` at 2, dead at 5; a store of it is no use.
+    // Born at 1, used by the exit of `put` at 2, dead at 5; storing it is not a use.
     assert_eq!((part.mean_lifetime, part.mean_drag, part.drag_byte_ticks), (4.0, 3.0, 48));
     assert_eq!(part.sites[0].site.as_deref(), Some("shop.Main.main:6"));
     assert_eq!(part.classes[0].alive_at_end, 1);
@@ -425,7 +425,7 @@ fn the_summary_is_one_screen() {
     }
 }
 
-/// What a summary tells that a text, with its names, tells as well.
+/// The part of a summary that can also be computed from a text with its names.
 fn told_by_text(source: &Source) -> serde_json::Value {
     let summary = summarize(source, Reading::default(), 20).unwrap();
     let mut json = serde_json::to_value(&summary).unwrap();
@@ -464,7 +464,7 @@ fn texts_have_the_same_summary() {
 }
 
 #[test]
-fn deaths_that_cannot_be_known_are_not_told() {
+fn unknown_deaths_are_not_reported() {
     let of_events = |events: &str| {
         let mut builder = cache();
         let mut table = table("lib.jar", 7_000_000, &[class("lib/Lib", "java/lang/Object", &[])]);
@@ -586,7 +586,7 @@ fn constants_live_to_the_end_and_other_strings_of_the_vm_do_not() {
         let text = write(source, Deaths::Trace);
         assert!(text.contains("\nD e1 3\n") && !text.contains("\nD e0 "), "{text}");
     }
-    // A text of others does not tell.
+    // A text of another tool does not have it.
     let others: Source =
         TextTrace::from_text(&plain.replace("# held", "#").replace("# with holders", "#"), None).into();
     assert!(!write(&others, Deaths::Trace).contains("\nD e1 "));

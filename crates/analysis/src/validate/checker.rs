@@ -1,4 +1,4 @@
-//! The checks themselves.
+//! The checks.
 
 use et_names::MethodId;
 use rustc_hash::FxHashSet;
@@ -13,14 +13,14 @@ use et_reader::types::{TypeId, Types};
 #[derive(Clone, Copy, Debug, Default)]
 struct Entered(u64);
 
-/// Takes records one by one.
+/// Checks records one by one.
 #[derive(Debug, Default)]
 pub struct Checker {
     limit: usize,
     position: u64,
     totals: Totals,
     violations: Violations,
-    /// Types that are not known, which is none of it if the trace is cut off: the classes may have no record yet.
+    /// Unknown types; `None` if the trace is truncated, since classes may have no record yet.
     unless_cut_off: Violations,
     objects: KnownObjects,
     stacks: Stacks<Entered>,
@@ -80,7 +80,7 @@ impl Checker {
         self.record_at(record, types, self.position + 1);
     }
 
-    /// The next record and where it stands.
+    /// Checks the next record; `position` is its number.
     pub fn record_at(&mut self, record: &Record, types: &Types, position: u64) {
         self.totals.count(record);
         if !matches!(record, Record::Death { .. }) {
@@ -178,7 +178,7 @@ impl Checker {
         target: ObjectId,
     ) {
         let (held, may_hold_more) = self.objects.put(origin, slot, target);
-        // What the slot held before the trace saw it for the first time is for the first U to say.
+        // The initial target of a slot is first seen in an update.
         if held != old && !may_hold_more {
             let what = format!("the old target is {:x}, but the slot held {:x}", old.0, held.0);
             self.violation(record, types, &what, &[origin]);
@@ -206,7 +206,8 @@ impl Checker {
             frames.truncate(meant + 1);
             self.stacks.record(record);
         }
-        // Whoever called the outermost method may throw the exception on, into another: it is in flight until an `H`.
+        // The caller of the outermost method may rethrow the exception into another method: it is in flight until an
+        // `H`.
         if let Record::ExitThrow { exception, .. } = *record {
             self.stacks.of_mut(thread).in_flight = exception;
         }
@@ -249,7 +250,7 @@ impl Checker {
         }
     }
 
-    /// What was found.
+    /// Returns the result.
     pub fn report(self) -> Report {
         Report {
             totals: self.totals,

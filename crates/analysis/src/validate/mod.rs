@@ -18,18 +18,17 @@ use et_reader::source::{Deaths, Reading, Source, SourceError};
 use et_reader::text::{Line, TextTrace, push_record};
 use et_reader::types::{TypeId, Types};
 
-/// What was found.
+/// The result of a validation.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct Report {
     pub totals: Totals,
     /// All violations, shown or not.
     pub violation_count: u64,
     /// The first of them, one line each.
     pub violations: Vec<String>,
-    /// What is no violation but worth knowing.
+    /// Observations that are not violations.
     pub notes: Vec<String>,
-    /// What was lost, as the trace says.
+    /// Number of lost events according to the trace.
     pub lost: u64,
 }
 
@@ -117,7 +116,7 @@ impl Report {
     }
 }
 
-/// Checks a text as it stands: the deaths that it has, and ids that are used again for what they are.
+/// Checks a text as it is: with its own deaths, and without renaming reused ids.
 fn of_text(text: &TextTrace, limit: usize) -> Result<Report, SourceError> {
     let mut types = Types::default();
     let mut checker = Checker::new(limit);
@@ -164,7 +163,7 @@ fn of_text(text: &TextTrace, limit: usize) -> Result<Report, SourceError> {
     Ok(report)
 }
 
-/// What the closing comments of a text say.
+/// The totals in the closing comments of a text.
 #[derive(Debug, Default)]
 struct Claims {
     totals: Vec<(char, u64)>,

@@ -1,4 +1,4 @@
-//! What holds of contention and waits.
+//! Invariants of contention and waits.
 
 use et_format::MonitorEvent;
 use et_names::units::counted;

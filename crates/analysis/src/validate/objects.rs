@@ -1,4 +1,4 @@
-//! What the checker knows of each object: slots, holders, history. Forgotten when it dies.
+//! The checker's state of each object: slots, holders, history. Dropped when the object dies.
 
 use std::collections::VecDeque;
 
@@ -53,10 +53,10 @@ struct Known {
     history: History,
 }
 
-/// The holders of so many that died too early are looked for: each search asks all objects.
+/// Maximum number of searches for the holder of an object that died too early: each searches all objects.
 const SEARCHES: usize = 1000;
 
-/// Histories of the dead are kept for so many objects.
+/// Number of dead objects whose histories are kept.
 const REMEMBERED: usize = 1 << 16;
 
 /// All objects that are not known to be dead.
@@ -72,23 +72,22 @@ pub struct KnownObjects {
     searches: usize,
 }
 
-/// What is known of an object that a record mentions.
+/// State of an object that a record mentions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It was allocated and has not died.
     Alive,
     /// Nothing was said of it before.
     Unknown,
-    /// It died before.
+    /// It has died.
     Dead,
 }
 
 /// A death that came too early.
 #[derive(Debug)]
 pub struct EarlyDeath {
-    /// The object.
     pub object: ObjectId,
-    /// Where its `D` stands.
+    /// Position of its `D` record.
     pub position: u64,
     /// One that holds it; null: a static field, or it was not looked for.
     pub holder: ObjectId,
@@ -105,12 +104,12 @@ impl KnownObjects {
     }
 
     fn insert(&mut self, id: ObjectId, born_empty: bool) -> Node {
-        // The violation of one who comes back from the dead shows how he died.
+        // The violation of a mention after death includes how the object died.
         let history = self.dead.remove(&id).unwrap_or_default();
         self.heap.insert(id, Known { born_empty, history, ..Known::default() })
     }
 
-    /// A record mentions the object. After this it counts as alive, so that one fault is not told many times.
+    /// Handles a mention of the object. Afterwards it counts as alive, so that a single error is reported only once.
     pub fn mention(&mut self, id: ObjectId, position: u64, letter: char) -> Standing {
         let (node, standing) = match self.heap.node(id) {
             Some(node) => (node, Standing::Alive),
@@ -123,7 +122,8 @@ impl KnownObjects {
         standing
     }
 
-    /// Stores into a slot: what it held, and whether it may have held something else that the trace never told of.
+    /// Stores to a slot: returns the old target, and whether the slot may have held another one that is not in the
+    /// trace.
     pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> (ObjectId, bool) {
         let (target_node, origin_node) = (self.heap.node(target), self.heap.node(origin));
         let cleared = match origin_node {
@@ -136,7 +136,7 @@ impl KnownObjects {
         };
         let may_hold_more = cleared.is_some_and(|cleared| {
             let number = slot.number();
-            // What was written once is known from then on, null or not.
+            // The target of a slot is known from the first store on, whether null or not.
             let was_cleared = match target_node {
                 None => !cleared.insert(number),
                 Some(_) => cleared.remove(&number),
@@ -162,7 +162,7 @@ impl KnownObjects {
         }
     }
 
-    /// The deaths since the last call are complete: those that somebody alive still holds come back.
+    /// The deaths since the last call are complete: objects still held by a live object are returned.
     pub fn settle(&mut self) -> Vec<EarlyDeath> {
         if self.dying.is_empty() {
             return Vec::new();
@@ -199,7 +199,7 @@ impl KnownObjects {
         }
     }
 
-    /// One that holds the object.
+    /// An object that refers to it.
     fn holder(&mut self, node: Node) -> ObjectId {
         self.searches += 1;
         if self.searches > SEARCHES {

@@ -14,7 +14,7 @@ use et_reader::text::Dialect;
 use et_reader::text_writer;
 use et_reader::types::{TypeId, Types};
 
-/// What a generated program does next.
+/// The next step of a generated program.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     New,
@@ -49,7 +49,7 @@ fn alloc(object: u64, thread: ThreadId) -> Record {
     })
 }
 
-/// Plays the steps in three threads; a model of its own keeps the records well-formed.
+/// Plays the steps in three threads; a separate model keeps the records well-formed.
 fn play(steps: &[(Step, u32, u32)]) -> Vec<Record> {
     let mut records = vec![alloc(1, ThreadId(1))];
     let mut objects = 1;

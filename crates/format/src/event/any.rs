@@ -1,11 +1,11 @@
-//! Events of every kind, made up for tests and fuzzers: an event that is added to the table is among them.
+//! Arbitrary events of every kind for tests and fuzzers. Events added to the table are included automatically.
 
 use super::{Content, LEFT, SHAPES, extended, kind};
 
-/// Ids of methods have 30 bits.
+/// Static ids have 30 bits.
 const STATIC_ID: u32 = (1 << 30) - 1;
 
-/// The words of an event, made of the numbers that `next` returns.
+/// Builds the words of an event from the numbers that `next` returns.
 pub fn words(mut next: impl FnMut() -> u32) -> Vec<u32> {
     const FORMS: usize = 4;
     let which = next() as usize % (FORMS + SHAPES.len());
@@ -42,7 +42,7 @@ pub fn words(mut next: impl FnMut() -> u32) -> Vec<u32> {
     words
 }
 
-/// The events that these numbers make, each as bytes.
+/// Builds events from these numbers and encodes each to bytes.
 pub fn events(numbers: Vec<u32>) -> Vec<Vec<u8>> {
     let mut numbers = numbers.into_iter().peekable();
     let mut events = Vec::new();

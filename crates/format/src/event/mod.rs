@@ -1,4 +1,4 @@
-//! Events: what a hook leaves in its thread's buffer (`docs/inside/events.md`).
+//! Events: what a hook writes to its thread's buffer (`docs/inside/events.md`).
 
 #[cfg(any(test, feature = "testing"))]
 pub mod any;
@@ -12,83 +12,82 @@ use thiserror::Error;
 use self::table::{AS_PAYLOAD_SAYS, EXTENDED_WORDS, NO_EVENT};
 pub use self::table::{Content, Event, Field, PayloadBits, SHAPES, Shape, kind};
 
-/// Bytes of an event word.
+/// Length of an event word in bytes.
 pub const WORD: usize = 4;
-/// Most targets of one `PutElements`.
+/// Maximum number of targets in a `PutElements`.
 pub const MAX_ELEMENTS: usize = 64;
-/// Words of the longest event, a `PutElements`.
+/// Length in words of the longest event, a `PutElements`.
 pub const MAX_WORDS: usize = 3 + MAX_ELEMENTS;
-/// In the receiver word of an entry: the method has been left as well. Ids of objects have 31 bits.
+/// Flag in the receiver word of an entry: the method has also been left. Object ids use the other 31 bits.
 pub const LEFT: u32 = 1 << 31;
 
-/// An object as events name it: its 31-bit identity hash, 0 for null. Unique among living objects only.
+/// An object as events refer to it: its 31-bit identity hash, or 0 for null. Unique among live objects only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectHash(pub u32);
 
 impl ObjectHash {
-    /// Null, or "not known".
+    /// Null or unknown.
     pub const NULL: ObjectHash = ObjectHash(0);
 
-    /// As a word of a trace has it. Bits above an id, which only a damaged trace has there, are dropped: readers put numbers there.
+    /// Decodes a word of a trace. The top bit, which is set only in corrupt traces, is cleared because readers use such
+    /// values for their own numbers.
     #[inline]
     pub(crate) fn of_word(word: u32) -> Self {
         Self(word & !LEFT)
     }
 
-    /// Whether it names no object.
     pub fn is_null(self) -> bool {
         self.0 == 0
     }
 }
 
-/// A value of the counter that orders the events of all threads. The first ticket is 1.
+/// A value of the global counter that orders the events of all threads. The first ticket is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Ticket(pub u64);
 
-/// The targets of a `PutElements`, as they stand in the buffer.
+/// The targets of a `PutElements`, as encoded in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Targets<'a>(&'a [u8]);
 
 impl<'a> Targets<'a> {
-    /// From little-endian words; `None` unless there are 1 to [`MAX_ELEMENTS`], all whole.
+    /// Wraps little-endian words; `None` unless there are 1 to [`MAX_ELEMENTS`] whole words.
     pub fn new(words: &'a [u8]) -> Option<Self> {
         (words.len().is_multiple_of(WORD) && (1..=MAX_ELEMENTS).contains(&(words.len() / WORD))).then_some(Self(words))
     }
 
-    /// How many there are.
     pub fn count(self) -> usize {
         self.0.len() / WORD
     }
 
-    /// One after the other.
     pub fn iter(self) -> impl Iterator<Item = ObjectHash> + 'a {
         (0..self.count()).map(move |index| ObjectHash::of_word(word(self.0, index)))
     }
 }
 
-/// Why bytes are no event.
+/// Why bytes cannot be decoded as an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EventError {
-    /// A kind that this version does not know.
+    /// An event kind that this version does not know.
     #[error("event word {0:#010x} is of unknown kind {kind}", kind = (.0 >> 2) & 63)]
     Kind(u32),
-    /// The buffer ends inside an event.
+    /// The buffer ends in the middle of an event.
     #[error("event {first:#010x} needs {need} words, only {have} are left")]
     CutOff {
-        /// First word.
+        /// First word of the event.
         first: u32,
-        /// Words of this kind.
+        /// Length of this kind of event, in words.
         need: usize,
-        /// Words there.
+        /// Number of words that are left.
         have: usize,
     },
 }
 
-/// Words of the event that starts with `first`, itself included; `None` for zero and unknown kinds.
+/// Length in words of the event that starts with `first`, including that word; `None` for zero and for unknown kinds.
 #[inline]
 pub fn len_words(first: u32) -> Option<usize> {
-    // No `match` on the form: it would jump by a table, which takes longer than most of what is done with an event.
+    // Not a `match` on the form: it would compile to a jump table, which costs more than most of what is done with an
+    // event.
     if first & 2 == 0 {
         return (first != 0).then_some(1);
     }
@@ -111,8 +110,8 @@ fn word(bytes: &[u8], index: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The event at the start of `bytes` and its length in bytes; `None` at the end of the events (no whole word
-/// left, or a zero word).
+/// Decodes the event at the start of `bytes` and returns it with its length in bytes; `None` at the end of the events,
+/// that is, at a zero word or if no whole word is left.
 #[inline(always)]
 pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
     if bytes.len() < WORD {
@@ -151,12 +150,12 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
     Ok(Some((event, words * WORD)))
 }
 
-/// The first word of an event of that kind. Of the payload 24 bits are kept.
+/// First word of an extended event of that kind. Keeps the low 24 bits of the payload.
 fn extended(kind: u32, payload: u32) -> u32 {
     payload << 8 | kind << 2 | 3
 }
 
-/// Appends `event` to `out`. Method ids are 30 bits wide, receivers 31, the ticket 56: higher bits are dropped.
+/// Appends `event` to `out`. Only the low 30 bits of method ids, 31 of receivers and 56 of tickets are kept.
 pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
     let (words, count) = match *event {
         Event::Exit { method } => ([method.0 << 2, 0, 0, 0], 1),
@@ -177,7 +176,7 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// How many events these are, tickets apart.
+/// Number of events in `bytes`, not counting tickets.
 pub fn count(mut bytes: &[u8]) -> u64 {
     let mut count = 0;
     while let Ok(Some((event, len))) = decode(bytes) {
@@ -187,8 +186,8 @@ pub fn count(mut bytes: &[u8]) -> u64 {
     count
 }
 
-/// Bytes of the whole events at the start of `chunk`: up to the first zero word, to an event that is not whole
-/// or not known, or to the end. This is how a buffer whose owner did not say how far it got is measured.
+/// Length in bytes of the whole events at the start of `chunk`: up to the first zero word, the first event that is
+/// incomplete or unknown, or the end. Measures a chunk whose owner did not record how much of it is in use.
 pub fn used_bytes(chunk: &[u8]) -> usize {
     let mut at = 0;
     while chunk.len() - at >= WORD {

@@ -1,68 +1,67 @@
-//! Every event, defined once. Numbers, lengths, the enum, encoding and decoding, what tests and fuzzers make up
-//! ([`super::any`]) and the table of `docs/inside/events.md` all come from here.
+//! Every event, defined once. Kind numbers, lengths, the enum, encoding and decoding, the arbitrary events of tests and
+//! fuzzers ([`super::any`]) and the table in `docs/inside/events.md` are all generated from it.
 
 use et_names::{FieldRefId, MethodId, SiteId};
 
 use super::{MAX_ELEMENTS, ObjectHash, Targets, Ticket, extended, word};
 
-/// There is no such kind.
+/// Marks a kind number that is not in use.
 pub(super) const NO_EVENT: u8 = 0;
-/// The payload is the number of words behind the first three.
+/// Marks an event whose payload is the number of words after the first three.
 pub(super) const AS_PAYLOAD_SAYS: u8 = u8::MAX;
 
-/// What a word of an event holds.
+/// The type of value in a word of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// A static id of a names table, 30 bits.
+    /// A static id from a names table, 30 bits.
     StaticId,
     /// An object's identity hash, 31 bits.
     Object,
-    /// Any number.
+    /// A plain number.
     Number,
 }
 
-/// A word of an event, behind the first.
+/// A word of an event after the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The field of [`Event`].
+    /// Name of the field in [`Event`].
     pub name: &'static str,
-    /// What the word holds.
     pub content: Content,
-    /// What more there is to say, or nothing.
+    /// Further documentation; may be empty.
     pub note: &'static str,
 }
 
-/// Bits of the payload, from `from` on.
+/// A part of the payload: `count` bits, starting at bit `from`.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadBits {
-    /// The field of [`Event`].
+    /// Name of the field in [`Event`].
     pub name: &'static str,
-    /// The lowest bit.
+    /// Lowest bit of the part.
     pub from: u32,
-    /// How many bits.
+    /// Width in bits.
     pub count: u32,
-    /// What they say.
+    /// Documentation of the part.
     pub note: &'static str,
 }
 
-/// An extended kind of event, as documentation and tests need it.
+/// Description of an extended event kind, for documentation and tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Bits 2 to 7 of the first word.
     pub kind: u32,
     /// Name of the constant in [`kind`] and in `HeapProxyBuffer.java`.
     pub constant: &'static str,
-    /// The variant of [`Event`].
+    /// Name of the variant of [`Event`].
     pub name: &'static str,
-    /// What the event says.
+    /// Documentation of the event.
     pub note: &'static str,
-    /// The words behind the first.
+    /// The words after the first.
     pub fields: &'static [Field],
     /// The parts of the payload.
     pub payload: &'static [PayloadBits],
 }
 
-/// What a word can be.
+/// A type that a word of an event can have.
 trait Word {
     const CONTENT: Content;
     fn of(word: u32) -> Self;
@@ -94,7 +93,7 @@ words! {
     i32, Number, |word| word as i32, |number| number as u32;
 }
 
-/// What can be a part of the payload.
+/// A type that a part of the payload can have.
 trait Payload {
     const BITS: u32;
     fn of(payload: u32) -> Self;
@@ -116,8 +115,9 @@ impl Payload for u8 {
     }
 }
 
-/// `regular` events are: number, constant, variant, `{ word: type, … }` in the order in which the words follow the first, `[ part of the
-/// payload: type = bit (its lowest), … ]`. What is encoded in a way of its own is `by_hand`: [`super::decode`] and [`super::encode`] know how.
+/// Defines the events. A `regular` event is: kind number, constant, variant, `{ word: type, … }` in the order of the
+/// words after the first, `[ part of the payload: type = bit (its lowest), … ]`. Events with an encoding of their own
+/// are `by_hand`: [`super::decode`] and [`super::encode`] handle them.
 macro_rules! events {
     (
         <$life:lifetime>
@@ -130,13 +130,13 @@ macro_rules! events {
             [ $($(#[doc = $part_doc:literal])* $part:ident: $part_type:ty = bit $from:literal),* ]
         )* }
     ) => {
-        /// The numbers of the extended kinds (bits 2..8 of the first word).
+        /// Numbers of the extended kinds (bits 2..8 of the first word).
         pub mod kind {
             $(#[doc = concat!("[`Event::", stringify!($hand), "`](super::Event)")] pub const $hand_constant: u32 = $hand_kind;)*
             $(#[doc = concat!("[`Event::", stringify!($name), "`](super::Event)")] pub const $constant: u32 = $kind;)*
         }
 
-        /// Words of each extended kind, the first included.
+        /// Length in words of each extended kind, including the first word.
         pub(super) const EXTENDED_WORDS: [u8; 64] = {
             let mut words = [NO_EVENT; 64];
             $(
@@ -150,16 +150,15 @@ macro_rules! events {
             words
         };
 
-        /// One event. Field meanings are those of `docs/inside/events.md`.
+        /// An event. `docs/inside/events.md` documents the fields.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs)]
         pub enum Event<$life> {
             $($(#[doc = $form_doc])* $form $form_fields,)*
             $($(#[doc = $hand_doc])* $hand $hand_fields,)*
             $($(#[doc = $doc])* $name { $($(#[doc = $field_doc])* $field: $type,)* $($(#[doc = $part_doc])* $part: $part_type,)* },)*
         }
 
-        /// The event of these words, as many as its kind has.
+        /// Decodes a regular event from its first word and all its bytes; `None` if the kind is not regular.
         #[inline(always)]
         pub(super) fn decode_regular<'a>(first: u32, bytes: &'a [u8]) -> Option<Event<'a>> {
             let payload = first >> 8;
@@ -178,7 +177,7 @@ macro_rules! events {
             })
         }
 
-        /// The words of a regular event, and how many there are.
+        /// Encodes a regular event: its words and how many of them are in use.
         pub(super) fn encode_regular(event: &Event<'_>) -> ([u32; 4], usize) {
             match *event {
                 $(Event::$name { $($field,)* $($part,)* } => {
@@ -190,13 +189,13 @@ macro_rules! events {
                     )*
                     (words, count)
                 })*
-                // Those of `super::encode`.
+                // Encoded by `super::encode`.
                 $(Event::$form { .. } => ([0; 4], 0),)*
                 $(Event::$hand { .. } => ([0; 4], 0),)*
             }
         }
 
-        /// All extended kinds.
+        /// Descriptions of all extended kinds.
         pub const SHAPES: &[Shape] = &[
             $(Shape { kind: $hand_kind, constant: stringify!($hand_constant), name: stringify!($hand), note: concat!($($hand_doc),*), ..$hand_shape },)*
             $(Shape {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Events of any kind; numbers are small as often as not.
+/// Events of every kind. About half of the numbers are small.
 fn any_events() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let number = prop_oneof![any::<u32>(), 0..40u32];
     prop::collection::vec(number, 0..200).prop_map(any::events)
@@ -86,7 +86,8 @@ fn a_cut_event_is_not_counted_as_used() {
     assert!(matches!(decode(&bytes[4..8]), Err(EventError::CutOff { need: 2, have: 1, .. })));
 }
 
-/// `HeapProxyBuffer` writes the first words itself: no constant of it may differ from the table, and none may be missing.
+/// `HeapProxyBuffer` writes first words itself: every one of its constants must match the table, and none may be
+/// missing.
 #[test]
 fn the_java_hooks_use_the_same_numbers() {
     let java = include_str!("../../../../runtime-java/src/common/java/lang/HeapProxyBuffer.java");

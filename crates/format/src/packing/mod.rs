@@ -1,12 +1,13 @@
-//! Packing of events: what can be predicted is left unsaid (`docs/inside/packing.md`).
+//! Packing of events: predictable words are left out (`docs/inside/packing.md`).
 //!
-//! A program repeats itself. Each word of an event is predicted in a few ways, by tables of what followed in like places
-//! earlier in the block. What is kept is which way was right, in a byte for each event, or in a byte for up to 64 events
-//! whose words were all predicted in the first way. A word that none predicted is kept itself. The idea is that of the
-//! value predictors of M. Burtscher, "VPC3: A Fast and Effective Trace-Compression Algorithm" (SIGMETRICS 2004).
+//! Programs are repetitive. Each word of an event is predicted in several ways, from tables of the words that followed
+//! in similar places earlier in the block. The output says which prediction was right, in one byte per event, or in one
+//! byte for up to 64 events whose words were all predicted in the first way. A word that was not predicted is stored.
+//! The idea comes from the value predictors of M. Burtscher, "VPC3: A Fast and Effective Trace-Compression Algorithm"
+//! (SIGMETRICS 2004).
 //!
-//! Both sides run the same [model] over the same words, so that they predict the same. A block is packed by
-//! itself: a damaged one costs no other.
+//! Packer and unpacker run the same [model] over the same words, so they make the same predictions. Each block is
+//! packed independently: a corrupt block does not affect others.
 
 mod model;
 mod pack;

@@ -1,81 +1,83 @@
-//! What both sides predict words from.
+//! The predictor of words that packer and unpacker share.
 
 use et_names::hashes;
 
 use crate::event::{LEFT, MAX_ELEMENTS, kind};
 
-/// Places for what followed the last control words, and for what stood behind an object. Together they stay in a core's
-/// second cache.
+/// Number of table entries for the words that followed a given history, and for those that followed an object. Together
+/// the tables fit in the L2 cache of a core.
 const CONTEXTS: usize = 1 << 14;
 const OBJECTS: usize = 1 << 13;
-/// Places for what the entries of methods are.
+/// Number of table entries for the entries of methods.
 const METHODS: usize = 1 << 13;
-/// Frames that are kept, a power of two; of deeper stacks, the innermost.
+/// Number of frames kept, a power of two; of deeper stacks, the innermost.
 const FRAMES: usize = 256;
-/// How far down the stack the frame of an exit is looked for: frames in between were left without an event.
+/// How many frames down the stack the frame of an exit is searched for: the frames above it were left without an event.
 const UNWOUND: usize = 8;
-/// How far a control word moves in the history with each that follows: the last six or seven are in it.
+/// Bits by which a control word is shifted in the history for each one that follows. The history covers the last six or
+/// seven.
 const AGING: u32 = 5;
-/// Spreads keys over their high bits (2^32 divided by the golden ratio).
+/// Multiplier that spreads keys over their high bits (2^32 divided by the golden ratio).
 const SPREAD: u32 = 0x9e37_79b1;
-/// Another odd number, for the object that is a part of a key.
+/// Another odd multiplier, for the object in a key.
 const OBJECT_SPREAD: u32 = 0x27d4_eb2f;
 
-/// Ways to predict a control word.
+/// Number of predictions for a control word.
 pub const CONTROL_WAYS: usize = 2;
-/// Ways to predict a receiver: the first of those of any value.
+/// Number of predictions for a receiver: the first ones of those for any value.
 pub const RECEIVER_WAYS: usize = 5;
-/// The same of a method that was not entered before.
+/// Number of predictions for the receiver of a method that has not been entered before.
 pub const FIRST_RECEIVER_WAYS: usize = 7;
-/// Ways to predict another word.
+/// Number of predictions for any other word.
 pub const VALUE_WAYS: usize = 7;
 
-/// Bits that say which way was right, or none.
+/// Width in bits of the digit that says which prediction of a control word was right, or that none was.
 pub const CONTROL_DIGIT: u32 = 2;
-/// As above; of a new object's id.
+/// Width in bits of the digit for the id of a new object.
 pub const FRESH_DIGIT: u32 = 1;
-/// As above.
+/// Width in bits of the digit for any other word.
 pub const VALUE_DIGIT: u32 = 3;
-/// Bits of the digits that stand in an event's code: all there are, but for extended events.
+/// Width in bits of the digits in an event's code. Only extended events have further digits.
 pub const CODE_BITS: u32 = CONTROL_DIGIT + VALUE_DIGIT;
 
-/// The first word of a ticket without the ticket, which differs each time.
+/// First word of a ticket event with the ticket bits cleared, as they differ each time.
 pub const TICKET: u32 = kind::TICKET << 2 | 3;
 
-/// One side of the packing: knows the words, or learns them from what was kept.
+/// The packer, which knows the words, or the unpacker, which learns them from the packed bytes.
 pub trait Side {
-    /// The next word of the event; without meaning on the side that does not know it.
+    /// Returns the next word of the event; on the unpacking side, a meaningless value.
     fn given(&mut self) -> u32;
-    /// Says, or learns, which way a control word was predicted. Returns it.
+    /// Writes or reads which prediction of a control word was right. Returns the word.
     fn control(&mut self, given: u32, ways: [u32; CONTROL_WAYS]) -> u32;
-    /// The same with the id of a new object.
+    /// The same for the id of a new object.
     fn fresh(&mut self, given: u32, way: u32) -> u32;
-    /// The same with any other word.
+    /// The same for any other word.
     fn value<const WAYS: usize>(&mut self, given: u32, ways: [u32; WAYS]) -> u32;
-    /// A word that is not predicted.
+    /// Writes or reads a word that is not predicted.
     fn literal(&mut self, given: u32) -> u32;
-    /// This is the next word of the event.
+    /// Reports the next word of the event.
     fn take(&mut self, word: u32);
 }
 
-/// What followed like control words. Both words come from one line of the cache.
+/// What followed the same control words the last time. Both words are in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Context {
     control: u32,
     value: u32,
 }
 
-/// What the last entry of a method was: all are of one kind, unless two methods share their place.
+/// What the last entry of a method was like. Entries of one method are all of one kind, but two methods may share a
+/// table entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Entered {
-    /// There was none.
+    /// The method has not been entered.
     #[default]
     Never,
-    /// It was only entered.
+    /// It was entered by an entry event.
     Only,
-    /// It was left as well.
+    /// It was entered and left by a leaf event.
     Left,
-    /// The same, without a receiver.
+    /// It was entered and left by a leaf event without a receiver.
     LeftStatic,
 }
 
@@ -90,29 +92,30 @@ impl Entered {
     }
 }
 
-/// What was seen in the block. Fixed sizes behind one address, so that the loop over events has registers left.
+/// The tables of what was seen in the block. They have fixed sizes and one base address, which leaves registers for the
+/// loop over events.
 #[derive(Debug)]
 pub struct Model {
     contexts: [Context; CONTEXTS],
-    /// By place and the object last named: the value.
+    /// The last value, by place and most recently named object.
     by_object: [u32; OBJECTS],
-    /// By method.
+    /// The last kind of entry, by method.
     entered: [Entered; METHODS],
-    /// Of each frame, the control word of its exit. A frame's two words are apart: what was stored in halves cannot be
-    /// loaded as a whole soon after.
+    /// The control word of the exit of each frame. The two words of a frame are stored apart: a load that spans two
+    /// recent stores would stall.
     exits: [u32; FRAMES],
     receivers: [u32; FRAMES],
 }
 
-/// What changes with each event. It is a part of no table, and small, so that it can stay in registers.
+/// State that changes with each event. Kept out of the tables, and small, so that it can stay in registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct State {
     history: u32,
     depth: usize,
-    /// Objects named last.
+    /// The most recently named objects.
     latest: u32,
     before: u32,
-    /// The object made last.
+    /// The most recently created object.
     fresh: u32,
     ticket: u64,
 }
@@ -124,7 +127,7 @@ impl State {
         self.latest = object;
     }
 
-    /// A control word has passed.
+    /// Adds a control word to the history.
     #[inline(always)]
     fn remember(&mut self, word: u32) {
         self.history = (self.history << AGING).wrapping_add(word.wrapping_mul(SPREAD));
@@ -136,7 +139,7 @@ impl State {
     }
 }
 
-/// Where in the contexts the values of a place are.
+/// Index in `contexts` of a place's values.
 #[inline(always)]
 fn context_of(place: u32) -> usize {
     (place.wrapping_mul(SPREAD) >> (u32::BITS - CONTEXTS.ilog2())) as usize % CONTEXTS
@@ -155,19 +158,19 @@ impl Default for Model {
 }
 
 impl Model {
-    /// At the start of a block.
+    /// Resets the model at the start of a block.
     pub fn reset(&mut self) -> State {
         self.contexts.fill(Context::default());
         self.by_object.fill(0);
         self.entered.fill(Entered::Never);
-        // What lies above the depth is seen when the stack wraps around.
+        // Entries above the depth are read when the stack wraps around.
         self.exits.fill(0);
         self.receivers.fill(0);
         State::default()
     }
 
-    /// The next control word: the first of an event (that of a ticket without the ticket), or a static id. Comes with where
-    /// the context is in which it stands.
+    /// Predicts the next control word: the first word of an event (of a ticket, without its bits) or a static id.
+    /// Returns the word and the index of the context in which it appeared.
     #[inline(always)]
     pub fn control<S: Side>(&mut self, state: &mut State, side: &mut S, given: u32) -> (u32, usize) {
         let at = state.context();
@@ -178,10 +181,10 @@ impl Model {
         (word, at)
     }
 
-    /// The exit from a method.
+    /// Handles the exit from a method.
     #[inline(always)]
     pub fn exit(&mut self, state: &mut State, word: u32) {
-        // A branch, not a choice: the next frame is known before the tables have answered.
+        // A branch and not a select, so that the next frame is known before the tables have been read.
         state.depth = if self.exits[state.depth % FRAMES] == word {
             state.depth.wrapping_sub(1)
         } else {
@@ -189,7 +192,8 @@ impl Model {
         };
     }
 
-    /// The frame of that method and those above it are gone; none, if it was entered before the block began.
+    /// Returns the new depth after the frame of that method and those above it are gone; unchanged if the method was
+    /// entered before the block began.
     #[inline(never)]
     fn unwound(&self, depth: usize, exit: u32) -> usize {
         let frames = (1..UNWOUND).map(|above| depth.wrapping_sub(above));
@@ -200,7 +204,7 @@ impl Model {
             .unwrap_or(depth)
     }
 
-    /// The entry of the method that is left by this word.
+    /// Handles the entry of the method whose exit is this word.
     #[inline(always)]
     pub fn enter(&mut self, state: &mut State, exit: u32, receiver: u32) {
         state.depth = state.depth.wrapping_add(1);
@@ -208,7 +212,7 @@ impl Model {
         self.receivers[state.depth % FRAMES] = receiver;
     }
 
-    /// The receiver of an entry, which stood in that context, with [`LEFT`] if the method was left as well.
+    /// Predicts the receiver of an entry that appeared in that context; with [`LEFT`] if the method was left as well.
     #[inline(always)]
     pub fn receiver<S: Side>(&mut self, state: &mut State, side: &mut S, entry: u32, context: usize) -> u32 {
         let given = side.given();
@@ -222,7 +226,7 @@ impl Model {
             let frame = self.receivers[state.depth % FRAMES];
             let ways = [*by_object, *here, frame, state.latest, state.before];
             let word = match entered {
-                // Kept as other events name the object, which compresses better.
+                // Stored in the form in which other events name the object, which compresses better.
                 Entered::Left => side.value::<RECEIVER_WAYS>(given ^ LEFT, ways) ^ LEFT,
                 Entered::Never => {
                     let [a, b, c, d, e] = ways;
@@ -241,22 +245,22 @@ impl Model {
             state.name(word & !LEFT);
         }
         if word & LEFT != 0 {
-            // The exit is a part of the history as it is where it is an event.
+            // The exit goes into the history in the same form as an exit event.
             state.remember(entry & !3);
         }
         word
     }
 
-    /// The rest of an event that is no entry or exit. It has so many words.
+    /// Predicts the rest of an event other than an entry or exit. The event has `words` words.
     pub fn extended<S: Side>(&mut self, state: &mut State, side: &mut S, first: u32, words: usize) {
         if first == TICKET {
             return self.ticket(state, side);
         }
         side.take(first);
-        // Where the event itself says nothing of the place, the control words before it do.
+        // An event without a static id has the preceding control words as its place.
         let place = state.history;
         let kind = first >> 2 & 63;
-        // The most frequent ones stand by themselves: to jump by a table takes longer than the event.
+        // The most frequent kinds are tested separately: a jump table takes longer than the event itself.
         if kind == kind::PUT_FIELD {
             let field = self.id(state, side);
             self.object(state, side, field);
@@ -319,7 +323,7 @@ impl Model {
         }
     }
 
-    /// A further word that says what the event is of: a static id.
+    /// Predicts a further word of the event that is a static id.
     #[inline(always)]
     fn id<S: Side>(&mut self, state: &mut State, side: &mut S) -> u32 {
         let given = side.given();
@@ -347,14 +351,14 @@ impl Model {
         word
     }
 
-    /// A word that is an object.
+    /// Predicts a word that is an object.
     #[inline(always)]
     fn object<S: Side>(&mut self, state: &mut State, side: &mut S, place: u32) {
         let object = self.word(state, side, place);
         state.name(object);
     }
 
-    /// An object that was made.
+    /// Predicts the id of a new object.
     #[inline(always)]
     fn made<S: Side>(&mut self, state: &mut State, side: &mut S) {
         let given = side.given();
@@ -364,10 +368,10 @@ impl Model {
         state.name(object);
     }
 
-    /// A ticket: how far it is from the last, or all of it.
+    /// Predicts a ticket: the difference from the last one, or the whole ticket.
     #[inline(never)]
     fn ticket<S: Side>(&mut self, state: &mut State, side: &mut S) {
-        // The side that knows gives its two words again, the first with the ticket.
+        // The packer returns both words again, the first with its ticket bits.
         let (low, high) = (side.given(), side.given());
         let given = u64::from(high) << 24 | u64::from(low >> 8);
         let step = given.wrapping_sub(state.ticket);
@@ -382,7 +386,7 @@ impl Model {
     }
 }
 
-/// Where the values of a place are by the object named last.
+/// Index of a place's values that depend on the most recently named object.
 #[inline(always)]
 fn behind(state: &State, place: u32) -> usize {
     let key = (place ^ state.latest.wrapping_mul(OBJECT_SPREAD)).wrapping_mul(SPREAD);

@@ -1,18 +1,18 @@
-//! From events to streams.
+//! The packer: from events to streams.
 
 use super::model::{CODE_BITS, CONTROL_DIGIT, CONTROL_WAYS, FRESH_DIGIT, Model, Side, State, TICKET, VALUE_DIGIT};
 use super::streams::{LONGEST_RUN, Streams};
 use crate::event::{LEFT, MAX_WORDS, WORD, len_words};
 
-/// Words whose events are packed before what is kept of them moves on.
+/// Maximum number of words whose events are packed before the results move to the streams.
 const BATCH: usize = 1024;
-/// Room for a batch and the end of its last event, a power of two.
+/// Capacity for a batch and the rest of its last event, a power of two.
 const ROOM: usize = 2 * BATCH;
 const _: () = assert!(BATCH + MAX_WORDS < ROOM && ROOM.is_power_of_two());
-/// How far the number of an event is from its code, in its mark.
+/// Position in a mark of the event's number, in bits; the code is below it.
 const NUMBER: u32 = 8;
 
-/// Packs blocks of events, one after the other.
+/// Packs blocks of events one after the other.
 #[derive(Debug, Default)]
 pub struct Packer {
     model: Box<Model>,
@@ -26,13 +26,13 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Events of the block that was packed last, tickets not among them.
+    /// Number of events in the last block packed, not counting tickets.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Appends what is to be kept of these events to `out`; returns whether all of it are whole events. If not, nothing
-    /// is to be made of what was appended.
+    /// Packs events and appends the result to `out`. Returns false if `events` are not all whole events; what was
+    /// appended is then unusable.
     pub fn pack(&mut self, events: &[u8], out: &mut Vec<u8>) -> bool {
         let (mut words, rest) = events.as_chunks::<WORD>();
         if !rest.is_empty() {
@@ -81,7 +81,7 @@ impl Packer {
                     };
                     let (event, rest) = known.words.split_at(count);
                     self.tickets += u64::from(first & 0xff == TICKET);
-                    // Copies: were they themselves referred to, they would not stay in registers for all other events.
+                    // Copies, because taking references would keep the originals out of registers for all other events.
                     let mut moved = state;
                     let mut copy = Known { words: event, batch: &mut *known.batch, ..known };
                     self.further.push(extended(model, &mut moved, &mut copy, first));
@@ -91,7 +91,7 @@ impl Packer {
                 }
                 let code = known.digits % (1 << CODE_BITS);
                 known.batch.marks[marks % ROOM] = (number << NUMBER) + code;
-                // No branch: whether an event is predicted can itself be predicted no better.
+                // Branch-free: whether an event is predicted cannot be predicted any better by the CPU.
                 marks += usize::from(code != 0);
                 number = number.wrapping_add(1);
             }
@@ -109,11 +109,11 @@ impl Packer {
     }
 }
 
-/// An event that is no entry or exit; returns the digits that have no room in its code.
+/// Packs an event other than an entry or exit; returns the digits that do not fit in its code.
 #[inline(never)]
 fn extended(model: &mut Model, state: &mut State, known: &mut Known<'_, '_>, first: u32) -> u8 {
     let count = known.words.len();
-    // A ticket's first word is asked for again, with the second.
+    // A ticket's first word is requested again, together with the second.
     let first = if first & 0xff == TICKET { TICKET } else { first };
     if first != TICKET {
         known.words = &known.words[1..];
@@ -123,9 +123,9 @@ fn extended(model: &mut Model, state: &mut State, known: &mut Known<'_, '_>, fir
     (known.digits >> CODE_BITS) as u8
 }
 
-/// What is kept of some events, before it moves to the streams.
+/// Output for a number of events before it moves to the streams.
 struct Batch {
-    /// Of each event that is not predicted in the first way: its number and its code.
+    /// Number and code of each event that was not predicted in the first way.
     marks: [u32; ROOM],
     controls: [[u8; WORD]; ROOM],
     values: [[u8; WORD]; ROOM],
@@ -143,25 +143,25 @@ impl std::fmt::Debug for Batch {
     }
 }
 
-/// The side that knows the words.
+/// The packing side, which knows the words.
 struct Known<'w, 'b> {
-    /// From the next word of the event on.
+    /// The words from the event's next one on.
     words: &'w [[u8; WORD]],
     digits: u32,
     shift: u32,
     batch: &'b mut Batch,
-    /// How many words were kept.
+    /// Number of control words stored.
     controls: usize,
     values: usize,
 }
 
 impl Known<'_, '_> {
-    /// Which way is the first that is right, or the last digit there is. Returns whether that means none.
+    /// Writes the digit of the first correct prediction, or the last digit if none is. Returns whether none is.
     #[inline(always)]
     fn digit<const WAYS: usize>(&mut self, bits: u32, given: u32, ways: [u32; WAYS]) -> bool {
         let none = (1 << bits) - 1;
         let mut digit = none;
-        // No branches: which way it is can be predicted no better than the word.
+        // Branch-free: which prediction is right is as hard to predict as the word.
         for way in (0..WAYS).rev() {
             digit = if ways[way] == given { way as u32 } else { digit };
         }
@@ -217,16 +217,16 @@ impl Side for Known<'_, '_> {
     fn take(&mut self, _word: u32) {}
 }
 
-/// Codes of all events, made of the marks of some.
+/// Writes the codes of all events, given the marks of those that were not predicted in the first way.
 struct Codes<'a> {
     bytes: &'a mut Vec<u8>,
-    /// The number of the event behind the last mark.
+    /// Number of the event after the last mark.
     next: u32,
 }
 
 impl Codes<'_> {
     fn push(&mut self, marks: &[u32]) {
-        // A mark makes two bytes at most, but for long runs.
+        // A mark produces at most two bytes, except after long runs.
         let mut made = [0; 2 * ROOM];
         let mut count = 0;
         for mark in marks {
@@ -246,7 +246,7 @@ impl Codes<'_> {
         self.bytes.extend_from_slice(&made[..count]);
     }
 
-    /// The events behind the last mark, up to that number, were all predicted.
+    /// Ends with a run: all events after the last mark, up to that number, were predicted.
     fn finish(&mut self, number: u32) {
         let run = self.predicted_until(number);
         match self.long_runs(run) {
@@ -259,7 +259,7 @@ impl Codes<'_> {
         number.wrapping_sub(self.next) % (1 << (u32::BITS - NUMBER))
     }
 
-    /// Leaves a run that one byte can stand for.
+    /// Writes a long run and returns a rest that fits in one byte.
     #[cold]
     fn long_runs(&mut self, mut run: u32) -> u32 {
         while run > LONGEST_RUN.into() {

@@ -22,7 +22,7 @@ fn encoded<'a>(events: impl IntoIterator<Item = Event<'a>>) -> Vec<u8> {
     bytes
 }
 
-/// Events of any kind. Their numbers are mostly small, so that much is predicted.
+/// Events of every kind. Their numbers are mostly small, so that many are predicted.
 fn events(numbers: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
     let number = prop_oneof![8 => 1..8u32, 1 => Just(0), 1 => any::<u32>(), 1 => Just(u32::MAX)];
     proptest::collection::vec(number, numbers).prop_map(|numbers| event::any::events(numbers).concat())
@@ -93,8 +93,8 @@ fn a_loop_costs_next_to_nothing() {
             Event::PutStatic { field: FieldRefId(8), target: object },
         ]
     }));
-    // A byte for each, and one more for those that are no entries and exits: what follows the object made last is not what
-    // followed the one before.
+    // One byte for each event, and one more for each that is neither an entry nor an exit: what follows the most
+    // recently created object differs from what followed the one before.
     assert!(packed(&bytes).len() < 3200 * 6 + 150);
     let call = [Event::Entry { method: MethodId(1) }, Event::Exit { method: MethodId(1) }];
     assert!(packed(&encoded(call).repeat(3200)).len() < 3200 * 2 / 64 + 50);
@@ -113,7 +113,7 @@ fn what_are_no_whole_events_is_not_packed() {
 }
 
 #[test]
-fn damaged_streams_are_told_by_what_is_wrong() {
+fn damaged_streams_are_reported_with_what_is_wrong() {
     let bytes = encoded((1..90).map(|id| Event::Exit { method: MethodId(id * 77) }));
     let packed = packed(&bytes);
     let error = |packed: &[u8], len| unpacked(packed, len).unwrap_err();
@@ -131,13 +131,13 @@ fn damaged_streams_are_told_by_what_is_wrong() {
     assert_eq!(error(&streams(&[0]), 4), UnpackError::Event(0));
 }
 
-/// Traces of format version 2 have no leaves, and must be read as they were written.
+/// Traces of format version 2 have no leaf events and must still unpack to the bytes that were packed.
 #[test]
 fn events_without_leaves_are_packed_as_before_there_were_any() {
     let mut seed = 1;
     let mut next = |limit: u32| {
         seed = (u64::from(seed) * 16807 % 0x7fff_ffff) as u32;
-        // Mostly small: much is predicted.
+        // Mostly small numbers, so that many are predicted.
         let limit = if seed % 5 == 0 { limit } else { limit.min(40) };
         seed % limit + 1
     };

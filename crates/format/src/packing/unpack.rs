@@ -1,17 +1,17 @@
-//! From streams to events.
+//! The unpacker: from streams to events.
 
 use super::model::{CODE_BITS, CONTROL_DIGIT, CONTROL_WAYS, FRESH_DIGIT, Model, Side, TICKET, VALUE_DIGIT};
 use super::streams::{LONGEST_RUN, Streams, UnpackError};
 use crate::event::{LEFT, WORD, len_words};
 
-/// Unpacks blocks of events, one after the other.
+/// Unpacks blocks of events one after the other.
 #[derive(Debug, Default)]
 pub struct Unpacker {
     model: Box<Model>,
 }
 
 impl Unpacker {
-    /// Fills `events` from what was kept of them.
+    /// Unpacks `packed` into `events`, whose length must be that of the original. Fails if the streams are corrupt.
     pub fn unpack(&mut self, packed: &[u8], events: &mut [u8]) -> Result<(), UnpackError> {
         let streams = Streams::read(packed)?;
         let (words, rest) = events.as_chunks_mut::<WORD>();
@@ -42,7 +42,7 @@ impl Unpacker {
                 }
                 continue;
             }
-            // That of a ticket without a ticket is a whole one: its length is that of all.
+            // The first word of a ticket without its bits has the right length, too: all tickets have the same.
             let count = len_words(first).ok_or(UnpackError::Event(first))?;
             if count > learning.words.len() {
                 return Err(UnpackError::Length);
@@ -79,7 +79,7 @@ struct Codes<'a> {
 }
 
 impl Codes<'_> {
-    /// The first digits of the next event.
+    /// Returns the first digits of the next event.
     #[inline]
     fn next(&mut self) -> Result<u32, UnpackError> {
         if self.run > 0 {
@@ -99,10 +99,10 @@ impl Codes<'_> {
     }
 }
 
-/// Words that were kept.
+/// Reads stored words.
 struct Kept<'a> {
     words: &'a [[u8; WORD]],
-    /// There were none left.
+    /// A word was requested after the end of the stream.
     is_short: bool,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// The side that learns the words.
+/// The unpacking side, which learns the words.
 struct Learning<'a> {
     digits: u32,
     controls: Kept<'a>,

@@ -1,11 +1,11 @@
-//! Numbers and strings of a table's body.
+//! Encoding of numbers and strings in a table's body.
 
 use super::DecodeError;
 use crate::strings::length;
 use crate::table::{Artifact, ArtifactKind};
 use crate::{EventSet, Str};
 
-/// Adds a number, seven bits a byte, the lowest first.
+/// Appends a variable-length number: seven bits per byte, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -14,13 +14,13 @@ pub(super) fn varint(out: &mut Vec<u8>, mut value: u32) {
     out.push(value as u8);
 }
 
-/// Adds a string with its length.
+/// Appends a string, preceded by its length.
 pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     varint(out, length(text.len()));
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Adds an artifact, but for its events, which the header has.
+/// Appends an artifact without its events, which are in the file header.
 pub(super) fn artifact(out: &mut Vec<u8>, artifact: &Artifact) {
     out.extend_from_slice(&artifact.hash.to_le_bytes());
     varint(out, artifact.base);
@@ -33,11 +33,11 @@ pub(super) fn artifact(out: &mut Vec<u8>, artifact: &Artifact) {
     string(out, &artifact.name);
 }
 
-/// Reads what these wrote, and believes nothing.
+/// Decodes what the functions above encoded, and validates every value.
 pub(super) struct Body<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
-    /// Handles below this are strings.
+    /// Exclusive upper limit for string handles.
     pub strings: u32,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Body<'a> {
         self.fail("number longer than 32 bits")
     }
 
-    /// A count of items of at least one byte each.
+    /// Reads a count of items of at least one byte each. Fails if the rest is too short for that many.
     pub fn count(&mut self) -> Result<usize, DecodeError> {
         let count = self.varint()? as usize;
         if count > self.bytes.len() - self.at { self.fail("count out of bounds") } else { Ok(count) }

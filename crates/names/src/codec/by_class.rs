@@ -1,4 +1,5 @@
-//! Version 2: a table whose classes can be taken out one by one. The runtime copies those to the trace that the program loads.
+//! Version 2 of the format: classes can be extracted one by one, and the runtime copies only the classes that the
+//! program loads to the trace.
 
 use std::collections::hash_map::Entry;
 use std::io;
@@ -14,12 +15,12 @@ use crate::strings::length;
 use crate::table::{Artifact, Class, ClassFlags, Field, FieldRef, IdBlock, Method, NamesTable, Shortfall, Site};
 
 pub(super) const VERSION: u16 = 2;
-/// Bytes of an entry of the index: hash of the class's name, place of the class in the file.
+/// Length of an index entry in bytes: hash of the class's name, offset of the class in the file.
 const INDEX_ENTRY: usize = 8;
-/// What an entry has before its compressed content: seven numbers.
+/// Maximum length in bytes of the head of a class's entry, which precedes its compressed content: seven numbers.
 const MOST_ENTRY_HEAD: usize = 7 * 5;
 
-/// The file's bytes.
+/// Encodes a table as a file.
 pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
     let head = head(&table.artifact, &table.sizes(), table.classes.len());
     let mut file = header(VERSION, table.artifact.events, HAS_INDEX, head.len());
@@ -54,7 +55,7 @@ fn head(artifact: &Artifact, sizes: &Counts, classes: usize) -> Vec<u8> {
     head
 }
 
-/// The strings of one class, by their handles in the table.
+/// The strings that a class uses, numbered for the class alone; looked up by their handles in the table.
 #[derive(Default)]
 struct Strings {
     own: FxHashMap<Str, u32>,
@@ -76,7 +77,7 @@ impl Strings {
     }
 }
 
-/// A class without what other classes have.
+/// Encodes a class together with the strings that it uses, so that it does not depend on other classes.
 fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<u8>) {
     strings.own.clear();
     strings.text.clear();
@@ -132,7 +133,7 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
     raw.extend_from_slice(&strings.body);
 }
 
-/// Reads what [`encode`] wrote, or a part of it.
+/// Decodes a file that [`encode`] wrote, or one with a part of its classes.
 pub(super) fn decode(file: &[u8], header: &Header, left: &mut usize) -> Result<NamesTable, DecodeError> {
     let head = file.get(HEADER..).and_then(|rest| rest.get(..header.length));
     let Some(head) = head else { return Err(damage(file.len(), "it ends early")) };
@@ -195,7 +196,7 @@ fn read_head(head: &[u8], header: &Header) -> Result<(Artifact, Counts, usize), 
     Ok((artifact, sizes, classes))
 }
 
-/// Adds a class to a table.
+/// Decodes a class and appends it to the table.
 fn class(body: &mut Body<'_>, table: &mut NamesTable) -> Result<(), DecodeError> {
     let count = body.count()?;
     let mut strings = Vec::with_capacity(count);
@@ -248,16 +249,16 @@ fn class(body: &mut Body<'_>, table: &mut NamesTable) -> Result<(), DecodeError>
     if body.at != body.bytes.len() { body.fail("more bytes than the class has") } else { Ok(()) }
 }
 
-/// What index entries are sorted by (FNV-1a, 32 bits).
+/// Hash of a class name by which the index is sorted (FNV-1a, 32 bits).
 fn name_hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Where a table is read from.
+/// Random access to the bytes of a table.
 pub trait Source {
-    /// Reads at most as much as there is room for, less only at the end.
+    /// Fills the buffer from `offset` on, as far as there are bytes, and returns their number.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// How much there is.
+    /// Total number of bytes.
     fn size(&self) -> io::Result<u64>;
 }
 
@@ -274,29 +275,29 @@ impl Source for Vec<u8> {
     }
 }
 
-/// A table of either version.
+/// A table of version 1 or 2.
 #[derive(Debug)]
 pub enum Opened<S> {
-    /// Its classes can be had one by one.
+    /// Version 2: classes can be extracted one by one.
     ByClass(ClassEntries<S>),
-    /// It must be copied whole.
+    /// Version 1: the table can only be copied as a whole.
     Whole(S),
 }
 
-/// The classes of a table, each of which is handed out once.
+/// The classes of a table, each of which is extracted at most once.
 #[derive(Debug)]
 pub struct ClassEntries<S> {
     artifact: Artifact,
     sizes: Counts,
     source: S,
-    /// Hashes of names and places in the source, as in the file.
+    /// Name hash and file offset of each class, as in the file.
     index: Vec<(u32, u32)>,
-    /// Those that were handed out.
+    /// Whether each class has been extracted.
     taken: Vec<bool>,
 }
 
 impl<S: Source> ClassEntries<S> {
-    /// Reads the head and the index.
+    /// Reads the head and the index. Fails if they are corrupt.
     pub fn open(source: S) -> Result<Opened<S>, DecodeError> {
         let mut start = [0; HEADER];
         let read = source.read_at(&mut start, 0).map_err(DecodeError::Compression)?;
@@ -320,23 +321,23 @@ impl<S: Source> ClassEntries<S> {
         Ok(Opened::ByClass(Self { artifact, sizes, source, index, taken }))
     }
 
-    /// Of which artifact it is.
     pub fn artifact(&self) -> &Artifact {
         &self.artifact
     }
 
-    /// The ids of the artifact.
+    /// The range of ids of the artifact, including classes that have been extracted.
     pub fn block(&self) -> IdBlock {
         IdBlock::of(&self.artifact, self.sizes)
     }
 
-    /// Whether there is a class of this name (or, seldom, of another).
+    /// Whether there is a class with this name (or, rarely, another whose name has the same hash).
     pub fn has(&self, name: &str) -> bool {
         self.index.binary_search_by_key(&name_hash(name), |entry| entry.0).is_ok()
     }
 
-    /// A table of the classes of these names (and, seldom, of others) that were not handed out yet; none if there are none. A
-    /// name may be that of several classes: releases of a jar, jars in a jar.
+    /// Extracts the classes with these names (and, rarely, others with the same hashes) that have not been extracted
+    /// yet, and encodes them as a table; `None` if there are none. Several classes may have the same name: versions in
+    /// a multi-release jar, or jars inside a jar.
     pub fn take<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Result<Option<Vec<u8>>, DecodeError> {
         let mut places = Vec::new();
         for name in names {
@@ -354,7 +355,7 @@ impl<S: Source> ClassEntries<S> {
         self.piece(places)
     }
 
-    /// A table of all classes that were not handed out yet.
+    /// Extracts all classes that have not been extracted yet; `None` if there are none.
     pub fn take_rest(&mut self) -> Result<Option<Vec<u8>>, DecodeError> {
         let rest = self.index.iter().zip(&mut self.taken);
         let places = rest.filter_map(|(entry, taken)| (!std::mem::replace(taken, true)).then_some(entry.1)).collect();
@@ -366,7 +367,7 @@ impl<S: Source> ClassEntries<S> {
             return Ok(None);
         }
         places.sort_unstable();
-        // A damaged index may name one of them often.
+        // A corrupt index may list an offset several times.
         places.dedup();
         let head = head(&self.artifact, &self.sizes, places.len());
         let mut file = header(VERSION, self.artifact.events, 0, head.len());
@@ -382,7 +383,7 @@ impl<S: Source> ClassEntries<S> {
     }
 
     fn entry(&self, place: u64, to: &mut Vec<u8>) -> Result<(), DecodeError> {
-        // Most are no longer.
+        // Most entries are no longer than this.
         let mut start = [0; 1024];
         let read = self.source.read_at(&mut start, place).map_err(DecodeError::Compression)?;
         let mut body = Body::new(&start[..read.min(MOST_ENTRY_HEAD)]);

@@ -1,4 +1,4 @@
-//! The binary forms of a names table.
+//! The binary formats of a names table.
 
 mod body;
 mod by_class;
@@ -11,42 +11,44 @@ pub use by_class::{ClassEntries, Opened, Source};
 use crate::EventSet;
 use crate::table::NamesTable;
 
-/// First bytes of a names table file.
+/// Magic number at the start of a names table.
 pub const MAGIC: [u8; 8] = *b"ETNAMES\0";
 const HEADER: usize = 16;
-/// A table of this many bytes is not one of ours: bounds what a damaged file makes us allocate.
+/// Maximum length of an uncompressed table in bytes. Limits how much memory a corrupt file can make the reader
+/// allocate.
 const MAX_BODY: usize = 1 << 30;
-/// Nor is one whose body is so many times its compressed form: real ones reach 20.
+/// Maximum compression ratio of a table's body: real tables reach 20.
 const MAX_RATIO: usize = 1 << 12;
-/// What all tables of a trace may have uncompressed, however little is stored: bounds what a damaged trace makes its readers allocate.
+/// Maximum total length in bytes of all uncompressed tables of a trace. Limits how much memory a corrupt trace can make
+/// readers allocate.
 pub const MOST_UNPACKED: usize = 256 << 20;
 
-/// Why a names table could not be read.
+/// Why a names table could not be decoded.
 #[derive(Debug, Error)]
 pub enum DecodeError {
-    /// The first bytes are others.
+    /// The magic number is wrong.
     #[error("not a names table: it does not start with ETNAMES")]
     Magic,
-    /// Written by another version of the tool.
+    /// Written by an unsupported version of the tool.
     #[error("names table of format version {0}, this tool reads versions 1 and 2: instrument again with this version")]
     Version(u16),
-    /// The compressed body is damaged, or the file cannot be read.
+    /// The compressed body is corrupt, or the file cannot be read.
     #[error("names table is damaged: {0}")]
     Compression(std::io::Error),
-    /// Several tables have more together than they may have.
+    /// The total length of several tables exceeds the limit.
     #[error("it has more names than so few bytes may hold")]
     TooMuch,
-    /// The body ends early or says something impossible.
+    /// The body is truncated or has an impossible value.
     #[error("names table is damaged at byte {offset} of its body: {what}")]
     Body {
-        /// Byte of the uncompressed body.
+        /// Offset in the uncompressed body, in bytes.
         offset: usize,
-        /// What was read there.
+        /// What was to be decoded there.
         what: &'static str,
     },
 }
 
-/// Takes what a compressed part has uncompressed from what there may be.
+/// Deducts the uncompressed length of a part from what is left of the limit.
 fn claim(left: &mut usize, raw: usize, stored: usize, at: usize) -> Result<(), DecodeError> {
     if raw > MAX_BODY || raw / MAX_RATIO > stored {
         return Err(DecodeError::Body { offset: at, what: "size out of bounds" });
@@ -56,21 +58,22 @@ fn claim(left: &mut usize, raw: usize, stored: usize, at: usize) -> Result<(), D
 }
 
 impl NamesTable {
-    /// The file's bytes: by class, unless it is not known what belongs to which class.
+    /// Encodes the table: in version 2, or in version 1 if it is unknown which class each entry belongs to.
     pub fn encode(&self) -> Vec<u8> {
         if self.is_whole || self.classes.is_empty() { whole::encode(self) } else { by_class::encode(self) }
     }
 
-    /// Reads what [`encode`](Self::encode) wrote, or some classes of it that [`ClassEntries`] picked.
+    /// Decodes what [`encode`](Self::encode) wrote, or a table of some of its classes from [`ClassEntries`].
     pub fn decode(file: &[u8]) -> Result<Self, DecodeError> {
         let mut left = MAX_BODY.saturating_add(file.len());
         Self::decode_within(file, &mut left)
     }
 
-    /// The same for one of several tables, which together may have so many bytes, as they are and uncompressed: takes this one's from `left`.
+    /// Decodes one of several tables that share a memory limit: deducts this one's length, compressed and uncompressed,
+    /// from `left`.
     pub fn decode_within(file: &[u8], left: &mut usize) -> Result<Self, DecodeError> {
         let header = Header::read(file)?;
-        // What is not compressed here may have been outside.
+        // What is not compressed inside may have been compressed as a whole by the caller.
         claim(left, file.len(), file.len(), 0)?;
         match header.version {
             whole::VERSION => whole::decode(file, header.events, header.length, left),
@@ -79,16 +82,16 @@ impl NamesTable {
     }
 }
 
-/// What every file begins with.
+/// The header of every table.
 struct Header {
     version: u16,
     events: EventSet,
     has_index: bool,
-    /// Bytes of what follows: of the body before it was compressed, or of the head.
+    /// Length in bytes of what follows: the uncompressed body in version 1, the head in version 2.
     length: usize,
 }
 
-/// There is an index at the end of the file.
+/// Flag: there is an index at the end of the file.
 const HAS_INDEX: u8 = 1;
 
 impl Header {
@@ -102,7 +105,7 @@ impl Header {
         }
         Ok(Self {
             version,
-            // So that a zero means all of them.
+            // Stored inverted, so that 0 means all events.
             events: EventSet::from_bits(file[10]).missing(),
             has_index: file[11] & HAS_INDEX != 0,
             length: u32::from_le_bytes([file[12], file[13], file[14], file[15]]) as usize,
@@ -210,7 +213,7 @@ mod tests {
         assert!(back.method(crate::MethodId(5_000_002)).is_none());
     }
 
-    /// Several classes with all there is, and some without.
+    /// A table of several classes, some with entries of all kinds and some with none.
     fn varied() -> NamesTable {
         let mut table = sample();
         let artifact = Artifact { events: EventSet::ALL, ..table.artifact.clone() };
@@ -227,7 +230,7 @@ mod tests {
             let of_methods =
                 |count: u32| some(count).filter(|_| !methods.is_empty()).map(|at| at % methods.len() as u32);
             table.push(&ClassNames {
-                // Two releases of one class.
+                // Two versions of one class.
                 name: format!("p/C{}", if index == 31 { 30 } else { index }),
                 super_name: "java/lang/Object".into(),
                 interfaces: some(2).map(|at| format!("p/I{at}")).collect(),
@@ -256,7 +259,7 @@ mod tests {
         table
     }
 
-    /// The class at `index`, as it was pushed.
+    /// The class at `index` in the form in which it was pushed.
     fn class_names(table: &NamesTable, index: u32) -> ClassNames {
         let text = |handle| table.str(handle).to_owned();
         let class = &table.classes[index as usize];
@@ -304,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Everything of a class, with ids.
+    /// Everything known about a class, including its ids.
     fn told(table: &NamesTable, index: u32) -> (Vec<u32>, ClassNames) {
         let mut ids = vec![table.class_id(index).0];
         ids.extend(table.methods_of(index).map(|at| table.method_id(at as u32).0));
@@ -320,7 +323,7 @@ mod tests {
         (0..table.classes.len() as u32).map(|index| told(table, index)).collect()
     }
 
-    /// Looks up all ids around those of the artifact, both ways.
+    /// Checks ids in and around the artifact's range in both directions.
     fn ids_lead_back(table: &NamesTable) {
         let block = table.block();
         let mut found = [0; 5];
@@ -369,10 +372,10 @@ mod tests {
         assert_eq!(all_told(&joined[0]), wanted);
         assert_eq!((joined[0].block(), joined[0].classes_of_artifact()), (whole.block(), 40));
         ids_lead_back(&joined[0]);
-        // A part can be written and read again.
+        // A table of a part can itself be encoded and decoded.
         let again = NamesTable::decode(&joined[0].encode()).unwrap();
         assert_eq!((all_told(&again), again.block()), (wanted, whole.block()));
-        // With the rest it is whole, and one that is whole makes all others needless.
+        // Together with the rest the table is complete, and a complete table makes all others redundant.
         parts.push(NamesTable::decode(&entries.take_rest().unwrap().unwrap()).unwrap());
         assert!(entries.take_rest().unwrap().is_none());
         let joined = NamesTable::join(parts.clone());
@@ -428,7 +431,7 @@ mod tests {
         (0..20).for_each(|index| table.push(&ClassNames { name: format!("C{index}"), ..ClassNames::default() }));
         let mut file = table.encode();
         let (classes, index) = (HEADER + file[12] as usize, 20 * 8);
-        // Each byte begins a class of 47 bytes.
+        // Each index entry is replaced, so that it points into the classes of 47 bytes.
         let at = file.len() - index;
         file.splice(classes..at, [40; 100]);
         for (place, entry) in (classes as u32..).zip(file[classes + 100..].chunks_exact_mut(8)) {
@@ -454,7 +457,7 @@ mod tests {
                 damaged[at] = value;
                 let mut again = file[..HEADER].to_vec();
                 again.extend(zstd::bulk::compress(&damaged, 3).unwrap());
-                // Any outcome but a panic will do.
+                // Any outcome is acceptable except a panic.
                 let _ = NamesTable::decode(&again);
             }
         }

@@ -1,4 +1,4 @@
-//! Version 1: a table in one piece.
+//! Version 1 of the format: a table in one piece.
 
 use super::body::{Body, artifact, string, varint};
 use super::{DecodeError, HEADER, claim, header};
@@ -8,7 +8,7 @@ use crate::{EventSet, StringTable};
 
 pub(super) const VERSION: u16 = 1;
 
-/// The file's bytes.
+/// Encodes a table as a file.
 pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
     let mut out = Vec::with_capacity(1 << 16);
     artifact(&mut out, &table.artifact);
@@ -65,7 +65,7 @@ pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
     file
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes what [`encode`] wrote.
 pub(super) fn decode(file: &[u8], events: EventSet, size: usize, left: &mut usize) -> Result<NamesTable, DecodeError> {
     claim(left, size, file.len(), 0)?;
     let body = zstd::bulk::decompress(&file[HEADER..], size).map_err(DecodeError::Compression)?;

@@ -1,4 +1,4 @@
-//! The buffer file beside a trace that has no end: what of its events had not been written yet.
+//! The buffer file beside a trace without an end: it has the events that were not yet written to the trace.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -20,29 +20,29 @@ use rustc_hash::FxHashSet;
 
 use super::Bytes;
 
-/// What the buffer file beside a trace without an end is good for.
+/// The outcome of reading the buffer file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BufferFile {
-    /// There is none, or the trace came from where none can be (a pipe).
+    /// There is no buffer file, or there cannot be one because the trace came through a pipe.
     Absent,
-    /// It is there and was read.
+    /// It was read.
     Read {
-        /// Chunks of events that the trace did not have.
+        /// Chunks of events that were missing in the trace.
         chunks: usize,
-        /// Records of other kinds that the trace did not have.
+        /// Other records that were missing in the trace.
         records: usize,
-        /// Chunks and records that should be there and cannot be read.
+        /// Chunks and records that could not be decoded.
         damaged: usize,
-        /// Records are missing that were too many to be kept there.
+        /// Some records were lost because the journal was full.
         overflowed: bool,
     },
-    /// Left alone: it is of another run.
+    /// Ignored: it belongs to another run.
     OtherRun,
-    /// Left alone: it is no buffer file, or of another version.
+    /// Ignored: it is not a buffer file, or of another version.
     Damaged(FormatError),
-    /// The system says no.
+    /// It could not be opened or read: the system's error message.
     Unreadable(String),
-    /// Not looked at: the runtime has given up what was in it.
+    /// Ignored: the runtime had abandoned its content.
     GivenUp,
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Display for BufferFile {
     }
 }
 
-/// What lies beside a trace.
+/// What was found beside a trace.
 #[derive(Debug)]
 pub enum Beside {
     Nothing,
@@ -87,7 +87,7 @@ pub enum Beside {
 }
 
 impl Beside {
-    /// Opens the buffer file of a run whose trace is a file.
+    /// Opens the buffer file of a trace that is a regular file.
     pub fn open(trace: &Path, run: RunId) -> Self {
         let [usual, own] = buffers::beside(trace, run);
         match Self::of(&own) {
@@ -104,7 +104,7 @@ impl Beside {
         };
         match Self::of(&path) {
             Self::File(bytes) => Self::File(bytes),
-            // It need not be ours.
+            // It may belong to another user.
             Self::Nothing | Self::Unreadable(_) => Self::Nothing,
         }
     }
@@ -118,7 +118,8 @@ impl Beside {
     }
 }
 
-/// Whoever may write to the folder may have put something else there, such as a pipe that nobody writes to.
+/// Opens a file without blocking: anybody with write access to the directory may have put something else there, such as
+/// a FIFO without a writer.
 fn open_file(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
@@ -126,25 +127,25 @@ fn open_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// A chunk of events that the trace does not have.
+/// A chunk of events that is missing in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     pub thread: u32,
-    /// Order of hand-over to the thread.
+    /// Order in which the chunks were given to threads.
     sequence: u64,
-    /// Its events in the file.
+    /// Range of its events in the file.
     pub events: Range<usize>,
-    /// When they happened.
+    /// When the events happened; `None` if not recorded.
     pub wall: Option<Wall>,
 }
 
-/// The header, if the file is of that run.
+/// Decodes the header, provided that the file belongs to that run.
 pub fn header(bytes: &[u8], run: RunId) -> Result<FileHeader, BufferFile> {
     let header = FileHeader::decode(bytes).map_err(BufferFile::Damaged)?;
     if header.run == run { Ok(header) } else { Err(BufferFile::OtherRun) }
 }
 
-/// Whether records of a kind are whole.
+/// Whether records of this kind can be decoded completely.
 pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
     match kind {
         BlockKind::Meta => decode_json::<Meta>(records).is_ok(),
@@ -157,12 +158,12 @@ pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
         BlockKind::Monitors => MonitorRecord::decode_block(records).is_ok(),
         BlockKind::InitialObjects => InitialObject::decode_block(records).is_ok(),
         BlockKind::InitialReferences => InitialReferences::decode_block(records).is_ok(),
-        // Not kept in journals.
+        // Kinds that are not kept in journals.
         BlockKind::Events | BlockKind::Progress | BlockKind::Collector | BlockKind::End => false,
     }
 }
 
-/// Kinds of which the writer puts all waiting records into one block.
+/// Kinds for which the writer merges all queued records into one block.
 pub fn is_merged(kind: BlockKind) -> bool {
     matches!(
         kind,
@@ -170,7 +171,8 @@ pub fn is_merged(kind: BlockKind) -> bool {
     )
 }
 
-/// The chunks that are not `written` yet, by thread and in their order; how many could not be read.
+/// Chunks that have not been `written` to the trace, by thread and in order, and the number of chunks that could not be
+/// decoded.
 pub fn chunks(bytes: &[u8], header: &FileHeader, written: &FxHashSet<(u32, Ticket)>) -> (Vec<Chunk>, usize) {
     let chunks_at = header.chunks_at as usize;
     let (size, count) = (header.chunk_size as usize, header.chunk_count as usize);

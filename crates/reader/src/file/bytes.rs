@@ -1,17 +1,17 @@
-//! The bytes of a file, however it is to be had.
+//! The bytes of a file, mapped or in memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Read bytes of a mapping that stay in memory at most: what was read once is seldom read again.
+/// Bytes of a mapping that are read before they are released from memory: what was read is seldom read again.
 const RESIDENT: usize = 16 << 20;
 
 /// The bytes of a file, mapped or in memory.
 #[derive(Debug)]
 pub enum Bytes {
-    /// With the bytes read since they were last let go.
+    /// A mapping, with the number of bytes read since memory was last released.
     Mapped(memmap2::Mmap, AtomicUsize),
     Owned(Vec<u8>),
 }
@@ -27,13 +27,13 @@ impl Deref for Bytes {
 }
 
 impl Bytes {
-    /// Maps a file.
+    /// Maps a file into memory.
     pub fn of_file(file: &File) -> io::Result<Self> {
         // An empty file cannot be mapped.
         if file.metadata()?.len() == 0 { Ok(Self::Owned(Vec::new())) } else { map(file) }
     }
 
-    /// Has what cannot be mapped (a pipe) copied to a temporary file, unless it is not what it should be.
+    /// Copies a stream that cannot be mapped (a pipe) to a temporary file, unless `copy` rejects it.
     pub fn of_stream<E>(copy: impl FnOnce(&mut Kept) -> io::Result<Result<(), E>>) -> io::Result<Result<Self, E>> {
         let mut out = Kept(BufWriter::with_capacity(1 << 16, tempfile::tempfile().map_err(no_room)?));
         if let Err(wrong) = copy(&mut out)? {
@@ -44,8 +44,8 @@ impl Bytes {
         Self::of_file(&file).map(Ok)
     }
 
-    /// So many bytes were read. Of a mapping, what was read so far is let go now and then: a large trace would fill the memory
-    /// of the process with pages that the system's cache has as well.
+    /// Reports that bytes were read. Pages of a mapping that were read are released now and then: otherwise a large
+    /// trace fills the memory of the process with pages that are also in the page cache.
     pub fn used(&self, bytes: usize) {
         if let Self::Mapped(map, read) = self
             && read.fetch_add(bytes, Ordering::Relaxed) + bytes >= RESIDENT
@@ -56,7 +56,7 @@ impl Bytes {
     }
 }
 
-/// What is copied to a temporary file. That it has no room there is no fault of whoever it comes from.
+/// A temporary file for a copy. Its write errors are marked, so that they are not attributed to the source.
 #[derive(Debug)]
 pub struct Kept(BufWriter<File>);
 
@@ -78,14 +78,14 @@ fn no_room(error: io::Error) -> io::Error {
 
 #[allow(unsafe_code)]
 fn let_go(map: &memmap2::Mmap) {
-    // SAFETY: the mapping is private and never written to: a page that is gone comes back from the file as it was.
-    // It is advice only, a failure changes nothing.
+    // SAFETY: the mapping is private and never written to: a released page is read from the file again. It is advice
+    // only, so failure has no effect.
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Bytes> {
-    // SAFETY: the mapping is private and only read. Whoever truncates a trace while it is being read gets a
-    // bus error, as with every mapping; growing it (a run that still goes on) is harmless.
+    // SAFETY: the mapping is private and only read. Truncating the trace while it is read causes a bus error, as with
+    // every mapping; appending to it (a run in progress) is harmless.
     unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }.map(|map| Bytes::Mapped(map, AtomicUsize::new(0)))
 }

@@ -1,26 +1,26 @@
-//! Where a trace without an end stops, and what ended it.
+//! Where a trace without an end stops, and what stopped it.
 
 use et_format::FormatError;
 use et_format::progress::Progress;
 
 use super::buffer_file::BufferFile;
 
-/// Where a trace stops before its end, and why.
+/// Where and why a trace stops before its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CutOff {
-    /// Whole blocks before.
+    /// Number of complete blocks before that place.
     pub blocks: usize,
-    /// First byte that is not part of a whole block.
+    /// Offset of the first byte that is not part of a complete block.
     pub offset: usize,
-    /// Bytes from there on.
+    /// Number of bytes from there to the end of the file.
     pub bytes_left: usize,
-    /// What is wrong there; `None` if the file simply ends between two blocks.
+    /// What is wrong there; `None` if the file ends between two blocks.
     pub why: Option<FormatError>,
-    /// The last that the runtime said of the run; None if that is not in the trace.
+    /// The last progress that the runtime recorded; `None` if it is not in the trace.
     pub progress: Option<Progress>,
-    /// What became of the events that had not been written yet.
+    /// What happened to the events that were not yet in the trace.
     pub buffer_file: BufferFile,
-    /// A process is writing it.
+    /// Whether a process is still writing the trace.
     pub still_runs: bool,
 }
 

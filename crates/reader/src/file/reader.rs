@@ -1,4 +1,4 @@
-//! Opens a trace: maps it, indexes its blocks, unpacks them when they are asked for.
+//! Opens a trace: maps it, indexes its blocks, and unpacks them on demand.
 
 #[cfg(test)]
 mod tests;
@@ -24,74 +24,58 @@ use super::cut_off::CutOff;
 use super::stream;
 use crate::watch::{Unit, Watcher};
 
-/// What the end of a trace that was cut off and recovered gives as its reason.
+/// Reason in the end block of a truncated trace that was recovered.
 pub const RECOVERED: &str = "Recovered";
 
-/// Why a trace cannot be read at all. A trace that is merely cut off can.
+/// Why a trace cannot be read at all. A truncated trace can.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The system says no.
+    /// The system reported an error.
     #[error("cannot read {path}: {source}", path = path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file is none of ours, or of another version.
+    Io { path: PathBuf, source: io::Error },
+    /// The file is not a trace, or of an unsupported version.
     #[error("{path}: {source}", path = path.display())]
-    Format {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: FormatError,
-    },
-    /// A block that nothing can be read without is damaged.
+    Format { path: PathBuf, source: FormatError },
+    /// An essential block is corrupt.
     #[error("{path}: block {sequence} ({kind:?}) is damaged: {source}", path = path.display())]
     Block {
-        /// Which file.
         path: PathBuf,
-        /// Number of the block.
+        /// Sequence number of the block.
         sequence: u64,
-        /// What it holds.
         kind: BlockKind,
-        /// Why.
         source: FormatError,
     },
-    /// A names table in the trace is damaged.
+    /// A names table in the trace is corrupt.
     #[error("{path}: names table in block {sequence}: {source}", path = path.display())]
     Names {
-        /// Which file.
         path: PathBuf,
-        /// Number of the block.
+        /// Sequence number of the block.
         sequence: u64,
-        /// Why.
         source: et_names::DecodeError,
     },
 }
 
 thread_local! {
-    /// What unpacking takes; the readers of a trace's threads are too many to have one each.
+    /// Unpacking buffers, one per OS thread: one for each traced thread would be too many.
     static UNPACKER: RefCell<BlockUnpacker> = RefCell::default();
 }
 
 /// A block of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
-    /// Its header.
     pub header: BlockHeader,
-    /// Where its stored bytes start in the file.
+    /// Offset of its stored bytes in the file.
     pub at: usize,
 }
 
-/// A piece of a thread's events: a block of the trace or a chunk of the buffer file.
+/// Where a piece of a thread's events is: in a block of the trace or in a chunk of the buffer file.
 #[derive(Clone, Debug)]
 enum EventSource {
     Block(usize),
     Chunk(Range<usize>, Option<Wall>),
 }
 
-/// The events of one thread, in order.
+/// The events of one thread, in order and divided into pieces.
 #[derive(Clone, Debug)]
 pub struct ThreadEvents {
     /// Thread index.
@@ -100,24 +84,23 @@ pub struct ThreadEvents {
 }
 
 impl ThreadEvents {
-    /// Number of pieces.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Which pieces come from the buffer file.
+    /// Indexes of the pieces that are in the buffer file.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = usize> {
         let chunks = self.pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, EventSource::Chunk(..)));
         chunks.map(|(piece, _)| piece)
     }
 
-    /// Whether the thread left no events.
+    /// Whether the thread has no events.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 }
 
-/// Records of one kind that are in the trace.
+/// Which records of one kind are in the trace.
 enum Written {
     All,
     These(FxHashSet<Vec<u8>>),
@@ -140,10 +123,10 @@ pub struct TraceFile {
     run: RunId,
     blocks: Vec<Block>,
     buffers: Option<Bytes>,
-    /// Records that only the buffer file has.
+    /// Records that are only in the buffer file.
     records: Vec<(BlockKind, Vec<u8>)>,
     threads: Vec<ThreadEvents>,
-    /// Their places by thread index.
+    /// Index in `threads` by thread index.
     thread_places: FxHashMap<u32, usize>,
     cut_off: Option<CutOff>,
     end: Option<End>,
@@ -152,7 +135,7 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Opens a trace; `-` is standard input. What cannot be mapped (a pipe) is copied to a temporary file first.
+    /// Opens a trace; `-` is standard input. A file that cannot be mapped (a pipe) is first copied to a temporary file.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { path: path.to_owned(), source };
         if path == Path::new("-") {
@@ -167,7 +150,7 @@ impl TraceFile {
             return Self::from_stream(path, file);
         }
         let bytes = Bytes::of_file(&file).map_err(io)?;
-        // The runtime holds a lock for as long as it writes.
+        // The runtime holds a lock while it writes.
         let still_runs = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         let _ = file.unlock();
         let mut trace = Self::new(path.to_owned(), bytes, |run| Beside::open(path, run))?;
@@ -177,7 +160,7 @@ impl TraceFile {
         Ok(trace)
     }
 
-    /// Reads a trace from a stream.
+    /// Reads a trace from a stream after copying it to a temporary file. `name` is used in messages.
     pub fn from_stream(name: &Path, stream: impl Read) -> Result<Self, ReadError> {
         let bytes = Bytes::of_stream(|out| stream::copy(stream, out));
         let bytes = bytes.map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
@@ -185,7 +168,7 @@ impl TraceFile {
         Self::new(name.to_owned(), bytes, |_| Beside::Nothing)
     }
 
-    /// Reads a trace that is in memory, with the buffer file if there is one.
+    /// Reads a trace in memory, with a buffer file if there is one.
     pub fn from_bytes(bytes: Vec<u8>, buffer_file: Option<Vec<u8>>) -> Result<Self, ReadError> {
         let beside = buffer_file.map_or(Beside::Nothing, |bytes| Beside::File(Bytes::Owned(bytes)));
         Self::new(PathBuf::from("memory"), Bytes::Owned(bytes), |_| beside)
@@ -224,7 +207,7 @@ impl TraceFile {
             cut_off.buffer_file = match &cut_off.progress {
                 Some(Progress { stopped: Some(_), .. }) => BufferFile::GivenUp,
                 _ => match file.recover(beside(run)) {
-                    // What came through a pipe has it elsewhere, if it is on this machine still.
+                    // The buffer file of a trace from a pipe is elsewhere, if it is on this machine at all.
                     BufferFile::Absent => match file.recover(Beside::of_pipe(run)) {
                         BufferFile::OtherRun | BufferFile::Damaged(_) => BufferFile::Absent,
                         found => found,
@@ -239,7 +222,7 @@ impl TraceFile {
         Ok(file)
     }
 
-    /// The last whole one: what is written over and over may have been caught in the middle.
+    /// The last intact one: the progress block may have been truncated while it was overwritten.
     fn last_progress(&self) -> Option<Progress> {
         let blocks: Vec<&Block> = self.of_kind(BlockKind::Progress).collect();
         blocks.into_iter().rev().find_map(|block| self.json(block).ok())
@@ -253,7 +236,7 @@ impl TraceFile {
         self.threads[place].pieces.push(piece);
     }
 
-    /// Appends the chunks that the runtime had not written yet.
+    /// Adds the chunks that the runtime had not yet written to the trace.
     fn recover(&mut self, beside: Beside) -> BufferFile {
         let bytes = match beside {
             Beside::Nothing => return BufferFile::Absent,
@@ -295,7 +278,7 @@ impl TraceFile {
         BufferFile::Read { chunks, records: self.records.len(), damaged, overflowed }
     }
 
-    /// Which records of a journal are in the trace, once the writer had begun to write them.
+    /// Which records of a journal are already in the trace, given the first block that the writer put them in.
     fn written(&self, kind: BlockKind, first_block: u64) -> Written {
         let mut blocks = self.of_kind(kind).filter(|block| block.header.sequence >= first_block);
         if buffer_file::is_merged(kind) {
@@ -304,42 +287,41 @@ impl TraceFile {
         Written::These(blocks.filter_map(|block| self.unpack(block).ok().map(Cow::into_owned)).collect())
     }
 
-    /// Records that only the buffer file has.
+    /// Records that are only in the buffer file.
     pub(crate) fn records(&self) -> &[(BlockKind, Vec<u8>)] {
         &self.records
     }
 
-    /// Those of a kind.
+    /// Those of one kind.
     pub(crate) fn recovered(&self, kind: BlockKind) -> impl Iterator<Item = &[u8]> {
         self.records.iter().filter(move |(of, _)| *of == kind).map(|(_, record)| record.as_slice())
     }
 
-    /// Which run it is of.
     pub fn run(&self) -> RunId {
         self.run
     }
 
-    /// The file's path, for messages.
+    /// Path of the file, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes on disk.
+    /// Size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Who is told how far the reading of events has come.
+    /// Sets the watcher that is informed about the progress of reading events.
     pub fn watch(&mut self, watcher: &Watcher) {
         self.watcher = watcher.clone();
     }
 
-    /// As [`watch`](Self::watch) said.
+    /// The watcher set by [`watch`](Self::watch).
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
     }
 
-    /// All events are about to be read once.
+    /// Reports that all events are about to be read once.
     pub(crate) fn begin_events(&self, what: &'static str) {
         let events = self.of_kind(BlockKind::Events).map(|block| u64::from(block.header.stored_len));
         let chunks = self.threads.iter().flat_map(|thread| &thread.pieces).map(|piece| match piece {
@@ -349,32 +331,32 @@ impl TraceFile {
         self.watcher.begin(what, Unit::Bytes, events.chain(chunks).sum());
     }
 
-    /// All whole blocks.
+    /// All complete blocks, in file order.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// How the trace came to be.
+    /// How the trace was made.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// How it ended; `None` if it is cut off.
+    /// How the run ended; `None` if the trace is truncated.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
 
-    /// Whether it was cut off and got its end later: what was missing then is missing still.
+    /// Whether the trace was truncated and recovered later: what was missing is still missing.
     pub fn is_recovered(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.reason == RECOVERED)
     }
 
-    /// The last that is known of a run whose end is not in the trace.
+    /// The last known state of a run whose end is not in the trace.
     pub fn last_known(&self) -> Option<&Progress> {
         self.cut_off.as_ref().filter(|_| self.end.is_none()).and_then(|cut| cut.progress.as_ref())
     }
 
-    /// Events that no buffer could be had for, as far as the trace tells.
+    /// Number of events known to be lost because no buffer was available.
     pub fn lost_events(&self) -> u64 {
         match &self.end {
             Some(end) => end.lost_events,
@@ -382,36 +364,36 @@ impl TraceFile {
         }
     }
 
-    /// Bytes of events that the runtime threw away, as was asked for: 1 at the least, also where the trace is cut off and nobody
-    /// said how many.
+    /// Bytes of events that the runtime discarded because the options asked for it. At least 1 if events were
+    /// discarded, even in a truncated trace, which does not say how many.
     pub fn discarded_bytes(&self) -> u64 {
         let is_asked_for = self.meta.options.get("discard").is_some_and(|value| value == "on");
         let known = self.end.as_ref().and_then(|end| end.discarded_bytes).unwrap_or_default();
         known.max(is_asked_for.into())
     }
 
-    /// Where it stops, if it has no proper end.
+    /// Where the trace stops if it has no end; otherwise `None`.
     pub fn cut_off(&self) -> Option<&CutOff> {
         self.cut_off.as_ref()
     }
 
-    /// Bytes of the events, packed but not compressed.
+    /// Bytes of all event blocks after packing, before zstd.
     pub fn packed_event_bytes(&self) -> u64 {
         let events = self.of_kind(BlockKind::Events);
         events.map(|block| u64::from(et_format::packed_len(&block.header, self.stored(block)))).sum()
     }
 
-    /// The threads that left events.
+    /// The threads with events.
     pub fn threads(&self) -> &[ThreadEvents] {
         &self.threads
     }
 
-    /// The events of a thread, if it left any.
+    /// The events of a thread; `None` if it has none.
     pub fn thread(&self, index: u32) -> Option<&ThreadEvents> {
         self.thread_places.get(&index).map(|&place| &self.threads[place])
     }
 
-    /// The ticket that a thread's events begin with; 0 if they begin with none.
+    /// First ticket of a thread's events; 0 if they do not begin with one.
     pub fn first_ticket(&self, thread: &ThreadEvents) -> Ticket {
         match thread.pieces.first() {
             Some(EventSource::Block(index)) => self.blocks[*index].header.first_ticket,
@@ -425,7 +407,7 @@ impl TraceFile {
         }
     }
 
-    /// The blocks of one kind, in file order.
+    /// Blocks of one kind, in file order.
     pub fn of_kind(&self, kind: BlockKind) -> impl Iterator<Item = &Block> {
         self.blocks.iter().filter(move |block| block.header.kind == kind)
     }
@@ -435,12 +417,12 @@ impl TraceFile {
         &self.bytes[block.at..block.at + block.header.stored_len as usize]
     }
 
-    /// A block's content, checked and unpacked.
+    /// Verifies and unpacks a block. Fails if it is corrupt.
     pub fn unpack(&self, block: &Block) -> Result<Cow<'_, [u8]>, ReadError> {
         block.header.unpack(self.stored(block)).map_err(|source| self.block_error(block, source))
     }
 
-    /// Whether all blocks hold what was written. Reads all of them, and unpacks none.
+    /// Whether the checksums of all blocks are right. Reads all blocks without unpacking them.
     pub fn is_whole(&self) -> bool {
         self.watcher.begin("checking the trace", Unit::Bytes, self.size());
         self.blocks.iter().all(|block| {
@@ -452,7 +434,7 @@ impl TraceFile {
         })
     }
 
-    /// Wraps an error in a block's content.
+    /// Adds the path and the block to an error in its content.
     pub fn block_error(&self, block: &Block, source: FormatError) -> ReadError {
         let header = &block.header;
         ReadError::Block { path: self.path.clone(), sequence: header.sequence, kind: header.kind, source }
@@ -466,7 +448,7 @@ impl TraceFile {
         self.of_kind(kind).next().map(|block| self.json(block)).transpose()
     }
 
-    /// What the runtime found worth a note.
+    /// The problems that the runtime recorded.
     pub fn problems(&self) -> Result<Vec<Problem>, ReadError> {
         let recovered = self.recovered(BlockKind::Problem).filter_map(|raw| et_format::decode_json(raw).ok()).map(Ok);
         self.of_kind(BlockKind::Problem).map(|block| self.json(block)).chain(recovered).collect()
@@ -490,7 +472,7 @@ impl TraceFile {
         Ok(())
     }
 
-    /// When the events of a piece happened; none if the trace does not say, as those of format version 1. Time 0 is
+    /// When the events of a piece happened; `None` if the trace does not say, as in format version 1. Time 0 is
     /// [`Meta::start_unix_millis`].
     pub fn wall(&self, thread: &ThreadEvents, piece: usize) -> Option<Wall> {
         match &thread.pieces[piece] {
@@ -502,7 +484,7 @@ impl TraceFile {
         }
     }
 
-    /// Bytes of a piece when unpacked, for counting what could not be.
+    /// Unpacked length of a piece in bytes, to count what could not be unpacked.
     pub fn event_bytes(&self, thread: &ThreadEvents, piece: usize) -> u64 {
         match &thread.pieces[piece] {
             EventSource::Block(index) => self.blocks[*index].header.raw_len.into(),

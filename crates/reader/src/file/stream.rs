@@ -1,10 +1,12 @@
-//! Takes a trace out of a pipe and looks at it as it comes: what is no trace, or goes on for ever, must not fill the disk.
+//! Copies a trace from a pipe and checks it on the way: input that is not a trace, or never ends, must not fill the
+//! disk.
 
 use std::io::{self, Read, Write};
 
 use et_format::{BLOCK_HEADER, BlockHeader, FILE_HEADER, FormatError};
 
-/// Copies block after block, up to the end or to what is no block any more; a reader sees there that the trace is damaged.
+/// Copies block after block up to the end or to the first bytes that are not a block, where a reader will find the
+/// trace to be corrupt.
 pub(super) fn copy(mut stream: impl Read, mut out: impl Write) -> io::Result<Result<(), FormatError>> {
     let header = up_to(&mut stream, FILE_HEADER)?;
     if let Err(why) = et_format::check_file_header(&header) {
@@ -22,7 +24,7 @@ pub(super) fn copy(mut stream: impl Read, mut out: impl Write) -> io::Result<Res
     }
 }
 
-/// So many bytes, or all there are.
+/// Reads `length` bytes, or fewer at the end of the stream.
 fn up_to(stream: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     stream.take(length as u64).read_to_end(&mut bytes)?;
@@ -43,7 +45,7 @@ mod tests {
         out.clear();
         assert_eq!(copy(io::repeat(0), &mut out).unwrap(), Err(FormatError::FileMagic));
         assert_eq!(out, b"");
-        // What goes on for ever behind a trace is left there.
+        // An endless stream after the end of the trace is not copied.
         copy(trace.as_slice().chain(io::repeat(0)), &mut out).unwrap().unwrap();
         assert_eq!(out.len(), trace.len() + BLOCK_HEADER);
     }

@@ -1,10 +1,10 @@
 //! Merlin (Hertz, Blackburn, Moss, McKinley, Stefanović: "Generating Object Lifetime Traces with Merlin", TOPLAS 2006)
-//! over the objects that may still be alive.
+//! on the objects that may still be alive.
 //!
-//! Each object carries the sequence number of the step that was the last known to keep it: its last mention, or the loss of a
-//! reference to it. Now and then the unreachable are looked for; what they are held by is unreachable too, so
-//! stamps flow along references among them only, from the latest down, and each ends with the step after which nothing
-//! could reach it.
+//! Each object has the sequence number of the last step that is known to have kept it alive: its last mention, or the
+//! loss of a reference to it. From time to time the unreachable objects are determined. Objects that refer to an
+//! unreachable object are unreachable, too, so stamps propagate along references between unreachable objects only, from
+//! the latest down, and each object ends up with the step after which nothing could reach it.
 
 use rustc_hash::FxHashMap;
 
@@ -12,43 +12,42 @@ use super::step::Step;
 use crate::model::{Heap, Marks, Node, Object, OnStack};
 use crate::record::{ObjectId, Record, Slot, ThreadId};
 
-/// A record that no hook reported, behind the step with that number.
+/// A record that no hook reported, to be inserted after the step with that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Extra {
     pub after: u64,
     pub record: Record,
 }
 
-/// What a look for the dead found.
+/// Result of a collection.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Deaths and the clearing of weak references, in their order.
+    /// Deaths and clearings of weak references, in order.
     pub extras: Vec<Extra>,
-    /// Updates of weak slots whose old target had died before, in order: the slot held null by then.
+    /// Updates of weak slots whose old target had died before, in order: the slot was already null.
     pub cleared_before: Vec<u64>,
 }
 
-/// What is alive only because of a method that has not returned.
+/// Objects that are alive only because of a method that has not returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldByStack {
-    /// What the method holds: its receiver, or an exception in flight.
+    /// The object that the method holds: its receiver, or an exception in flight.
     pub by: OnStack,
-    /// That object and what it leads to, as far as neither the VM, nor a static field, nor a method before this one does: itself
-    /// first.
+    /// That object, which is the first, and those reachable from it, except those held by the VM, by a static field or
+    /// by a method earlier in the order.
     pub objects: Vec<ObjectId>,
 }
 
-/// What is to be known of an object.
+/// Data of an object in the graph.
 #[derive(Debug)]
 struct Known {
     stamp: u64,
     thread: ThreadId,
-    /// More mentions will come, or the VM holds it to the end.
+    /// Whether there will be more mentions, or the VM holds it to the end.
     in_use: bool,
 }
 
-/// A weak slot that was overwritten since the last look.
+/// A weak slot that was overwritten since the last collection.
 #[derive(Debug)]
 struct WeakDrop {
     step: u64,
@@ -57,30 +56,30 @@ struct WeakDrop {
     target: Node,
 }
 
-/// The objects that may be alive, and what they hold.
+/// The objects that may be alive, and the references between them.
 #[derive(Debug, Default)]
 pub struct Graph {
     heap: Heap<Known>,
     weak: FxHashMap<Node, (Slot, Node)>,
     weak_drops: Vec<WeakDrop>,
     cleared_before: Vec<u64>,
-    // Room for `collect`, kept.
+    // Buffer of `collect`, reused.
     living: Marks,
     seen: Marks,
 }
 
 impl Graph {
-    /// Objects not yet found dead.
+    /// Number of objects not yet found dead.
     pub fn alive(&self) -> usize {
         self.heap.len()
     }
 
-    /// What takes memory until the next look for the dead.
+    /// Number of items that take memory until the next collection.
     pub fn pending(&self) -> usize {
         self.heap.len() + self.weak_drops.len() + self.cleared_before.len()
     }
 
-    /// The next step, with the bits of its last mentions.
+    /// Applies the next step. The bits of `last` say which of its mentions are last mentions.
     #[inline]
     pub fn step(&mut self, number: u64, step: &Step, last: u8) {
         if let Step::Record(Record::Alloc(alloc)) = step {
@@ -126,7 +125,7 @@ impl Graph {
         }
     }
 
-    /// Finds those that died up to now, gives each its death, and forgets them.
+    /// Determines the objects that have died so far, computes their deaths, and removes them.
     pub fn collect(&mut self) -> Found {
         let Self { heap, living, seen, .. } = self;
         heap.unmark(living);
@@ -135,7 +134,7 @@ impl Graph {
             heap.follow(root, living, |_| {});
         }
         let mut dead: Vec<Node> = heap.iter().map(|(node, _)| node).filter(|&node| !living.contains(node)).collect();
-        // From the latest down; the ids only make it the same every time.
+        // Latest first; ids only make the order deterministic.
         dead.sort_unstable_by_key(|&node| {
             let object = heap.get(node);
             (std::cmp::Reverse(object.data.stamp), object.id)
@@ -157,7 +156,7 @@ impl Graph {
             Extra { after: stamp, record: Record::Death { object: id, thread } }
         };
         let mut extras: Vec<Extra> = clearings.into_iter().chain(deaths.iter().map(death)).collect();
-        // Stable: holders stay before what they hold.
+        // Stable: an object stays before those that it holds.
         extras.sort_by_key(|extra| (extra.after, matches!(extra.record, Record::Death { .. })));
         for node in deaths {
             self.heap.forget(self.heap.get(node).id);
@@ -166,7 +165,8 @@ impl Graph {
         Found { extras, cleared_before }
     }
 
-    /// What only stacks hold, behind the last step: of several methods that lead to an object it is the first one's.
+    /// What only stacks hold after the last step. An object reachable from several methods is attributed to the first
+    /// one.
     pub fn held_by(&mut self, stacks: &[OnStack], by_vm: &[ObjectId]) -> Vec<HeldByStack> {
         let heap = &mut self.heap;
         let roots: Vec<Node> = by_vm.iter().filter_map(|&id| heap.node(id)).collect();
@@ -183,7 +183,7 @@ impl Graph {
         all
     }
 
-    /// Weak references are cleared right before their referents die; whatever clears them later clears nothing.
+    /// A weak reference is cleared right before the referent dies; a later store of null has no effect.
     fn clear_weak(&mut self) -> (Vec<Extra>, Vec<u64>) {
         let mut clearings = Vec::new();
         let mut cleared_before = std::mem::take(&mut self.cleared_before);

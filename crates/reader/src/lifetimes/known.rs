@@ -1,4 +1,4 @@
-//! Deaths that were worked out before, and who keeps those that are worked out now.
+//! Reuse of deaths that were computed before, and recording of deaths that are computed now.
 
 use std::fmt::Debug;
 use std::io;
@@ -14,61 +14,56 @@ use crate::resolve::Outcome;
 use crate::told::{Hold, Told};
 use crate::trace::Trace;
 
-/// What was found when deaths were worked out. Steps are counted from 0: records that are not found, and of what holds objects
+/// A result of computing deaths. Steps are numbered from 0: they are the records except computed ones, and the holds
 /// [`Hold::Initial`] and [`Hold::Until`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// The step with that number updates a weak slot whose old target had died: the slot held null.
-    Cleared {
-        /// The step.
-        at: u64,
-    },
+    /// The step updates a weak slot whose old target had died, so the slot was null.
+    Cleared { at: u64 },
     /// A record that no hook reported: a death, or the clearing of a weak reference.
     Found {
-        /// The step that it stands behind.
+        /// The step after which it is inserted.
         after: u64,
-        /// The record.
         record: Record,
     },
 }
 
-/// All that was found, in order of its steps.
+/// All results, in order of their steps.
 pub type AllKnown<'a> = Box<dyn Iterator<Item = io::Result<Known>> + 'a>;
 
-/// What an earlier reading came to.
+/// The results of an earlier reading.
 #[allow(missing_debug_implementations)]
 pub struct Earlier<'a> {
-    /// What it found.
     pub found: AllKnown<'a>,
     /// What only stacks hold at the end.
     pub held_by_stacks: Vec<HeldByStack>,
 }
 
-/// What keeps the deaths of a trace from one reading to the next.
+/// Keeps the deaths of a trace from one reading to the next.
 pub trait Lives: Debug + Send + Sync {
-    /// What was found before; `None` if nothing was kept that can be believed.
+    /// The results of an earlier reading; `None` if there are none that are valid.
     fn earlier(&self) -> Option<Earlier<'_>>;
-    /// Takes what is worked out now; `None` if nobody wants it.
+    /// Returns the keeper of the results of this reading; `None` if they are not to be kept.
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>>;
 }
 
-/// Takes what is worked out.
+/// Receives the results of a reading as they are computed.
 pub trait Keeper {
-    /// What comes next.
+    /// Receives the next item.
     fn played(&mut self, played: &Played<'_>);
-    /// That was all of it.
+    /// Completes the results.
     fn finish(self: Box<Self>, trace: &Trace, outcome: &Outcome, held_by_stacks: &[HeldByStack]);
 }
 
-/// Takes what is told, and what is known to have been found between.
+/// Receives the content of a trace with the known results inserted.
 pub trait Replay {
-    /// What is told next, and where it stands.
+    /// Receives the next item and its place.
     fn told(&mut self, told: Told, place: Place) -> ControlFlow<()>;
-    /// A death, or the clearing of a weak reference.
+    /// Receives a death, or the clearing of a weak reference.
     fn found(&mut self, record: Record, place: Place) -> ControlFlow<()>;
 }
 
-/// Gives all that is told and what is known to have been found, until `replay` breaks off or the trace ends.
+/// Replays a trace with the known results inserted, until `replay` breaks or the trace ends.
 pub fn replay_known(
     trace: &Trace,
     mut known: AllKnown<'_>,
@@ -111,7 +106,7 @@ pub fn replay_known(
         return Err(LifetimesError::Known(error));
     }
     if outcome.lost.total() > 0 {
-        // Tables are made of whole traces only.
+        // Results are only kept for intact traces.
         let what = format!("events of the trace were damaged since it was made: {}", outcome.lost);
         return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
     }

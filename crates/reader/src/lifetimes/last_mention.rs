@@ -1,5 +1,5 @@
-//! Which mention of each object is its last: found by going through the steps backward. An object is remembered only
-//! between its allocation and its last mention, so memory is bounded by what is in use at a time.
+//! Finds the last mention of each object by going through the steps backward. An object is only remembered between its
+//! last mention and its allocation, so memory is bounded by the number of objects in use at a time.
 
 use std::io;
 use std::sync::mpsc::sync_channel;
@@ -15,10 +15,10 @@ use crate::watch::Watcher;
 
 const RECENT: usize = 1 << 12;
 
-/// The objects that will be mentioned again, seen from the end.
+/// The objects that will be mentioned again, when going backward from the end.
 struct Seen {
     all: FxHashSet<ObjectId>,
-    /// Objects surely in `all`: spares most questions.
+    /// Objects that are certainly in `all`, which saves most lookups.
     recent: Box<[ObjectId; RECENT]>,
 }
 
@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-/// For each step a byte: bit `n` says that the n-th of [`Step::mentions`] is the last mention of that object.
+/// One byte per step: bit `n` says that the n-th of [`Step::mentions`] is the last mention of that object.
 #[derive(Debug)]
 pub struct LastMentions {
     store: Store,
@@ -51,7 +51,7 @@ pub struct LastMentions {
 }
 
 impl LastMentions {
-    /// Goes through the whole spool. What is `held_at_end` has no last mention.
+    /// Goes through the entire spool. Objects in `held_at_end` have no last mention.
     pub fn find(spool: &Spool, held_at_end: impl IntoIterator<Item = ObjectId>, watcher: &Watcher) -> io::Result<Self> {
         let mut seen = Seen { all: held_at_end.into_iter().collect(), recent: Box::new([ObjectId::NULL; RECENT]) };
         let mut store = Store::new(spool.limits().memory_bytes);

@@ -1,13 +1,13 @@
-//! When each object died (`docs/semantics.md`, "Deaths"), for a trace of whatever kind.
+//! When each object died (`docs/semantics.md`, "Deaths"), for a trace in any form.
 //!
-//! 1. [`Recorder`] takes down, in order, the records and what else is known to hold objects. The source is read
-//!    once; the steps go to a [spool](spool), which is a temporary file when they are many.
-//! 2. Backward through the spool each object's [last mention](last_mention) is marked.
-//! 3. Forward again, a [graph] keeps what may be alive, and every so often finds those that died, by Merlin. Behind it
-//!    the records are read from the spool for the last time, and the deaths put between them.
+//! 1. [`Recorder`] stores, in order, the records and everything else that is known to hold objects. The source is read
+//!    once; the steps go to a [spool](spool), which becomes a temporary file when it is large.
+//! 2. Going backward through the spool, the [last mention](last_mention) of each object is marked.
+//! 3. Going forward again, a [graph] contains what may be alive and determines at intervals what has died, by Merlin.
+//!    Following it, the records are read from the spool for the last time and the deaths are inserted.
 //!
-//! Memory holds the objects alive at a time and a few pieces of the spool, however long the trace. Steps 1 and 3 use two
-//! threads each, one that packs or finds and one that reads or gives out, and so does step 2.
+//! Memory is needed for the objects alive at a time and a few pieces of the spool, however long the trace is. Each step
+//! uses two threads: one packs or searches, the other reads or outputs.
 
 mod graph;
 mod known;
@@ -42,19 +42,19 @@ pub(crate) use weak::WeakSlots;
 
 use crate::file::ReadError;
 
-/// Why deaths could not be worked out.
+/// Why deaths could not be computed.
 #[derive(Debug, Error)]
 pub enum LifetimesError {
-    /// The trace cannot be read.
+    /// The trace could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The disk is full, or worse.
+    /// The spool could not be written or read, for example because the disk is full.
     #[error("cannot keep the records in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
     Spool(io::Error),
-    /// The system gives no thread.
+    /// No thread could be started.
     #[error(transparent)]
     Thread(#[from] NoThread),
-    /// What was kept of deaths cannot be read, or is of another trace.
+    /// The results of an earlier reading cannot be read, or belong to another trace.
     #[error("cannot read the life table: {0} (--no-lives does without it)")]
     Known(io::Error),
 }

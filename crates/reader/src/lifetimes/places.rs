@@ -1,19 +1,19 @@
-//! Where steps stand, beside the pieces of the spool.
+//! Places of steps, kept with each piece of the spool.
 
 use crate::place::Place;
 
-/// The places of one piece, packed as they come.
+/// The places of one piece, encoded as they are added.
 #[derive(Debug, Default)]
 pub struct PlaceList {
     bytes: Vec<u8>,
     last: Place,
 }
 
-/// Words of an entry: number of the step, and the place.
+/// Length of an entry in words: number of the step, and the place.
 const WORDS: usize = 1 + Place::WORDS;
 
 impl PlaceList {
-    /// From that step on they stand there.
+    /// Sets the place of all steps from this one on.
     pub fn at(&mut self, step: u64, place: Place) {
         self.last = place;
         let [ticket, begin, end] = place.words();
@@ -22,7 +22,7 @@ impl PlaceList {
         }
     }
 
-    /// The places of a piece that ends before that step. The next piece begins where it ends.
+    /// Returns the places of a piece that ends before the step `next`, with which the next piece begins.
     pub fn take(&mut self, next: u64) -> Vec<u8> {
         let bytes = std::mem::take(&mut self.bytes);
         if !bytes.is_empty() {
@@ -32,7 +32,7 @@ impl PlaceList {
     }
 }
 
-/// What [`PlaceList::take`] gave.
+/// Decodes what [`PlaceList::take`] returned.
 pub fn decode(bytes: &[u8]) -> Vec<(u64, Place)> {
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
     let place = |&[step, place @ ..]: &[u64; WORDS]| (step, Place::from_words(place));

@@ -1,4 +1,4 @@
-//! Takes down what happens to objects, and what no record says of what holds them.
+//! Records everything that happens to objects, and what holds objects although no record says so.
 
 use rustc_hash::FxHashSet;
 
@@ -14,7 +14,7 @@ use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::told::{Hold, Told};
 use crate::watch::Watcher;
 
-/// Takes steps and keeps account of what the end of the trace holds.
+/// Receives steps and tracks what is held at the end of the trace.
 #[derive(Debug)]
 pub struct Recorder {
     special: Special,
@@ -28,7 +28,6 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing taken down yet.
     pub fn new(special: Special, limits: Limits) -> Self {
         Self {
             weak: WeakSlots::new(&special),
@@ -42,12 +41,12 @@ impl Recorder {
         }
     }
 
-    /// Who is told how far the work on what was taken down has come.
+    /// Sets the watcher that is informed about the progress of the work after recording.
     pub fn watch(&mut self, watcher: &Watcher) {
         self.watcher = watcher.clone();
     }
 
-    /// What is told next. `false`: as of [`record`](Self::record).
+    /// Receives the next item. Returns false in the cases of [`record`](Self::record).
     #[inline]
     pub fn told(&mut self, told: &Told) -> bool {
         match *told {
@@ -61,7 +60,7 @@ impl Recorder {
         }
     }
 
-    /// The next record. `false`: the disk takes no more, and [`finish`](Self::finish) says why.
+    /// Receives the next record. Returns false if the disk is full; then [`finish`](Self::finish) returns the error.
     #[inline]
     pub fn record(&mut self, record: &Record) -> bool {
         let mut step = Step::Record(*record);
@@ -81,12 +80,12 @@ impl Recorder {
         self.writer.push(&step)
     }
 
-    /// Keeps where each step stands, for [`Played::At`](super::Played::At).
+    /// Keeps the place of each step, for [`Played::At`](super::Played::At).
     pub fn keep_places(&mut self) {
         self.writer.keep_places();
     }
 
-    /// Where the next steps stand.
+    /// Sets the place of the steps that follow.
     #[inline]
     pub fn at(&mut self, place: Place) {
         if place == self.place {
@@ -99,30 +98,30 @@ impl Recorder {
         self.writer.at(place);
     }
 
-    /// Number of the next step.
+    /// Number of steps so far, which is the number of the next one.
     pub fn steps(&self) -> u64 {
         self.writer.steps()
     }
 
-    /// A slot held this when tracing began.
+    /// Receives a slot's target when tracing began. Returns false in the cases of [`record`](Self::record).
     pub fn initial(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> bool {
         let weak = self.weak.is_weak(origin, slot);
         self.writer.push(&Step::Initial { origin, target, slot, weak })
     }
 
-    /// The VM held the object until here.
+    /// Receives an object that the VM held until now. Returns false in the cases of [`record`](Self::record).
     pub fn held(&mut self, object: ObjectId, thread: ThreadId) -> bool {
         self.writer.push(&Step::Held { object, thread })
     }
 
-    /// The VM holds the object to the end of the trace.
+    /// Receives an object that the VM holds to the end of the trace.
     pub fn held_to_the_end(&mut self, object: ObjectId) {
         self.held_at_end.insert(object);
     }
 
-    /// Ends the taking down.
+    /// Ends the recording. Fails if the spool could not be written.
     pub fn finish(self) -> Result<Recording, LifetimesError> {
-        // The stacks of threads that were cut off still hold what they held.
+        // The stacks of threads without an end still hold objects.
         Recording::new(self.writer.finish()?, self.held_at_end, self.stacks.held(), self.times, self.watcher)
     }
 }

@@ -1,4 +1,4 @@
-//! All steps of a trace, with the last mentions marked: from here deaths are found, and merged into the records.
+//! All steps of a trace with the last mentions marked, from which deaths are computed and inserted between the records.
 
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -17,12 +17,12 @@ use crate::watch::{Unit, Watcher};
 use et_format::Nanos;
 use et_system::threads::spawn_scoped;
 
-/// A trace taken down.
+/// The recording of a trace.
 #[derive(Debug)]
 pub struct Recording {
     spool: Spool,
     last: LastMentions,
-    /// What the VM holds to the end.
+    /// What the VM holds at the end.
     held_by_vm: Vec<ObjectId>,
     /// What stacks hold at the end.
     on_stacks: Vec<OnStack>,
@@ -30,40 +30,41 @@ pub struct Recording {
     watcher: Watcher,
 }
 
-/// Steps all of whose dead are known.
+/// Consecutive steps for which all deaths are known.
 struct Window {
     pieces: Range<usize>,
     found: Found,
 }
 
-/// A look for the dead follows all references of what is alive, so there is one only when a quarter more was taken down than was alive
-/// at the last look: each object costs the same, however large the heap is, and no more is in memory than that. But the dead are
-/// needed while steps are played behind: there are at least so many windows.
+/// A collection follows all references of live objects, so it takes place only when the number of new steps exceeds the
+/// number of objects that were alive at the last one by a quarter: the cost per object then does not depend on the size
+/// of the heap, and memory is bounded by it. But the replay follows behind and needs deaths, so there are at least this
+/// many collections.
 const WINDOWS: u64 = 16;
 
-/// What a replay comes to.
+/// An item of a replay.
 #[derive(Clone, Copy, Debug)]
 pub enum Played<'a> {
     /// A step of the source, with its number.
     Step(u64, &'a Step),
-    /// A record that was found: a death, or the clearing of a weak reference.
+    /// A computed record: a death, or the clearing of a weak reference.
     Found(&'a Record),
-    /// What follows is of events that were made from that time on.
+    /// The events of the items that follow happened from this time on.
     Time(Nanos),
-    /// What follows stands there, if [`Recorder::keep_places`](super::Recorder::keep_places) said to keep it.
+    /// The place of the items that follow, if [`Recorder::keep_places`](super::Recorder::keep_places) was called.
     At(Place),
 }
 
-/// What it took, and what it found at the end.
+/// The cost of a replay, and what it found at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Most objects that were alive, or not yet known to be dead, at a time.
+    /// Maximum number of objects that were alive or not yet known to be dead at a time.
     pub most_objects: usize,
-    /// Steps taken down.
+    /// Number of steps recorded.
     pub steps: u64,
-    /// Bytes of temporary files (or memory, while they are few).
+    /// Size of the temporary files in bytes, or of the memory used instead of small ones.
     pub spool_bytes: u64,
-    /// What is alive at the end only because methods that have not returned hold it; nothing if the replay was broken off.
+    /// What is alive at the end only because methods that have not returned hold it; empty if the replay was stopped.
     pub held_by_stacks: Vec<HeldByStack>,
 }
 
@@ -82,8 +83,8 @@ impl Recording {
         Ok(Self { spool, last, held_by_vm, on_stacks, times, watcher })
     }
 
-    /// Calls `visit` with every record in order, those of deaths included, until it breaks off. One thread looks for the
-    /// dead, this one reads the steps again behind it.
+    /// Calls `visit` with every record in order, including deaths, until it breaks. One thread computes the deaths
+    /// while this one reads the steps behind it.
     pub fn replay(&self, mut visit: impl FnMut(&Record) -> ControlFlow<()>) -> Result<Cost, LifetimesError> {
         self.replay_steps(|played| match played {
             Played::Step(_, step) => step.record().map_or(ControlFlow::Continue(()), |record| visit(&record)),
@@ -92,7 +93,7 @@ impl Recording {
         })
     }
 
-    /// As [`replay`](Self::replay), with the steps that are no records as well.
+    /// Like [`replay`](Self::replay), but includes the steps that are not records.
     pub fn replay_steps(&self, mut visit: impl FnMut(Played<'_>) -> ControlFlow<()>) -> Result<Cost, LifetimesError> {
         self.watcher.begin("finding deaths", Unit::Records, self.spool.steps());
         std::thread::scope(|scope| {
@@ -123,12 +124,13 @@ impl Recording {
         })
     }
 
-    /// Sends window after window; says how many objects there were at most, and what only stacks hold at the end.
+    /// Sends window after window. Returns the maximum number of objects at a time, and what only stacks hold at the
+    /// end.
     fn find(&self, windows: &SyncSender<Window>) -> io::Result<(usize, Vec<HeldByStack>)> {
         let mut graph = Graph::default();
         let mut most = 0;
         let mut steps = Vec::new();
-        // The first piece of the window, and how many objects were alive before it.
+        // The first piece of the window, and the number of objects alive before it.
         let (mut first, mut alive) = (0, 0);
         for piece in 0..self.spool.pieces() {
             self.spool.read(piece, &mut steps)?;

@@ -1,5 +1,5 @@
-//! All steps of a trace, on disk once they are many. Written once, then read backward and forward: whatever the trace
-//! came from, a pipe included, is read only once.
+//! All steps of a trace, on disk if there are many. Written once, then read backward and forward, so that the source,
+//! which may be a pipe, is read only once.
 
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -12,14 +12,14 @@ use super::step::{Damaged, Step, StepEncoder, decode};
 use crate::place::Place;
 use crate::store::{Piece, Store};
 
-/// How much is done at a time.
+/// Sizes that bound the memory used.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a piece of the spool, before packing.
+    /// Length of a piece of the spool in bytes, before packing.
     pub piece_bytes: usize,
-    /// Bytes of the spool that stay in memory.
+    /// Maximum number of bytes of the spool to keep in memory.
     pub memory_bytes: u64,
-    /// Steps between two looks for the dead, at least; with more objects alive than this, as many as there are objects.
+    /// Minimum number of steps between two collections; with more objects alive than this, the number of objects.
     pub window_steps: u64,
 }
 
@@ -29,22 +29,22 @@ impl Default for Limits {
     }
 }
 
-/// Pieces on their way to the thread that packs them.
+/// Maximum number of pieces queued for the packing thread.
 const QUEUED: usize = 2;
 
-/// What the thread that packs pieces has in the end.
+/// Result of the packing thread.
 type Packed = io::Result<(Store, Vec<Stored>)>;
 
-/// Takes steps.
+/// Writes steps to a new spool.
 #[derive(Debug)]
 pub struct SpoolWriter {
     limits: Limits,
     buffer: Vec<u8>,
     encoder: StepEncoder,
     steps: u64,
-    /// Sequence number of the first step of each piece.
+    /// Number of the first step of each piece.
     firsts: Vec<u64>,
-    /// Where the steps of the piece stand.
+    /// Places of the steps in the current piece.
     places: PlaceList,
     keeps_places: bool,
     queue: Option<SyncSender<(Vec<u8>, Vec<u8>)>>,
@@ -59,7 +59,7 @@ struct Stored {
 }
 
 impl SpoolWriter {
-    /// An empty spool.
+    /// Creates an empty spool.
     pub fn new(limits: Limits) -> Self {
         let (queue, pieces) = sync_channel::<(Vec<u8>, Vec<u8>)>(QUEUED);
         let packer = spawn(move || {
@@ -78,13 +78,14 @@ impl SpoolWriter {
             firsts: vec![0],
             places: PlaceList::default(),
             keeps_places: false,
-            // Without the thread nothing is taken.
+            // Without the thread, steps are refused.
             queue: packer.is_ok().then_some(queue),
             packer,
         }
     }
 
-    /// One more step. `false`: the disk takes no more, or there is no thread, and [`finish`](Self::finish) says why.
+    /// Appends a step. Returns false if the disk is full or there is no packing thread; then [`finish`](Self::finish)
+    /// returns the error.
     #[inline]
     pub fn push(&mut self, step: &Step) -> bool {
         self.encoder.push(&mut self.buffer, step);
@@ -92,12 +93,12 @@ impl SpoolWriter {
         self.buffer.len() < self.limits.piece_bytes || self.hand_over()
     }
 
-    /// Keeps where each step stands.
+    /// Keeps the place of each step.
     pub fn keep_places(&mut self) {
         self.keeps_places = true;
     }
 
-    /// Where the next steps stand.
+    /// Sets the place of the steps that follow.
     #[inline]
     pub fn at(&mut self, place: Place) {
         if self.keeps_places {
@@ -105,7 +106,7 @@ impl SpoolWriter {
         }
     }
 
-    /// Number of the next step.
+    /// Number of steps so far, which is the number of the next one.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -118,7 +119,7 @@ impl SpoolWriter {
         self.queue.as_ref().is_some_and(|queue| queue.send((piece, places)).is_ok())
     }
 
-    /// The spool, ready to be read.
+    /// Completes the spool. Fails if it could not be written.
     pub fn finish(mut self) -> io::Result<Spool> {
         if !self.buffer.is_empty() {
             self.hand_over();
@@ -132,7 +133,7 @@ impl SpoolWriter {
     }
 }
 
-/// Written steps.
+/// A complete spool.
 #[derive(Debug)]
 pub struct Spool {
     limits: Limits,
@@ -143,39 +144,39 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// How many pieces there are.
+    /// Number of pieces.
     pub fn pieces(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Sequence number of the first step of a piece.
+    /// Number of the first step of a piece.
     pub fn first(&self, piece: usize) -> u64 {
         self.firsts[piece]
     }
 
-    /// How many steps there are.
+    /// Total number of steps.
     pub fn steps(&self) -> u64 {
         self.firsts.last().copied().unwrap_or(0)
     }
 
-    /// Bytes that they take.
+    /// Length of all pieces in bytes, after packing.
     pub fn stored_bytes(&self) -> u64 {
         self.store.stored_bytes()
     }
 
-    /// The limits it was written with.
+    /// The limits with which it was written.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// The steps of one piece, in place of what `steps` held.
+    /// Replaces the content of `steps` by the steps of a piece.
     pub fn read(&self, piece: usize, steps: &mut Vec<Step>) -> io::Result<()> {
         steps.clear();
         let bytes = self.store.read(self.pieces[piece].steps)?;
         decode(&bytes, steps).map_err(|Damaged| io::Error::new(io::ErrorKind::InvalidData, Damaged))
     }
 
-    /// Where the steps of one piece stand, from which step on; nothing if that was not kept.
+    /// Places in a piece, each with its first step; empty if places were not kept.
     pub fn places(&self, piece: usize) -> io::Result<Vec<(u64, Place)>> {
         if !self.has_places {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What lifetimes are worked out from, one step after the other, and its form in the spool.
+//! The steps from which lifetimes are computed, and their encoding in the spool.
 
 use et_names::{FieldId, MethodId, SiteId};
 
@@ -6,21 +6,21 @@ use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, Thread
 use crate::told::{Hold, Told};
 use crate::types::TypeId;
 
-/// One thing that happens to objects.
+/// An event in the life of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A record as the source gave it.
+    /// A record of the source.
     Record(Record),
     /// An update of a slot that does not keep its target alive.
     WeakUpdate { old: ObjectId, origin: ObjectId, target: ObjectId, slot: Slot, thread: ThreadId },
-    /// The VM held the object until here; no record says so.
+    /// The VM held the object until now, although no record says so.
     Held { object: ObjectId, thread: ThreadId },
-    /// A slot held this when tracing began; no record says so.
+    /// The target of a slot when tracing began, which no record contains.
     Initial { origin: ObjectId, target: ObjectId, slot: Slot, weak: bool },
 }
 
 impl Step {
-    /// The record that this step is to readers.
+    /// The record that readers get for this step; `None` if there is none.
     #[inline]
     pub fn record(&self) -> Option<Record> {
         match *self {
@@ -32,7 +32,7 @@ impl Step {
         }
     }
 
-    /// What was taken down.
+    /// The item of the source that this step was made from.
     pub fn told(&self) -> Told {
         match *self {
             Self::Record(record) => Told::Record(record),
@@ -44,7 +44,6 @@ impl Step {
         }
     }
 
-    /// The thread that it happened in.
     #[inline]
     pub fn thread(&self) -> ThreadId {
         match self {
@@ -54,27 +53,27 @@ impl Step {
         }
     }
 
-    /// The objects that must have been reachable until here because the step names them. What a weak slot held before need
-    /// not have been.
+    /// The objects that must have been reachable until now because the step names them. The old target of a weak slot
+    /// need not have been.
     #[inline]
     pub fn mentions(&self) -> [ObjectId; 3] {
         match *self {
             Self::Record(record) => record.objects(),
             Self::WeakUpdate { origin, target, .. } => [ObjectId::NULL, origin, target],
             Self::Held { object, .. } => [object, ObjectId::NULL, ObjectId::NULL],
-            // Both were there when tracing began, which is here.
+            // Both existed when tracing began, which is now.
             Self::Initial { origin, target, .. } => [ObjectId::NULL, origin, target],
         }
     }
 }
 
-// The first byte of a step: its kind, and what its fields look like.
+// Bits of a step's first byte: its kind, and how its fields are encoded.
 const KIND: u8 = 15;
-/// The thread is that of the step before.
+/// The thread is the same as in the previous step.
 const SAME_THREAD: u8 = 1 << 4;
-/// Object ids and sizes take eight bytes, not four.
+/// Object ids and sizes take eight bytes instead of four.
 const WIDE: u8 = 1 << 5;
-/// The slot is an element.
+/// The slot is an array element.
 const ELEMENT: u8 = 1 << 6;
 /// The slot is weak.
 const WEAK: u8 = 1 << 7;
@@ -82,28 +81,27 @@ const WEAK: u8 = 1 << 7;
 const UPDATE: u8 = RecordKind::Update as u8;
 const ENTRY: u8 = RecordKind::Entry as u8;
 const EXIT: u8 = RecordKind::Exit as u8;
-// What no record says has the codes behind those of records.
+// Steps that are not records have the codes after those of records.
 const HELD: u8 = RecordKind::ALL.len() as u8;
 const INITIAL: u8 = HELD + 1;
 const _: () = assert!(INITIAL <= KIND, "the first byte of a step has no room for another kind: widen KIND");
 
-/// An entry in the thread of the step before, of a receiver with a small id.
+/// First byte of an entry with a small receiver id in the thread of the previous step.
 const FREQUENT_ENTRY: u8 = ENTRY | SAME_THREAD;
-/// The exit that goes with it.
+/// First byte of the corresponding exit.
 const FREQUENT_EXIT: u8 = EXIT | SAME_THREAD;
 
 fn slot_flag(slot: Slot) -> u8 {
     if matches!(slot, Slot::Element(_)) { ELEMENT } else { 0 }
 }
 
-/// Appends steps; `thread` is that of the step before in this piece.
+/// Encodes the steps of a piece; `thread` is that of the previous step.
 #[derive(Debug, Default)]
 pub struct StepEncoder {
     thread: Option<ThreadId>,
 }
 
 impl StepEncoder {
-    /// Appends one step.
     #[inline]
     pub fn push(&mut self, out: &mut Vec<u8>, step: &Step) {
         match *step {
@@ -175,7 +173,7 @@ impl StepEncoder {
     }
 }
 
-/// The spool does not hold what was written to it: the disk lies.
+/// The spool does not contain what was written to it: the disk is faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the temporary file of the lifetimes is damaged")]
 pub struct Damaged;
@@ -209,12 +207,12 @@ impl Bytes<'_> {
     }
 }
 
-/// Reads the steps of one piece.
+/// Decodes the steps of a piece. Fails if it is corrupt.
 pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
     let mut bytes = Bytes { rest: piece, wide: false };
     let mut thread = ThreadId(0);
     while let Some((&first, rest)) = bytes.rest.split_first() {
-        // Calls and returns are most of all.
+        // Fast path: calls and returns are by far the most frequent steps.
         if let (Some((&[m0, m1, m2, m3, r0, r1, r2, r3], rest)), FREQUENT_ENTRY | FREQUENT_EXIT) =
             (rest.split_first_chunk(), first)
         {
@@ -236,7 +234,7 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
             if first & ELEMENT != 0 { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
         };
         let weak = first & WEAK != 0;
-        // Each pushed where it is made: what was just written by halves is slow to copy as a whole.
+        // Each is pushed where it is constructed: copying what was just written in smaller parts stalls.
         let Some(&kind) = RecordKind::ALL.get(usize::from(first & KIND)) else {
             match first & KIND {
                 HELD => steps.push(Step::Held { object: bytes.object()?, thread }),
@@ -295,7 +293,7 @@ mod tests {
     use super::*;
     use crate::testing::{any_record, any_slot};
 
-    /// Ids and numbers, small more often than not.
+    /// Ids and numbers, mostly small.
     fn number() -> impl Strategy<Value = u64> {
         prop_oneof![Just(0), 1..100u64, any::<u64>()]
     }

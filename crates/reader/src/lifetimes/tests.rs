@@ -1,4 +1,4 @@
-//! Merlin against brute force: what is reachable after every step, written as the definition says it.
+//! Compares Merlin with brute force: what is reachable after every step, written as the definition says it.
 
 mod binary;
 mod generate;
@@ -18,18 +18,18 @@ use crate::types::Types;
 use generate::{Program, STRING, program, program_of_events, special};
 use oracle::deaths;
 
-/// What validation finds wrong with a text.
+/// The violations that validation reports for a text.
 fn violations(text: &str) -> Vec<String> {
     et_analysis::validate::bytes(text.as_bytes().to_vec(), 5).unwrap().violations
 }
 
-/// So many, or as many as PROPTEST_CASES says.
+/// This number of cases, unless PROPTEST_CASES is set.
 fn cases(count: u32) -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
     ProptestConfig::with_cases(wanted.unwrap_or(count))
 }
 
-/// The records that readers see, with the deaths between them, and what only stacks hold in the end.
+/// The records that readers see, with the deaths inserted, and what only stacks hold at the end.
 fn replayed(program: &Program, limits: Limits) -> (Vec<Record>, BTreeSet<ObjectId>) {
     let mut recorder = Recorder::new(special(), limits);
     for step in &program.steps {
@@ -54,7 +54,7 @@ fn replayed(program: &Program, limits: Limits) -> (Vec<Record>, BTreeSet<ObjectI
     (records, once)
 }
 
-/// Lists what should come out: deaths of one step in the order of their ids, since their order says nothing.
+/// The expected records; deaths at the same step are in the order of their ids, since their order is not defined.
 fn expected(program: &Program) -> Vec<Record> {
     let deaths = deaths(program);
     let mut records = Vec::new();
@@ -74,7 +74,8 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
-/// As [`sorted`]; weak references cleared at one step are so in the order of ids, which are others in a trace.
+/// Like [`sorted`], but also sorts clearings at the same step by id, since ids in a trace differ from those in the
+/// program.
 fn sorted_by_place(mut records: Vec<Record>) -> Vec<Record> {
     let clears = |record: &Record| match *record {
         Record::Update { target: ObjectId::NULL, slot, .. } => Some(slot),
@@ -86,7 +87,7 @@ fn sorted_by_place(mut records: Vec<Record>) -> Vec<Record> {
     sorted(records)
 }
 
-/// Records as text, which reads better than a dump of theirs.
+/// Records as text, which is easier to read than their debug output.
 fn shown(records: &[Record]) -> String {
     let mut text = Vec::new();
     for record in records {
@@ -96,7 +97,7 @@ fn shown(records: &[Record]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// What the program's types and fields are called.
+/// The names file of the program's types and fields.
 const NAMES: &str = "\
 C 0x1 Plain 0x0 I:
 C 0x2 java/lang/Class 0x0 I:
@@ -127,7 +128,7 @@ fn written(records: &[Record]) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// All that the program says, what holds objects included, in dialect et.
+/// The whole program as text in dialect et, including what holds objects.
 fn told(program: &Program) -> String {
     let (types, mut text) = (types(), b"# Elephant Tracks, dialect et\n# with holders\n".to_vec());
     for step in &program.steps {
@@ -140,7 +141,7 @@ fn told(program: &Program) -> String {
                 let record = step.record().unwrap();
                 push_record(&mut text, &record, &types);
                 text.push(b'\n');
-                // To the oracle all strings that the VM made are constants.
+                // The oracle takes all strings created by the VM for constants.
                 if let Record::Alloc(Alloc { kind: AllocKind::Vm, ty: STRING, object, .. }) = record {
                     text.extend(format!("# held {:x}\n", object.0).bytes());
                 }
@@ -162,14 +163,14 @@ fn converted(source: &Source, dialect: Dialect, deaths: Deaths) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// Comments apart, deaths of one place in order.
+/// Lines without comments, with deaths at the same place sorted.
 fn lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
     lines.chunk_by_mut(|a, b| a.starts_with("D ") && b.starts_with("D ")).for_each(<[&str]>::sort);
     lines
 }
 
-/// Object, thread and time of each.
+/// Object, thread and time of each death.
 fn deaths_of(replayer: &str) -> Vec<&str> {
     let mut deaths: Vec<_> = replayer.lines().filter(|line| line.starts_with("D ")).collect();
     deaths.sort();
@@ -178,7 +179,7 @@ fn deaths_of(replayer: &str) -> Vec<&str> {
 
 proptest! {
     #![proptest_config(cases(64))]
-    /// Without deaths in, with deaths out, and through both dialects.
+    /// Without deaths in the input, with deaths in the output, and through both dialects.
     #[test]
     fn texts_have_the_same_deaths(program in program()) {
         let program = program.without_vm();
@@ -195,15 +196,15 @@ proptest! {
         prop_assert_eq!(violations(&replayer), Vec::<String>::new());
         prop_assert_eq!(&converted(&back, Dialect::Et, Deaths::Trace), &et, "the replayer's dialect loses nothing");
         prop_assert_eq!(&converted(&back, Dialect::Replayer, Deaths::Trace), &replayer);
-        // Deaths dropped and worked out again are the same, from either dialect. (The clearing of weak references stays when
-        // deaths are dropped, and comes once more.)
+        // Deaths that are dropped and computed again are the same in either dialect. (Clearings of weak references stay
+        // when deaths are dropped, and are then duplicated.)
         for dialect in [Dialect::Et, Dialect::Replayer] {
             let again = converted(&read(&converted(&source, dialect, Deaths::None)), Dialect::Replayer, Deaths::Trace);
             prop_assert_eq!(deaths_of(&again), deaths_of(&replayer));
         }
     }
 
-    /// What holds objects goes through both dialects, so that deaths are the same.
+    /// Holds survive both dialects, so that deaths are the same.
     #[test]
     fn texts_say_what_holds_objects(program in program()) {
         let source = read(&told(&program));
@@ -222,12 +223,12 @@ proptest! {
         }
     }
 
-    /// A death in the wrong place is noticed.
+    /// A death in the wrong place is detected.
     #[test]
     fn deaths_too_early_are_violations(program in program(), which: prop::sample::Index) {
         let program = program.without_vm();
         let records = expected(&program);
-        // Deaths, each with the last mention before it where that is not the allocation.
+        // Deaths, each with the last mention before it unless that is the allocation.
         let moves: Vec<(usize, usize)> = (0..records.len())
             .filter(|&at| matches!(records[at], Record::Death { .. }))
             .filter_map(|at| {
@@ -251,7 +252,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(cases(10_000))]
-    /// From the bytes of a trace to its deaths: events of many threads, and objects whose hashes are used again.
+    /// From the bytes of a trace to its deaths: events of many threads, and objects whose hashes are reused.
     #[test]
     fn deaths_in_a_trace_are_where_brute_force_finds_them(
         story in binary::story(program_of_events()),

@@ -1,19 +1,19 @@
-//! When steps were made: the time of the newest chunk of events that had been begun by then.
+//! Times of steps: a step has the time at which the newest chunk of events begun by then was begun.
 
 use std::iter::Peekable;
 use std::slice::Iter;
 
 use et_format::Nanos;
 
-/// Times are noted so far apart at least, whatever the threads do: an hour takes 6 MB.
+/// Minimum interval between two recorded times in nanoseconds: an hour then takes 6 MB.
 const BETWEEN: u64 = 10_000_000;
 
-/// From which step on which time holds.
+/// Times, each with the first step that it applies to.
 #[derive(Debug, Default)]
 pub struct Times(Vec<(u64, Nanos)>);
 
 impl Times {
-    /// The step with that number is of events that were made from that time on.
+    /// Records that the events of the steps from this one on happened from that time on.
     #[inline]
     pub fn note(&mut self, step: u64, time: Nanos) {
         if self.0.last().is_none_or(|(_, last)| time.0 >= last.0.saturating_add(BETWEEN)) {
@@ -21,18 +21,18 @@ impl Times {
         }
     }
 
-    /// All of it, in order.
+    /// All times, in order.
     pub fn iter(&self) -> TimesIter<'_> {
         TimesIter(self.0.iter().peekable())
     }
 }
 
-/// Goes through [`Times`].
+/// Iterates over [`Times`] step by step.
 #[derive(Debug)]
 pub struct TimesIter<'a>(Peekable<Iter<'a, (u64, Nanos)>>);
 
 impl TimesIter<'_> {
-    /// The time that has come up to that step since the last call, if there is a new one.
+    /// The latest time up to that step that has not been returned yet.
     #[inline]
     pub fn until(&mut self, step: u64) -> Option<Nanos> {
         let mut time = None;

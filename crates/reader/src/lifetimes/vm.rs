@@ -1,5 +1,5 @@
-//! What the VM holds, as far as a trace tells: threads while they run, classes and their loaders, and what only the VM
-//! can have held when tracing began.
+//! What the VM holds, as far as a trace shows it: threads while they run, classes and their loaders, and what only the
+//! VM can have held when tracing began.
 
 use std::ops::ControlFlow;
 
@@ -19,15 +19,15 @@ use crate::told::{Hold, Told};
 use crate::trace::Trace;
 use crate::types::TypeId;
 
-/// Takes down a whole trace.
+/// Records a whole trace.
 pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), LifetimesError> {
     let (recording, outcome) = record_seen(trace, limits, false, |_, _, _| ControlFlow::Continue(()))?;
-    // Nobody breaks off.
+    // The callback never breaks.
     Ok((recording.unwrap_or_else(|| unreachable!()), outcome))
 }
 
-/// As [`record`], with where each step stands if `places` says so; `see` gets all that is told, where, and the number of its step.
-/// If it breaks off there is no recording.
+/// Like [`record`], but keeps the place of each step if `places` is set. `see` is called with each item, its place, and
+/// the number of its step. If it breaks, there is no recording.
 pub fn record_seen(
     trace: &Trace,
     limits: Limits,
@@ -53,7 +53,7 @@ pub fn record_seen(
         recorder.at(at.place);
         match recorder.told(told) {
             true => ControlFlow::Continue(()),
-            // Why shows in the end.
+            // The recorder returns the error at the end.
             false => ControlFlow::Break(()),
         }
     });
@@ -65,9 +65,9 @@ pub fn record_seen(
     Ok((Some(recorder.finish()?), outcome))
 }
 
-/// Who is told.
+/// Receives the content of a trace.
 pub(crate) trait Listen {
-    /// What is told next, and where it stands. Inlined for those who keep it, as [`Visit::record`] is.
+    /// Receives the next item and its place. Inlined for the same reason as [`Visit::record`].
     fn told(&mut self, told: Told, place: Place) -> ControlFlow<()>;
 }
 
@@ -86,7 +86,8 @@ impl Listen for &mut Filler {
     }
 }
 
-/// Tells each record, in order, and between them what else holds objects, until the listener breaks off or the trace ends.
+/// Calls the listener with each record in order, and between them with what else holds objects, until it breaks or the
+/// trace ends.
 pub(crate) fn each(trace: &Trace, listener: impl Listen) -> Result<Outcome, ReadError> {
     let vm = Vm::new(trace);
     let flow = ControlFlow::Continue(());
@@ -100,7 +101,7 @@ struct Telling<'a, L> {
     vm: Vm<'a>,
     failed: Option<ReadError>,
     flow: ControlFlow<()>,
-    /// Of the last record.
+    /// Place of the last record.
     last: Place,
     listener: L,
 }
@@ -132,10 +133,10 @@ impl<L: Listen> Visit for &mut Telling<'_, L> {
 }
 
 impl<L: Listen> Telling<'_, L> {
-    /// What holds objects before the next record.
+    /// Reports what holds objects before the next record.
     #[cold]
     fn catch_up(&mut self, is_initial: bool, place: Place) {
-        // Who wants to break off here does so at the next record.
+        // A listener that breaks here breaks again at the next record.
         let mut hold = |hold| _ = self.listener.told(Told::Hold(hold), place);
         if !is_initial && !self.vm.has_begun {
             self.failed = self.vm.begin(&mut hold).err();
@@ -143,7 +144,7 @@ impl<L: Listen> Telling<'_, L> {
         self.vm.until(place.ticket().unwrap_or_default(), &mut hold);
     }
 
-    /// There are no more records.
+    /// Reports what remains after the last record.
     fn end(mut self) -> Result<(), ReadError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -168,7 +169,7 @@ pub(crate) fn special(trace: &Trace) -> Special {
     });
     Special {
         class: types.get_class("java/lang/Class"),
-        // What is a constant is told.
+        // The trace says which strings are constants.
         string: None,
         referent: names
             .class_near("java/lang/ref/Reference", None, types)
@@ -179,7 +180,7 @@ pub(crate) fn special(trace: &Trace) -> Special {
 
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// A thread starts or ends: its `Thread` is held up to here.
+    /// A thread starts or ends: its `Thread` object is held up to now.
     Thread(ThreadId),
     /// A class is defined: its loader is held from now on.
     Loader,
@@ -188,12 +189,12 @@ enum Change {
 struct Vm<'a> {
     trace: &'a Trace,
     class: Option<TypeId>,
-    /// In order of their tickets.
+    /// Changes in order of their tickets.
     changes: Vec<(Ticket, ObjectHash, Change)>,
     next: usize,
-    /// The objects that the changes name, once they are known.
+    /// The objects that the changes refer to, once they are known.
     watched: FxHashMap<ObjectHash, Option<ObjectId>>,
-    /// All that was there when tracing began, until it has begun.
+    /// All initial objects; empty once tracing has begun.
     initial: Vec<(ObjectId, TypeId)>,
     weak: WeakSlots,
     has_begun: bool,
@@ -209,7 +210,7 @@ impl<'a> Vm<'a> {
         }
         let mut loaders = FxHashSet::default();
         for class in trace.classes.iter().map(|class| &class.record) {
-            // Once is enough: from there on it is held.
+            // One mention is enough, since it is held from then on.
             if !class.loader.is_null() && loaders.insert(class.loader) {
                 changes.push((class.ticket, class.loader, Change::Loader));
             }
@@ -222,7 +223,7 @@ impl<'a> Vm<'a> {
     }
 
     fn saw(&mut self, alloc: &Alloc, is_initial: bool) {
-        // The low 31 bits are the hash, whichever object of that hash it is.
+        // The low 31 bits of an object id are its hash.
         let hash = ObjectHash(alloc.object.0 as u32 & 0x7fff_ffff);
         if alloc.object.0 >> 62 == 0
             && let Some(known) = self.watched.get_mut(&hash)
@@ -235,7 +236,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Whether something else holds objects before that ticket.
+    /// Whether there are changes before that ticket.
     #[inline]
     fn is_due(&self, ticket: Ticket) -> bool {
         self.changes.get(self.next).is_some_and(|change| change.0 < ticket)
@@ -262,11 +263,11 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// What slots held when tracing began; and what was there although no slot held it, the VM holds for good.
+    /// Reports the initial references. The VM is taken to hold those initial objects that no slot holds, for good.
     fn begin(&mut self, tell: &mut impl FnMut(Hold)) -> Result<(), ReadError> {
         self.has_begun = true;
         let initial = std::mem::take(&mut self.initial);
-        // There may be very many, all with ids that no object had before: those of 31 bits.
+        // There may be very many. Their ids have never been used before, so they fit in 31 bits.
         let places: FxHashMap<u32, u32> = (0..).zip(&initial).map(|(at, (id, _))| (id.0 as u32, at)).collect();
         let place = |id: ObjectId| u32::try_from(id.0).ok().and_then(|id| places.get(&id).copied());
         let current = |hash: ObjectHash| Some(ObjectId(hash.0.into())).filter(|&id| place(id).is_some());
@@ -300,25 +301,25 @@ impl<'a> Vm<'a> {
             }
         }
         weakly.into_iter().for_each(|at| heap.reach(at));
-        // What is left holds itself in circles.
+        // What remains consists of cycles.
         all.for_each(|at| hold(at, &mut heap));
         Ok(())
     }
 }
 
-/// The heap when tracing began, objects by number. Tens of millions are usual where tracing begins late, so each takes few
-/// bytes.
+/// The initial heap with numbered objects. There are often tens of millions of objects if tracing begins late, so each
+/// takes only a few bytes.
 struct InitialHeap {
-    /// Where the targets of each object begin; those of the last end at the end.
+    /// Start of each object's targets; the last object's end at the end of the vector.
     starts: Vec<usize>,
     targets: Vec<u32>,
-    /// By another object.
+    /// Whether another object refers to it.
     is_held: Vec<bool>,
     reached: Vec<bool>,
 }
 
 impl InitialHeap {
-    /// With references from one to another.
+    /// Builds the heap from the references between objects.
     fn new(objects: usize, references: Vec<(u32, u32)>) -> Self {
         let mut starts = vec![0; objects + 1];
         let mut is_held = vec![false; objects];
@@ -329,7 +330,7 @@ impl InitialHeap {
         for at in 0..objects {
             starts[at + 1] += starts[at];
         }
-        // Filled from the end of each object's room, which ends up where the room begins.
+        // Filled backward from the end of each object's range, so that `starts` ends up at its beginning.
         let mut targets = vec![0; references.len()];
         let mut next = starts[1..].to_vec();
         for (from, to) in references.into_iter().rev() {

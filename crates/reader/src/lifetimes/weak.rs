@@ -7,12 +7,12 @@ use super::special::Special;
 use crate::record::{Alloc, ObjectId, Slot};
 use crate::types::TypeId;
 
-/// Which slots do not keep their targets alive.
+/// Tracks which slots do not keep their targets alive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WeakSlots {
     referent: Option<FieldId>,
     final_types: FxHashSet<TypeId>,
-    /// References whose referent is held: until it is cleared, which is once and for all.
+    /// References that hold their referent until it is cleared.
     final_references: FxHashSet<ObjectId>,
 }
 
@@ -29,14 +29,14 @@ impl WeakSlots {
         }
     }
 
-    /// Whether that slot of that object does not keep its target alive.
+    /// Whether that slot does not keep its target alive.
     #[inline]
     pub fn is_weak(&self, origin: ObjectId, slot: Slot) -> bool {
         matches!((slot, self.referent), (Slot::Field(field), Some(referent)) if field == referent)
             && !self.final_references.contains(&origin)
     }
 
-    /// As [`is_weak`](Self::is_weak), of a slot that gets another target.
+    /// The same for a slot that is stored to.
     #[inline]
     pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> bool {
         let is_weak = self.is_weak(origin, slot);
@@ -49,7 +49,7 @@ impl WeakSlots {
         is_weak
     }
 
-    /// How many references are known that hold their referent.
+    /// Number of known references that hold their referent.
     #[cfg(test)]
     pub fn final_references(&self) -> usize {
         self.final_references.len()

@@ -1,17 +1,17 @@
-//! What is known of each thread's stack, for as long as there is something to know: a program may have millions of virtual
-//! threads, one after the other.
+//! State per thread, kept only while it differs from the initial one: a program may have millions of virtual threads,
+//! one after the other.
 
 use rustc_hash::FxHashMap;
 
 use crate::record::ThreadId;
 
-/// What can be forgotten where it is as it was at first.
+/// State that can be dropped when it equals the initial state.
 pub trait Forget: Default {
-    /// Whether it is.
+    /// Whether it equals the initial state.
     fn is_as_at_first(&self) -> bool;
 }
 
-/// One `T` for each thread that needs one.
+/// A `T` for each thread whose state is not the initial one.
 #[derive(Debug)]
 pub struct ByThread<T> {
     all: Vec<T>,
@@ -27,7 +27,7 @@ impl<T> Default for ByThread<T> {
 }
 
 impl<T: Forget> ByThread<T> {
-    /// That of a thread.
+    /// State of a thread, for modification.
     #[inline]
     pub fn of(&mut self, thread: ThreadId) -> &mut T {
         let place = match self.current {
@@ -41,7 +41,7 @@ impl<T: Forget> ByThread<T> {
         if let Some((left, place)) = self.current
             && self.all[place].is_as_at_first()
         {
-            // What room it has goes as well.
+            // Frees its buffers as well.
             self.all[place] = T::default();
             self.places.remove(&left);
             self.free.push(place);
@@ -57,7 +57,7 @@ impl<T: Forget> ByThread<T> {
         place
     }
 
-    /// That of a thread, if there is something to know.
+    /// State of a thread; `None` if it is the initial one.
     pub fn get(&self, thread: ThreadId) -> Option<&T> {
         match self.current {
             Some((current, place)) if current == thread => Some(&self.all[place]),
@@ -65,12 +65,12 @@ impl<T: Forget> ByThread<T> {
         }
     }
 
-    /// Those of all threads of which there is something to know.
+    /// States of all threads for which one is kept.
     pub fn iter(&self) -> impl Iterator<Item = (ThreadId, &T)> {
         self.places.iter().map(|(&thread, &place)| (thread, &self.all[place]))
     }
 
-    /// How many are kept, or were at a time.
+    /// Maximum number of states that were kept at a time.
     #[cfg(test)]
     pub fn places(&self) -> usize {
         self.all.len()

@@ -1,32 +1,32 @@
-//! Calling contexts: a tree with a node for each chain of callers that there was.
+//! Calling contexts: a tree with a node for each chain of callers that occurred.
 
 use et_names::MethodId;
 use rustc_hash::FxHashMap;
 
-/// A chain of callers, by its node in the tree of [`Contexts`].
+/// A chain of callers, given by its node in the tree of [`Contexts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u32);
 
 impl ContextId {
-    /// Nothing is on the stack.
+    /// The empty stack.
     pub const EMPTY: ContextId = ContextId(0);
 }
 
 /// A node of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// The context of the caller; the empty one is its own.
+    /// Context of the caller; for the empty context, itself.
     pub caller: ContextId,
-    /// The method on top; 0 of the empty context.
+    /// The innermost method; 0 for the empty context.
     pub method: MethodId,
-    /// Frames of it, the one on top included.
+    /// Number of frames, including the innermost.
     pub depth: u32,
 }
 
-/// Deep and wide recursions have more contexts than anybody looks at: 16 million take 600 MB.
+/// Maximum number of contexts. Deep and wide recursion creates more than is useful; 16 million take 600 MB.
 const MOST: usize = 1 << 24;
 
-/// A node as [`Contexts::near`] has it.
+/// An entry of [`Contexts::near`].
 #[derive(Clone, Copy, Debug)]
 struct Near {
     caller: ContextId,
@@ -38,7 +38,7 @@ impl Near {
     const NONE: Self = Self { caller: ContextId::EMPTY, method: MethodId(0), id: ContextId::EMPTY };
 }
 
-/// What a processor keeps close to itself: 192 KB.
+/// Size of the cache of children: 192 KB, which fits in a core's L2 cache.
 const NEAR_BITS: u32 = 14;
 
 fn place(caller: ContextId, method: MethodId) -> usize {
@@ -46,15 +46,15 @@ fn place(caller: ContextId, method: MethodId) -> usize {
     (mixed >> (64 - NEAR_BITS)) as usize
 }
 
-/// The tree. Nodes are numbered as they come up, callers before those they call; 0 is the empty stack.
+/// The tree. Nodes are numbered in order of creation, so callers come before their callees; 0 is the empty stack.
 #[derive(Debug)]
 pub struct Contexts {
     all: Vec<Context>,
-    /// The child that was asked for last of each node: mostly the next that is asked for. A tree that was read has none of
-    /// this and of `children` before it is called: who only looks at it does not pay for what finds nodes.
+    /// The child that was last looked up in each node, usually the next one to be looked up. Empty, like `children`, in
+    /// a tree that was loaded until [`call`](Self::call) is used: mere reading should not pay for indexes.
     recent: Vec<ContextId>,
     children: FxHashMap<(ContextId, MethodId), ContextId>,
-    /// Some of them in less memory, each where its [`place`] is, until another has that.
+    /// A cache of children, indexed by [`place`]; entries replace each other.
     near: Vec<Near>,
     most: usize,
     cut: u64,
@@ -67,7 +67,7 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// A tree that gets no more than so many nodes. Calls beyond them count as made in their caller's context.
+    /// Creates a tree with at most this number of nodes. Further calls are attributed to their caller's context.
     pub fn with_limit(most: usize) -> Self {
         let empty = Context { caller: ContextId::EMPTY, method: MethodId(0), depth: 0 };
         Self {
@@ -89,15 +89,15 @@ impl Contexts {
         }
     }
 
-    /// A node more, as a tree that was kept tells it: nodes in order of their numbers, callers before those they call, none twice.
-    /// `None`: its caller is not there.
+    /// Appends a node when a stored tree is loaded: nodes come in order of their numbers, callers before callees,
+    /// without duplicates. `None` if the caller does not exist.
     pub fn append(&mut self, caller: ContextId, method: MethodId) -> Option<ContextId> {
         let depth = self.all.get(caller.0 as usize)?.depth + 1;
         self.all.push(Context { caller, method, depth });
         Some(ContextId(self.all.len() as u32 - 1))
     }
 
-    /// Nodes that were appended are to be found.
+    /// Indexes the nodes that were appended.
     fn index(&mut self) {
         let known = self.recent.len();
         let appended = self.all.iter().enumerate().skip(known);
@@ -116,7 +116,7 @@ impl Contexts {
             return near.id;
         }
         let id = self.find(caller, method);
-        // Not a context that a call counts as made in, since there are too many: those are counted.
+        // Not for calls attributed to their caller's context because of the limit: these are counted.
         let found = self.all[id.0 as usize];
         if found.caller == caller && found.method == method {
             self.near[place] = Near { caller, method, id };
@@ -146,32 +146,31 @@ impl Contexts {
         id
     }
 
-    /// What is known of a context.
     pub fn get(&self, id: ContextId) -> Context {
         self.all[id.0 as usize]
     }
 
-    /// All of them, in order of their numbers.
+    /// All contexts, in order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (ContextId, &Context)> {
         (0..).map(ContextId).zip(&self.all)
     }
 
-    /// How many there are, the empty one included.
+    /// Number of contexts, including the empty one.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// There is always the empty one.
+    /// Always false: there is always the empty context.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Calls that count as made in their caller's context, because the tree has grown too large.
+    /// Number of calls attributed to their caller's context because the tree had reached its limit.
     pub fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// The methods of a context, innermost first.
+    /// Methods of a context, innermost first.
     pub fn methods(&self, id: ContextId) -> impl Iterator<Item = MethodId> + '_ {
         let mut at = id;
         std::iter::from_fn(move || {
@@ -195,7 +194,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two chains have one context exactly if they are the same, and a context leads back to its chain.
+        /// Two chains have the same context if and only if they are equal, and a context leads back to its chain.
         #[test]
         fn contexts_are_chains(chains in prop::collection::vec(prop::collection::vec(1..4u32, 0..6), 1..40)) {
             let mut contexts = Contexts::default();

@@ -1,4 +1,4 @@
-//! The heap, as allocations, updates and deaths make it.
+//! The heap as it results from allocations, updates and deaths.
 
 use rustc_hash::FxHashMap;
 
@@ -6,42 +6,41 @@ use super::objects::{Node, Objects};
 use super::refs::Refs;
 use crate::record::{ObjectId, Slot};
 
-/// An object. `T` is what else is to be known of it.
+/// An object. `T` is data of the heap's user.
 #[derive(Debug)]
 pub struct Object<T> {
-    /// Its id; null where there is none: the place is free.
+    /// Its id; null if the place is free.
     pub id: ObjectId,
-    /// What whoever keeps the heap wants to know.
+    /// Data of the heap's user.
     pub data: T,
     refs: Refs,
 }
 
 impl<T> Object<T> {
-    /// What it holds, by slot.
+    /// Its references, by slot.
     pub fn refs(&self) -> &Refs {
         &self.refs
     }
 }
 
-/// A slot that holds something.
+/// A slot with the reference that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The object that has the slot; `None`: the slot is a static field.
+    /// The object that has the slot; `None` for a static field.
     pub origin: Option<Node>,
-    /// Number of the slot.
     pub slot: u32,
-    /// What it holds.
     pub target: Node,
 }
 
-/// Objects, found by their ids, with what their slots and static fields hold.
+/// Objects, found by id, and the references in their slots and in static fields.
 ///
-/// An object goes in two steps: [`forget`](Self::forget), behind which its id leads nowhere, and [`free`](Self::free), behind
-/// which another may take its place. Slots that still hold it then lead to that other one, so whoever frees it sees to it
-/// that there are none, or that they go before the next object comes.
+/// An object is removed in two steps: after [`forget`](Self::forget) its id is unknown, and after [`free`](Self::free)
+/// another object may take its place. Slots that still refer to it would then refer to the new object, so the caller
+/// has to ensure that there are none, or that they are gone before the next object is inserted.
 ///
-/// What an object holds is known at once; what holds an object is looked for in the whole heap, unless
-/// [`Incoming`](super::Incoming) is kept beside it. Who needs to know how many hold each counts them in `T`: [`put`](Self::put) says what a slot held before.
+/// The references of an object are found at once; finding the references to an object takes a search of the whole heap,
+/// unless [`Incoming`](super::Incoming) is maintained. To know only how many there are, count them in `T`:
+/// [`put`](Self::put) returns the old target of a slot.
 #[derive(Debug)]
 pub struct Heap<T> {
     objects: Objects<Object<T>>,
@@ -55,36 +54,35 @@ impl<T> Default for Heap<T> {
 }
 
 impl<T> Heap<T> {
-    /// Where the object with that id is, if there is one.
+    /// The object with that id, if there is one. Caches lookups.
     #[inline]
     pub fn node(&mut self, id: ObjectId) -> Option<Node> {
         self.objects.node(id)
     }
 
-    /// As [`node`](Self::node), for those who look rarely.
+    /// Like [`node`](Self::node), but without the cache, for occasional lookups.
     pub fn find(&self, id: ObjectId) -> Option<Node> {
         self.objects.find(id)
     }
 
-    /// What is known of an object.
     #[inline]
     pub fn get(&self, node: Node) -> &Object<T> {
         &self.objects[node]
     }
 
-    /// What whoever keeps the heap knows of it.
+    /// Data of the heap's user for an object.
     #[inline]
     pub fn data(&mut self, node: Node) -> &mut T {
         &mut self.objects[node].data
     }
 
-    /// An object comes to be; its slots hold nothing.
+    /// Adds an object with empty slots.
     pub fn insert(&mut self, id: ObjectId, data: T) -> Node {
         self.objects.insert(id, Object { id, data, refs: Refs::default() })
     }
 
-    /// Stores into a slot of an object, or into a static field if the origin is null; what it held. Where an object is not known
-    /// there is nothing to store, or nowhere to.
+    /// Stores to a slot of an object, or to a static field if the origin is null, and returns the old target. Ignored
+    /// if the origin is unknown; an unknown target counts as null.
     #[inline]
     pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> Option<Node> {
         let target = self.node(target);
@@ -98,17 +96,17 @@ impl<T> Heap<T> {
         self.objects[origin].refs.put(slot, target)
     }
 
-    /// The id leads nowhere any more. The object stays where it is, with what it holds.
+    /// Removes an object's id. The object and its references stay.
     pub fn forget(&mut self, id: ObjectId) -> Option<Node> {
         self.objects.forget(id)
     }
 
-    /// An object that was forgotten holds nothing any more; what it held.
+    /// Removes and returns all references of an object that was forgotten.
     pub fn take_refs(&mut self, node: Node) -> Refs {
         std::mem::take(&mut self.objects[node].refs)
     }
 
-    /// Frees the place of an object that was forgotten. What was known of it stays until another takes its place.
+    /// Frees the place of an object that was forgotten. Its data stays until another object takes the place.
     pub fn free(&mut self, node: Node) {
         let object = &mut self.objects[node];
         object.id = ObjectId::NULL;
@@ -116,27 +114,26 @@ impl<T> Heap<T> {
         self.objects.free(node);
     }
 
-    /// How many objects there are, those included that are forgotten and not freed.
+    /// Number of objects, including those that are forgotten but not freed.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All objects, those included that are forgotten and not freed.
+    /// All objects, including those that are forgotten but not freed.
     pub fn iter(&self) -> impl Iterator<Item = (Node, &Object<T>)> {
         self.objects.iter().filter(|(_, object)| !object.id.is_null())
     }
 
-    /// Static fields that hold something, by number, in no order.
+    /// Static fields that are not null, by number, in no particular order.
     pub fn statics(&self) -> impl Iterator<Item = (u32, Node)> {
         self.statics.iter().map(|(&field, &node)| (field, node))
     }
 
-    /// What a slot holds, of an object or of a static field.
+    /// Target of a slot of an object or of a static field.
     pub fn held(&self, origin: Option<Node>, slot: u32) -> Option<Node> {
         match origin {
             Some(origin) => self.objects[origin].refs.get(slot),
@@ -144,7 +141,8 @@ impl<T> Heap<T> {
         }
     }
 
-    /// Calls `visit` with each slot that holds one of the wanted objects, static fields first. Goes through the whole heap.
+    /// Calls `visit` with each slot that refers to one of the wanted objects, static fields first. Searches the whole
+    /// heap.
     pub fn holders(&self, is_wanted: impl Fn(Node) -> bool, mut visit: impl FnMut(Holder)) {
         let mut visit = |origin, slot, target| {
             if is_wanted(target) {
@@ -157,18 +155,18 @@ impl<T> Heap<T> {
         }
     }
 
-    /// The objects that hold one, in order of their places. Goes through the heap as far as is asked.
+    /// Objects that refer to `target`, in order of their places. Searches the heap lazily.
     pub fn holders_of(&self, target: Node) -> impl Iterator<Item = (Node, &Object<T>)> {
         self.iter().filter(move |(_, object)| object.refs.holds(target))
     }
 
-    /// No marks, with room for all objects; `marks` are those of before, whose room is used again.
+    /// Clears `marks` and makes room for all objects.
     pub fn unmark(&self, marks: &mut Marks) {
         marks.words.clear();
         marks.words.resize(self.objects.places().div_ceil(64), 0);
     }
 
-    /// Marks an object and all that it leads to and that is not marked yet; calls `visit` with each of them.
+    /// Marks an object and all unmarked objects reachable from it; calls `visit` with each of them.
     #[inline]
     pub fn follow(&self, from: Node, marks: &mut Marks, mut visit: impl FnMut(Node)) {
         if !marks.insert(from) {
@@ -187,7 +185,7 @@ impl<T> Heap<T> {
         marks.stack = stack;
     }
 
-    /// What can be reached from static fields and these objects.
+    /// Marks everything reachable from static fields and these objects.
     pub fn reach(&self, roots: impl IntoIterator<Item = Node>) -> Marks {
         let mut marks = Marks::default();
         self.unmark(&mut marks);
@@ -198,11 +196,11 @@ impl<T> Heap<T> {
     }
 }
 
-/// A set of objects of a [`Heap`], for as long as no object comes.
+/// A set of objects of a [`Heap`]; valid until an object is inserted.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
     words: Vec<u64>,
-    /// Room to follow references, kept.
+    /// Worklist buffer, reused.
     stack: Vec<Node>,
 }
 
@@ -213,7 +211,7 @@ impl Marks {
         self.words[node.0 as usize / 64] & 1 << (node.0 % 64) != 0
     }
 
-    /// Marks it; whether that is new.
+    /// Marks an object; returns whether it was unmarked.
     #[inline]
     pub fn insert(&mut self, node: Node) -> bool {
         let word = &mut self.words[node.0 as usize / 64];
@@ -231,7 +229,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// What is done to a heap; objects by number, 0 is null.
+    /// An operation on a heap; objects are numbered, 0 is null.
     #[derive(Clone, Copy, Debug)]
     enum Act {
         New,
@@ -240,11 +238,11 @@ mod tests {
             slot: Slot,
             target: u64,
         },
-        /// What nothing but these two lead to dies, and so do they.
+        /// Everything unreachable from these two dies, and so do they.
         Collect {
             roots: [u64; 2],
         },
-        /// One dies that others may hold.
+        /// An object dies although others may refer to it.
         Forget(u64),
     }
 
@@ -259,7 +257,7 @@ mod tests {
         ]
     }
 
-    /// The same by definition. Objects that were forgotten have ids that nobody asks for.
+    /// The same by definition. The ids of forgotten objects are never looked up.
     #[derive(Default)]
     struct Model {
         alive: BTreeSet<u64>,
@@ -293,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Ids that share a place in the list of those looked up lately.
+    /// Ids that share an entry in the cache of recent lookups.
     fn id(number: u64) -> ObjectId {
         ObjectId(if number.is_multiple_of(3) { number << 12 } else { number })
     }
@@ -370,7 +368,7 @@ mod tests {
                         let expected = model.slots.range((object, 0)..(object + 1, 0)).map(|(&slot, &target)| (slot, target));
                         prop_assert_eq!(held, expected.collect());
                         model.slots.retain(|(origin, _), _| *origin != object);
-                        // Its place is not used again as long as anything leads to it.
+                        // Its place is not reused while something refers to it.
                         if model.slots.values().any(|&target| target == object) {
                             model.forgotten.insert(object);
                         } else {

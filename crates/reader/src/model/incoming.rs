@@ -1,31 +1,32 @@
-//! Who holds an object, without a walk through the heap.
+//! Incoming references of objects, without a search of the heap.
 
 use rustc_hash::FxHashMap;
 
 use super::heap::{Heap, Holder};
 use super::objects::Node;
 
-/// The slots that hold each object of a [`Heap`].
+/// The slots that refer to each object of a [`Heap`].
 ///
-/// Whoever keeps one tells it of each store and of each object that goes. Slots that have changed since are left out when they are met:
-/// a list is tidied when it has become twice as long, so that a store costs the same on average, however many slots hold its target.
+/// Has to be informed of each store and each freed object. Slots that have changed since are skipped when they are
+/// encountered; a list is pruned when its length has doubled, so that the amortized cost of a store does not depend on
+/// the number of slots that refer to its target.
 #[derive(Debug, Default)]
 pub struct Incoming {
     slots: FxHashMap<Node, Slots>,
-    /// Slots looked at so far.
+    /// Number of slots examined so far.
     looked_at: u64,
 }
 
-/// Slots that held an object when they were stored to: the object, `None` for a static field, and the number.
+/// Slots that referred to an object when they were stored to: the object (`None` for a static field) and the number.
 #[derive(Debug, Default)]
 struct Slots {
     all: Vec<(Option<Node>, u32)>,
-    /// How many there were when it was last tidied.
+    /// Length after the last pruning.
     tidy: usize,
 }
 
 impl Slots {
-    /// Leaves out those that do not hold the target any more; how many were looked at.
+    /// Removes slots that no longer refer to the target; returns how many slots were examined.
     fn tidy<T>(&mut self, heap: &Heap<T>, target: Node) -> u64 {
         let looked_at = self.all.len() as u64;
         self.all.sort_unstable();
@@ -37,7 +38,7 @@ impl Slots {
 }
 
 impl Incoming {
-    /// Walks through the heap once.
+    /// Builds the lists from the heap.
     pub fn of<T>(heap: &Heap<T>) -> Self {
         let mut incoming = Self::default();
         heap.holders(
@@ -51,9 +52,9 @@ impl Incoming {
         incoming
     }
 
-    /// The slot holds the target from now on.
+    /// Records a store to the slot.
     pub fn stored<T>(&mut self, heap: &Heap<T>, Holder { origin, slot, target }: Holder) {
-        /// Lists as short as this are not tidied.
+        /// Shorter lists are not pruned.
         const FEW: usize = 8;
         let slots = self.slots.entry(target).or_default();
         slots.all.push((origin, slot));
@@ -62,19 +63,19 @@ impl Incoming {
         }
     }
 
-    /// The object is freed: another may take its place.
+    /// Records that the object was freed and its place may be reused.
     pub fn freed(&mut self, node: Node) {
         self.slots.remove(&node);
     }
 
-    /// Calls `visit` with each slot that holds the target, static fields first.
+    /// Calls `visit` with each slot that refers to the target, static fields first.
     pub fn holders<T>(&mut self, heap: &Heap<T>, target: Node, mut visit: impl FnMut(Holder)) {
         let Some(slots) = self.slots.get_mut(&target) else { return };
         self.looked_at += slots.tidy(heap, target);
         slots.all.iter().for_each(|&(origin, slot)| visit(Holder { origin, slot, target }));
     }
 
-    /// How many slots were looked at so far: what all this has cost.
+    /// Number of slots examined so far, a measure of the total cost.
     pub fn looked_at(&self) -> u64 {
         self.looked_at
     }
@@ -112,7 +113,7 @@ mod tests {
         assert!(holders(&mut incoming, &heap, b).is_empty());
     }
 
-    /// However often a slot is stored to, and however many hold the same.
+    /// However often a slot is stored to, and however many slots have the same target.
     #[test]
     fn a_store_costs_the_same_on_average() {
         const STORES: u32 = 20_000;

@@ -1,4 +1,4 @@
-//! Models of what a trace tells of: the stacks, their calling contexts, and the heap.
+//! Models that are maintained while a trace is read: stacks, calling contexts, and the heap.
 
 mod by_thread;
 mod contexts;

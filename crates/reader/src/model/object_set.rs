@@ -1,15 +1,15 @@
-//! Which objects a trace told of.
+//! A set of object ids.
 
 use rustc_hash::FxHashSet;
 
 use crate::record::ObjectId;
 use crate::resolve::IdSet;
 
-/// Objects whose ids were used before up to so many times are told by a bit.
+/// Ids that have been reused fewer than this number of times are stored in bit sets.
 const SETS: u64 = 16;
 
-/// A set of 64-bit ids, nearly all of them small: a bit for each of those that are used in earnest, whichever number of their
-/// use is in the upper half (`docs/inside/events.md`).
+/// A set of 64-bit ids, nearly all of them small. An id has the 31-bit hash in its low half and the number of its reuse
+/// in its high half (`docs/inside/events.md`); each takes about a bit.
 #[derive(Debug, Default)]
 pub struct ObjectSet {
     by_use: Vec<IdSet>,
@@ -22,7 +22,6 @@ impl ObjectSet {
         (number < SETS).then_some((number as usize, object.0 as u32 & 0x7fff_ffff))
     }
 
-    /// Whether it was put in.
     pub fn contains(&self, object: ObjectId) -> bool {
         match Self::place(object) {
             Some((number, hash)) => self.by_use.get(number).is_some_and(|set| set.contains(hash)),
@@ -30,7 +29,7 @@ impl ObjectSet {
         }
     }
 
-    /// Puts it in; whether it is new.
+    /// Adds an object; returns whether it is new.
     pub fn insert(&mut self, object: ObjectId) -> bool {
         let Some((number, hash)) = Self::place(object) else { return self.wide.insert(object) };
         if number >= self.by_use.len() {

@@ -1,4 +1,4 @@
-//! Objects that may be alive, found by their ids.
+//! Live objects, found by id.
 
 use std::ops::{Index, IndexMut};
 
@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 
 use crate::record::ObjectId;
 
-/// An object: its place among [`Objects`].
+/// Index of an object in [`Objects`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
-/// Ids that were looked up lately; most are looked up again at once.
+/// Number of entries in the cache of recent lookups; most ids are looked up again soon.
 const RECENT: usize = 1 << 12;
 
-/// What is known of each object. Places of those that are freed are used again.
+/// Data per object. Freed places are reused.
 #[derive(Debug)]
 pub struct Objects<T> {
     all: Vec<T>,
@@ -34,7 +34,7 @@ impl<T> Default for Objects<T> {
 }
 
 impl<T> Objects<T> {
-    /// Where the object with that id is, if there is one.
+    /// The object with that id, if there is one. Caches lookups.
     #[inline]
     pub fn node(&mut self, id: ObjectId) -> Option<Node> {
         if id.is_null() {
@@ -49,12 +49,11 @@ impl<T> Objects<T> {
         Some(node)
     }
 
-    /// As [`node`](Self::node), for those who look rarely.
+    /// Like [`node`](Self::node), but without the cache, for occasional lookups.
     pub fn find(&self, id: ObjectId) -> Option<Node> {
         self.by_id.get(&id).copied()
     }
 
-    /// Adds an object.
     pub fn insert(&mut self, id: ObjectId, object: T) -> Node {
         let node = match self.free.pop() {
             Some(node) => {
@@ -71,7 +70,7 @@ impl<T> Objects<T> {
         node
     }
 
-    /// Its id leads nowhere any more. What is known of it stays.
+    /// Removes an object's id. Its data stays.
     pub fn forget(&mut self, id: ObjectId) -> Option<Node> {
         let node = self.by_id.remove(&id)?;
         let recent = &mut self.recent[id.0 as usize % RECENT];
@@ -81,27 +80,26 @@ impl<T> Objects<T> {
         Some(node)
     }
 
-    /// Another may take the place of one that was forgotten. What was known of it stays until then.
+    /// Frees the place of an object that was forgotten. Its data stays until the place is reused.
     pub fn free(&mut self, node: Node) {
         self.free.push(node);
     }
 
-    /// How many there are, those included that are forgotten and not freed.
+    /// Number of objects, including those that are forgotten but not freed.
     pub fn len(&self) -> usize {
         self.all.len() - self.free.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Places, free ones included.
+    /// Number of places, including free ones.
     pub fn places(&self) -> usize {
         self.all.len()
     }
 
-    /// What is there, and what was in places that are free.
+    /// Data of all places, including stale data of free ones.
     pub fn iter(&self) -> impl Iterator<Item = (Node, &T)> {
         (0..).map(Node).zip(&self.all)
     }

@@ -1,32 +1,33 @@
-//! What one object holds.
+//! The references of one object.
 
 use rustc_hash::FxHashMap;
 
 use super::objects::Node;
 use crate::record::Slot;
 
-/// The references of an object, by slot. Nearly all objects have a few fields, nearly all arrays are filled from the start.
+/// The references of an object, by slot. Optimized for objects with few fields and arrays that are filled from the
+/// start.
 #[derive(Debug, Default)]
 pub enum Refs {
-    /// No slot holds anything, or none ever did.
+    /// All slots are null.
     #[default]
     None,
-    /// Fields in no order.
+    /// Fields, unordered.
     Few(Vec<(u32, Node)>),
-    /// Elements; [`NOTHING`] where there is none.
+    /// Array elements; [`NOTHING`] stands for null.
     Elements(Vec<Node>),
     /// Many scattered slots.
     Many(Box<FxHashMap<u32, Node>>),
 }
 
 const NOTHING: Node = Node(u32::MAX);
-/// More than these are not searched one by one.
+/// Maximum length of a linear search.
 const FEW: usize = 32;
-/// An array that would be this much longer than twice what is filled of it is not kept as one.
+/// An array is not stored as one if it would be longer than twice the number of its filled elements plus this.
 const GAP: usize = 64;
 
 impl Refs {
-    /// Stores into a slot and returns what it held.
+    /// Stores to a slot and returns the old target.
     pub fn put(&mut self, slot: Slot, target: Option<Node>) -> Option<Node> {
         let number = slot.number();
         match self {
@@ -64,7 +65,7 @@ impl Refs {
                     return (old != NOTHING).then_some(old);
                 }
                 let target = target?;
-                // What is filled is counted only when room is lacking.
+                // Filled elements are counted only when the vector has to grow.
                 let filled = |elements: &[Node]| elements.iter().filter(|&&node| node != NOTHING).count();
                 if index < elements.capacity() || index < 2 * filled(elements) + GAP {
                     elements.resize(index + 1, NOTHING);
@@ -84,7 +85,7 @@ impl Refs {
         }
     }
 
-    /// What a slot holds.
+    /// Target of a slot.
     pub fn get(&self, slot: u32) -> Option<Node> {
         match self {
             Self::None => None,
@@ -94,13 +95,13 @@ impl Refs {
         }
     }
 
-    /// All targets, as often as they are held.
+    /// Calls `visit` with the target of every slot; targets may repeat.
     #[inline]
     pub fn for_each(&self, mut visit: impl FnMut(Node)) {
         self.for_each_slot(|_, target| visit(target));
     }
 
-    /// Whether a slot holds that.
+    /// Whether some slot refers to the target.
     pub fn holds(&self, target: Node) -> bool {
         match self {
             Self::None => false,
@@ -110,7 +111,7 @@ impl Refs {
         }
     }
 
-    /// All slots that hold something, by number.
+    /// Calls `visit` with the number and target of every slot that is not null.
     #[inline]
     pub fn for_each_slot(&self, mut visit: impl FnMut(u32, Node)) {
         match self {
@@ -161,7 +162,7 @@ mod tests {
             prop_assert_eq!(by_slot, model.into_iter().collect::<Vec<_>>());
         }
     }
-    /// Each store goes as far as the array could grow if its length counted, and not what is filled.
+    /// Each store goes as far as the array could grow if its length counted instead of its filled elements.
     #[test]
     fn room_is_for_what_is_stored() {
         let (mut refs, mut index) = (Refs::default(), 0);

@@ -1,4 +1,4 @@
-//! The stacks of all threads, as entries, exits and exceptions make them.
+//! The stacks of all threads as they result from entries, exits and exceptions.
 
 use et_names::MethodId;
 
@@ -6,51 +6,49 @@ use super::by_thread::{ByThread, Forget};
 use super::contexts::{ContextId, Contexts};
 use crate::record::{ObjectId, Record, ThreadId};
 
-/// A method that has not returned. `T` is what else is to be known of it.
+/// A method call that has not returned. `T` is data of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<T = ()> {
-    /// Its method.
     pub method: MethodId,
-    /// Its receiver; null if the method is static.
+    /// Its receiver; null for a static method.
     pub receiver: ObjectId,
-    /// Number of its entry among all entries, from 1: tells it from frames that were in its place before.
+    /// Number of its entry among all entries, from 1: distinguishes it from earlier frames in the same place.
     pub serial: u64,
-    /// What whoever keeps the stacks wants to know.
+    /// Data of the user.
     pub data: T,
 }
 
-/// A frame, by its place, for as long as it runs.
+/// Reference to a frame, valid while the frame is on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRef {
-    /// Whose stack.
+    /// The thread whose stack it is on.
     pub thread: ThreadId,
-    /// Place in the stack, 0 the outermost.
+    /// Index in the stack; 0 is the outermost frame.
     pub depth: u32,
     /// Its [`Frame::serial`].
     pub serial: u64,
 }
 
-/// An object that a stack holds, as far as records tell.
+/// An object held by a stack, according to the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnStack {
-    /// Whose stack.
+    /// The thread that the stack belongs to.
     pub thread: ThreadId,
-    /// The method that holds it: the one whose receiver it is, or the innermost of those that an exception may leave.
+    /// The method that holds it: the one whose receiver it is, or the innermost method for an exception in flight.
     pub method: MethodId,
-    /// The object.
     pub object: ObjectId,
-    /// Whether it is an exception in flight, not a receiver.
+    /// Whether it is an exception in flight and not a receiver.
     pub is_in_flight: bool,
 }
 
 /// The stack of a thread.
 #[derive(Clone, Debug)]
 pub struct Stack<T = ()> {
-    /// Outermost first.
+    /// Frames, outermost first.
     pub frames: Vec<Frame<T>>,
-    /// Thrown and not handled; null if there is none.
+    /// Exception that was thrown and not yet caught; null if there is none.
     pub in_flight: ObjectId,
-    /// Serial of the frame that was left last, 0 before the first.
+    /// Serial of the frame that was last left; 0 if none was.
     pub left: u64,
 }
 
@@ -74,7 +72,7 @@ impl<T> Forget for Stack<T> {
     }
 }
 
-/// The stacks of all threads. A thread whose stack is empty costs nothing.
+/// The stacks of all threads. A thread with an empty stack takes no memory.
 #[derive(Debug)]
 pub struct Stacks<T = ()> {
     stacks: ByThread<Stack<T>>,
@@ -88,7 +86,7 @@ impl<T> Default for Stacks<T> {
 }
 
 impl<T> Stacks<T> {
-    /// The next record. `enter` says what is to be known of a method that is entered, given the frame of its caller.
+    /// Applies the next record. `enter` returns the data for a new frame, given the frame of its caller.
     #[inline]
     pub fn record_with(&mut self, record: &Record, enter: impl FnOnce(Option<&Frame<T>>) -> T) {
         match *record {
@@ -118,19 +116,19 @@ impl<T> Stacks<T> {
         stack
     }
 
-    /// The stack of a thread, `None` where nothing is on it.
+    /// The stack of a thread; `None` if it is empty.
     #[inline]
     pub fn of(&self, thread: ThreadId) -> Option<&Stack<T>> {
         self.stacks.get(thread)
     }
 
-    /// The methods that run in a thread, innermost first.
+    /// Methods on a thread's stack, innermost first.
     pub fn methods(&self, thread: ThreadId) -> impl Iterator<Item = MethodId> + '_ {
         let frames = self.of(thread).map(|stack| stack.frames.as_slice()).unwrap_or_default();
         frames.iter().rev().map(|frame| frame.method)
     }
 
-    /// The stack of a thread, to be changed by other than records.
+    /// The stack of a thread, for modification other than by records.
     #[inline]
     pub fn of_mut(&mut self, thread: ThreadId) -> &mut Stack<T> {
         self.stacks.of(thread)
@@ -144,18 +142,18 @@ impl<T> Stacks<T> {
         Some((FrameRef { thread, depth: stack.frames.len() as u32 - 1, serial: top.serial }, top))
     }
 
-    /// A frame, if it still runs.
+    /// Returns a frame if it is still on its stack.
     #[inline]
     pub fn running(&self, frame: FrameRef) -> Option<&Frame<T>> {
         self.of(frame.thread)?.frames.get(frame.depth as usize).filter(|there| there.serial == frame.serial)
     }
 
-    /// All stacks that have something on them, in no order.
+    /// All stacks that are not empty, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (ThreadId, &Stack<T>)> {
         self.stacks.iter()
     }
 
-    /// All that is held by methods that have not returned: by thread, outermost first, exceptions in flight last.
+    /// Everything held by methods that have not returned: by thread, outermost first, exceptions in flight last.
     pub fn held(&self) -> Vec<OnStack> {
         let mut stacks: Vec<(ThreadId, &Stack<T>)> = self.iter().collect();
         stacks.sort_unstable_by_key(|&(thread, _)| thread);
@@ -169,20 +167,19 @@ impl<T> Stacks<T> {
         stacks.into_iter().flat_map(of).collect()
     }
 
-    /// The receivers of methods that have not returned.
+    /// Receivers of methods that have not returned.
     pub fn receivers(&self) -> impl Iterator<Item = ObjectId> {
         self.iter().flat_map(|(_, stack)| stack.frames.iter().map(|frame| frame.receiver))
     }
 
-    /// The exceptions in flight.
     pub fn in_flight(&self) -> impl Iterator<Item = ObjectId> {
         self.iter().map(|(_, stack)| stack.in_flight).filter(|exception| !exception.is_null())
     }
 }
 
 impl Stacks<Option<ContextId>> {
-    /// The context of a thread's innermost method. Contexts of frames are found when they are asked for, with those of their callers:
-    /// most calls come and go without.
+    /// Context of a thread's innermost method. Contexts of frames are computed on demand, together with those of their
+    /// callers: most calls return without one.
     #[inline]
     pub fn context(&mut self, thread: ThreadId, contexts: &mut Contexts) -> ContextId {
         match self.top(thread) {
@@ -205,7 +202,7 @@ impl Stacks<Option<ContextId>> {
 }
 
 impl<T: Default> Stacks<T> {
-    /// The next record, where nothing is to be known of frames.
+    /// Applies the next record, for stacks without data.
     #[inline]
     pub fn record(&mut self, record: &Record) {
         self.record_with(record, |_| T::default());
@@ -253,7 +250,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever contexts are asked for, they are those of a tree that grows with each call; and it has no more than was asked for.
+        /// Whenever contexts are requested, they equal those of a tree that is extended at each call, and the tree has
+        /// no more nodes than were requested.
         #[test]
         fn contexts_are_found_when_they_are_asked_for(
             steps in prop::collection::vec((0..2u32, 0..4u32, any::<bool>()), 0..200),

@@ -1,4 +1,4 @@
-//! What did not fit: counted, never silent.
+//! Events that did not fit: counted, never silently ignored.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::file::TraceFile;
 
 macro_rules! anomalies {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
-        /// Counts of what did not fit while events were turned into records.
+        /// Number of anomalies of each kind found while events were turned into records.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase")]
         pub struct Anomalies {
@@ -16,7 +16,7 @@ macro_rules! anomalies {
         }
 
         impl Anomalies {
-            /// Those that occurred, with what they mean.
+            /// Descriptions of the anomalies that occurred, with their numbers.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($text, self.$name),)*].into_iter().filter(|&(_, count)| count > 0)
             }
@@ -25,39 +25,40 @@ macro_rules! anomalies {
 }
 
 anomalies! {
-    /// An exit, exceptional exit or `SuperCall` of a method that is not on the stack: no record.
+    /// An exit, exceptional exit or `SuperCall` of a method that is not on the stack; ignored.
     unmatched_exits: "exits of methods that were not on the stack",
-    /// A `Throw` or `Handle` in a method that is not on the stack: no record.
+    /// A `Throw` or `Handle` in a method that is not on the stack; ignored.
     unmatched_exceptions: "throws or catches in methods that were not on the stack",
-    /// Frames that left without an event although no exception was under way.
+    /// Frames that ended without an event although no exception was in flight.
     frames_lost: "frames that left without a trace",
-    /// Frames left when their thread ended.
+    /// Frames that were left on the stack when their thread ended.
     frames_at_thread_end: "frames left when their thread ended",
-    /// A constructor returned although no object was seen to be allocated for it.
+    /// A constructor returned although no allocation was seen for it.
     constructors_without_object: "constructors that returned without an allocation",
-    /// A virtual thread was unmounted while the arguments of a `super(…)` were computed.
+    /// A virtual thread was unmounted while the arguments of a `super(…)` were evaluated.
     constructors_split: "constructors of unknown objects across a switch of virtual threads",
-    /// Millions of events came while the arguments of a `super(…)` were computed: what is kept of them is bounded.
+    /// Millions of events occurred while the arguments of a `super(…)` were evaluated: the number that is kept is
+    /// limited.
     constructors_too_far: "constructors whose objects came too long after them (one was made up)",
-    /// Objects mentioned before anything was said of them: a `P` was made up.
+    /// Objects mentioned before their allocation was seen: a `P` record was made up.
     unknown_objects: "objects of unknown origin (a P record was made up)",
-    /// Method ids that no names table has.
+    /// Method ids that are in no names table.
     unknown_methods: "uses of unknown method ids (a names table was not found: run with -Det.names=JAR)",
-    /// Site ids that no names table has.
+    /// Site ids that are in no names table.
     unknown_sites: "uses of unknown site ids",
-    /// Field references that no names table has.
+    /// Field references that are in no names table.
     unknown_field_refs: "uses of unknown field references",
-    /// Field references whose class or field is in no names table: a field of its own was made up.
+    /// Field references whose class or field is in no names table: an extra field was made up.
     unresolved_fields: "field references that lead to no known field (one was made up)",
-    /// Classes that no class record describes.
+    /// Classes without a class record.
     unknown_classes: "allocations of unknown classes",
-    /// A `New` whose site allocates another type: the site was dropped.
+    /// A `New` whose site allocates another type: the site was ignored.
     site_mismatches: "allocations whose site is of another type (site dropped)",
-    /// Array allocations without a known site, hence without a type.
+    /// Array allocations without a known site, and hence without a type.
     untyped_arrays: "arrays of unknown type",
-    /// Allocations whose size the trace does not tell.
+    /// Allocations whose size is not in the trace.
     unknown_sizes: "objects of unknown size",
-    /// Tickets lower than the one before them in their thread.
+    /// Tickets lower than the previous one of their thread.
     ticket_regressions: "tickets out of order",
     /// Initial objects or references that contradict each other.
     bad_initial_references: "initial references of unknown objects",
@@ -67,26 +68,27 @@ anomalies! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lost {
-    /// Events that the runtime says it lost.
+    /// Events that were lost according to the runtime.
     pub events: u64,
     /// Pieces of events that could not be decoded.
     pub undecodable_pieces: u64,
-    /// Their bytes.
+    /// Bytes of events in these pieces.
     pub undecodable_bytes: u64,
-    /// Bytes of events that the runtime threw away, as was asked for; how many events these were nobody knows.
+    /// Bytes of events that the runtime discarded because the options asked for it; how many events these were is
+    /// unknown.
     #[serde(default)]
     pub discarded_bytes: u64,
 }
 
 impl Lost {
-    /// What the runtime says of it, without a look at the events.
+    /// What is known from the trace without reading the events.
     pub fn known(file: &TraceFile) -> Self {
         Self { events: file.lost_events(), discarded_bytes: file.discarded_bytes(), ..Self::default() }
     }
 
-    /// One number for `# lost`.
+    /// A single number for the line `# lost`.
     pub fn total(&self) -> u64 {
-        // The trace says how many events, and a damaged one says anything: what is lost must not come to nothing.
+        // The count comes from the trace, and may be anything in a corrupt one: overflow must not make it 0.
         self.events.saturating_add(self.undecodable_pieces).saturating_add(u64::from(self.discarded_bytes > 0))
     }
 }

@@ -1,14 +1,14 @@
-//! A set of 31-bit ids that takes two to four bytes for each, and never more than a bit for each that there could be.
+//! A set of 31-bit ids that takes two to four bytes per id, and never more than one bit for each possible id.
 
-/// Ids are drawn at random (`docs/inside/events.md`), so a bit for each would soon take all the memory that it ever could.
+/// Ids are random (`docs/inside/events.md`), so a plain bit set would soon take its maximum size.
 const PAGE_BITS: u32 = 16;
 const PAGE_WORDS: usize = (1 << PAGE_BITS) / 64;
-/// From here on bits take no more than twice the memory, and finding the place of one more takes longer.
+/// From this number on, bits take at most twice the memory, and inserting in order takes longer.
 const FEW: usize = 2048;
 
 #[derive(Debug)]
 enum Page {
-    /// The low halves, in order.
+    /// The low halves, sorted.
     Few(Vec<u16>),
     Many(Box<[u64; PAGE_WORDS]>),
 }
@@ -25,7 +25,6 @@ impl IdSet {
         ((id >> PAGE_BITS) as usize, id as u16)
     }
 
-    /// Whether `id` is in the set.
     #[inline]
     pub fn contains(&self, id: u32) -> bool {
         let (page, low) = Self::place(id);
@@ -36,7 +35,7 @@ impl IdSet {
         }
     }
 
-    /// Bytes that it takes.
+    /// Memory used in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         let pages = self.pages.iter().map(|page| match page {
@@ -46,7 +45,7 @@ impl IdSet {
         self.pages.capacity() * size_of::<Page>() + pages.sum::<usize>()
     }
 
-    /// Adds `id`; whether it is new.
+    /// Adds `id`; returns whether it is new.
     #[inline]
     pub fn insert(&mut self, id: u32) -> bool {
         let (page, low) = Self::place(id);
@@ -58,7 +57,7 @@ impl IdSet {
             let Err(at) = find(few, low) else { return false };
             if few.len() < FEW {
                 if few.len() == few.capacity() {
-                    // Doubling would waste half as much as there is.
+                    // Doubling would waste half of the memory.
                     few.reserve_exact((few.len() / 4).max(4));
                 }
                 few.insert(at, low);
@@ -70,8 +69,8 @@ impl IdSet {
     }
 }
 
-/// Where `low` is among numbers in order, or where it belongs. They are drawn at random, so it is near the place that its size tells:
-/// one or two lines of the cache, where halving all of them takes five.
+/// Finds the index of `low` in sorted numbers, or where it would be inserted. The numbers are random, so the index can
+/// be estimated from the value: this touches one or two cache lines, a binary search about five.
 #[inline]
 fn find(few: &[u16], low: u16) -> Result<usize, usize> {
     let len = few.len();
@@ -109,7 +108,7 @@ impl Page {
         page
     }
 
-    /// Whether it was not set before. Of a page with bits only.
+    /// Sets a bit of a page with bits; returns whether it was not set.
     #[inline]
     fn set(&mut self, low: u16) -> bool {
         let Self::Many(words) = self else { return false };
@@ -138,7 +137,7 @@ mod tests {
             prop_assert_eq!(set.contains(ask), model.contains(&ask));
         }
 
-        /// Wherever the numbers lie, and not only at random.
+        /// For arbitrary numbers, not only random ones.
         #[test]
         fn places_are_those_of_a_binary_search(
             numbers in prop::collection::btree_set(prop_oneof![any::<u16>(), 0..300u16, 65_000..=u16::MAX], 0..600),
@@ -150,7 +149,7 @@ mod tests {
             }
         }
 
-        /// A page that fills up is the same set.
+        /// Filling a page does not change the set.
         #[test]
         fn a_page_may_be_full(step in 1..40u32, more in prop::collection::vec(0..1u32 << 17, 0..100)) {
             let mut set = IdSet::default();

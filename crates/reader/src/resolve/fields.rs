@@ -1,4 +1,4 @@
-//! Field references resolved, once each; fields that no table has are given ids of their own.
+//! Resolution of field references, once each; fields that are in no table get ids of their own.
 
 use et_names::{FieldId, FieldRefId, ID_LIMIT};
 use rustc_hash::FxHashMap;
@@ -8,25 +8,23 @@ use super::recent::Recent;
 use crate::names::Names;
 use crate::types::Types;
 
-/// A field of a class that no names table describes (or does not describe whole).
+/// A field of a class that is in no names table, or is described incompletely.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExtraField {
     /// Internal name of the class that the reference names.
     pub class: String,
-    /// Field name.
     pub name: String,
-    /// JVM descriptor.
+    /// Field descriptor.
     pub descriptor: String,
-    /// Static field.
     pub is_static: bool,
 }
 
 /// Declared fields by field reference.
 #[derive(Debug, Default)]
 pub struct Fields {
-    /// Dense indexes.
+    /// Cached dense indexes.
     recent: Recent<usize>,
-    /// By dense index of the reference; 0: not resolved yet.
+    /// Field id by dense index of the reference; 0 if not resolved yet.
     resolved: Vec<u32>,
     extra: Vec<ExtraField>,
     extra_ids: FxHashMap<ExtraField, FieldId>,
@@ -34,17 +32,17 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// For the references of these names.
+    /// Creates an empty cache for the references in these names.
     pub fn new(names: &Names) -> Self {
         Self { resolved: vec![0; names.counts().3], ..Self::default() }
     }
 
-    /// Fields without a table: the n-th has the id [`ID_LIMIT`]` + n`.
+    /// Fields that are in no table: the n-th has the id [`ID_LIMIT`]` + n`.
     pub fn into_extra(self) -> Vec<ExtraField> {
         self.extra
     }
 
-    /// The declared field of a reference.
+    /// The declared field to which a reference resolves.
     #[inline]
     pub fn of_ref(&mut self, id: FieldRefId, names: &Names, types: &Types, anomalies: &mut Anomalies) -> FieldId {
         match self.recent.get(id.0, || names.field_ref_index(id)) {
@@ -88,7 +86,7 @@ impl Fields {
         }
     }
 
-    /// The field of that name declared by a class of the run (initial references).
+    /// The field of that name declared by a class of the run, for initial references.
     pub fn declared(&mut self, field: ExtraField, names: &Names, types: &Types) -> FieldId {
         let known = names
             .class_near(&field.class, None, types)

@@ -1,13 +1,13 @@
-//! When the slots of which objects are asked for the last time, so that they can be forgotten.
+//! Finds when an object's slots are needed for the last time, so that they can be dropped.
 //!
-//! A record tells what a slot held before, so what was stored must be kept, but only for objects that will be stored into
-//! again. Which these are is known only from the end: all events are read twice. The first time, which is this, in
-//! no order and by all cores, and only to see which objects each piece of events stores into. Going backward over these lists,
-//! from the piece that ends last, each object is met first where its last store is. Continuations are in the lists as well, where
-//! they are mounted: their stacks are kept for as long as they may be again.
+//! Update records contain the old target of the slot, so targets must be remembered, but only for objects that are
+//! stored to again. This takes a separate pass: all events are read twice, the first time here, in any order and on all
+//! cores, only to see which objects each piece of events stores to. Going backward over these lists from the piece that
+//! ends last, each object is first encountered at its last store. Continuations are in the lists as well, where they
+//! are mounted: their stacks are kept as long as they may be mounted again.
 //!
-//! Objects are told apart by their hashes only. If a hash is used again, the object that had it before can no longer be
-//! named by an event, and its slots are forgotten there and then.
+//! Objects are identified by their hashes only. When a hash is reused, no event can refer to the previous object any
+//! more, and its slots are dropped at that point.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -23,25 +23,25 @@ use crate::file::ThreadEvents;
 use crate::store::{Piece, Store};
 use crate::trace::Trace;
 
-/// Bytes of lists that stay in memory; the rest goes to a temporary file.
+/// Maximum number of bytes of lists kept in memory; the rest goes to a temporary file.
 const MEMORY: u64 = 32 << 20;
-/// Objects just stored into: most are stored into again at once.
+/// Number of objects in the cache of those just stored to, which are likely to be stored to again.
 const RECENT: usize = 1 << 10;
 
-/// For each piece of events, by when it ends, the objects that no later piece stores into.
+/// For each piece of events, in the order in which they end, the objects that no later piece stores to.
 #[derive(Debug)]
 pub struct LastStores {
-    /// All objects that are stored into; `None` if nothing could be found out.
+    /// All objects that are stored to; `None` if they could not be determined.
     stored_into: Option<IdSet>,
     lists: Store,
-    /// In the order in which the pieces end.
+    /// Pieces in the order in which they end.
     ends: Vec<(Ticket, Piece)>,
     next: usize,
     /// All pieces in the order in which they will be read.
     order: Vec<PieceOf>,
 }
 
-/// What a piece of events stores into.
+/// What a piece of events stores to.
 struct Stores {
     /// The highest ticket in the piece.
     last: Ticket,
@@ -49,7 +49,7 @@ struct Stores {
 }
 
 impl LastStores {
-    /// Reads all events. Where the lists cannot be kept (the disk is full), nothing will be forgotten.
+    /// Reads all events. If the lists cannot be stored (the disk is full), nothing will be dropped.
     pub fn find(trace: &Trace) -> Self {
         Self::try_find(trace).unwrap_or_else(|_| Self::unknown())
     }
@@ -72,14 +72,14 @@ impl LastStores {
         let mut now = Ticket(0);
         for (at, (&(events, piece), stores)) in pieces.iter().zip(found).enumerate() {
             if piece == 0 {
-                // A thread with frames from before has the ticket of its start until its first event.
+                // A thread with initial frames has the ticket of its start until its first event.
                 now = trace.thread(events.thread).map_or(Ticket(0), |thread| thread.start);
                 order.push((now.max(trace.file.first_ticket(events)), at));
             } else {
-                // It is asked for where the one before it ends.
+                // It is needed when the one before it ends.
                 order.push((now, at));
             }
-            // A ticket that is lower than the one before it counts for nothing.
+            // A ticket that is lower than the previous one is ignored.
             now = now.max(stores.last);
             ended.extend(stores.objects.map(|objects| (now, at, objects)));
         }
@@ -102,22 +102,23 @@ impl LastStores {
         Ok(Self { stored_into: Some(stored_into), lists, ends, next: 0, order })
     }
 
-    /// All pieces of events, in the order in which they are likely to be read; none if that could not be found out.
+    /// All pieces of events in the order in which they will probably be read; empty if it could not be determined.
     pub fn take_order(&mut self) -> Vec<PieceOf> {
         std::mem::take(&mut self.order)
     }
 
-    /// Whether an event will store into the object.
+    /// Whether some event stores to the object.
     pub fn is_stored_into(&self, object: ObjectHash) -> bool {
         self.stored_into.as_ref().is_none_or(|all| all.contains(object.0))
     }
 
-    /// The set behind [`is_stored_into`](Self::is_stored_into) is not needed any more.
+    /// Drops the set behind [`is_stored_into`](Self::is_stored_into), which is no longer needed.
     pub fn begin(&mut self) {
         self.stored_into = None;
     }
 
-    /// All events before `ticket` are through: calls `visit` with the objects that none stores into or mounts any more.
+    /// All events before `ticket` have been processed: calls `visit` with the objects that no later event stores to or
+    /// mounts.
     #[inline]
     pub fn until(&mut self, ticket: Ticket, visit: impl FnMut(ObjectHash)) {
         if self.ends.get(self.next).is_some_and(|&(end, _)| end < ticket) {
@@ -129,14 +130,14 @@ impl LastStores {
     fn through(&mut self, ticket: Ticket, mut visit: impl FnMut(ObjectHash)) {
         while let Some(&(_, list)) = self.ends.get(self.next).filter(|&&(end, _)| end < ticket) {
             self.next += 1;
-            // A list that cannot be read costs memory, nothing else.
+            // A list that cannot be read only costs memory.
             let list = self.lists.read(list).unwrap_or_default();
             hashes(&list).for_each(|hash| visit(ObjectHash(hash)));
         }
     }
 }
 
-/// What each piece stores into, by as many threads as there are cores.
+/// Determines what each piece stores to, on as many threads as there are cores.
 fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<Stores>, Store)> {
     let next = AtomicUsize::new(0);
     let store = Mutex::new(Store::new(MEMORY));
@@ -157,7 +158,7 @@ fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<S
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(pieces.len().div_ceil(8));
     let mut all = Vec::with_capacity(pieces.len());
     std::thread::scope(|scope| {
-        // As many as can be had; this thread does the rest.
+        // As many as can be started; this thread does the rest.
         let workers: Vec<_> = (1..cores).map_while(|_| spawn_scoped(scope, work).ok()).collect();
         all.extend(work()?);
         for worker in workers {
@@ -165,7 +166,7 @@ fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<S
         }
         io::Result::Ok(())
     })?;
-    // As in `pieces`.
+    // In the order of `pieces`.
     all.sort_unstable_by_key(|&(at, _)| at);
     let all = all.into_iter().map(|(_, stores)| stores).collect();
     Ok((all, store.into_inner().unwrap_or_else(PoisonError::into_inner)))
@@ -173,7 +174,7 @@ fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<S
 
 struct PieceReader {
     bytes: Vec<u8>,
-    /// In order, each once.
+    /// Sorted, without duplicates.
     objects: Vec<u32>,
     recent: Box<[u32; RECENT]>,
 }
@@ -193,7 +194,7 @@ impl PieceReader {
             self.bytes.clear();
         }
         let mut at = 0;
-        // What cannot be decoded is left out as it is later.
+        // What cannot be decoded is skipped, as it is later.
         while let Ok(Some((event, len))) = event::decode(&self.bytes[at..]) {
             at += len;
             let origin = match event {

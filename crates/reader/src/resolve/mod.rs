@@ -1,7 +1,7 @@
 //! From events to records (`docs/semantics.md`).
 //!
-//! Two stages: [`thread`] makes each thread's events explicit, [`merge`](crate::merge) orders them, and this
-//! module gives objects their 64-bit ids, types and sizes, slots their old targets, and runs the clock.
+//! In two stages: [`thread`] makes each thread's events explicit, [`merge`](crate::merge) orders them, and this module
+//! assigns 64-bit ids, types and sizes to objects and old targets to updates, and advances the clock.
 
 mod anomalies;
 mod bits;
@@ -46,21 +46,20 @@ use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, To
 use crate::trace::{Thread, Trace};
 use crate::types::{TypeId, class_name};
 
-/// Where a record stands.
+/// The position of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The trace it is of.
     pub trace: &'a Trace,
-    /// M, E and X records before it.
+    /// Number of M, E and X records before it.
     pub tick: Tick,
-    /// Its place in the order between threads, and when the events were made that it is among.
+    /// Its position between threads, and when the surrounding chunk of events was filled.
     pub place: Place,
-    /// It tells of an object that a class holds: a constant.
+    /// Whether it is the allocation of a constant, which its class holds.
     pub is_constant: bool,
 }
 
 impl Context<'_> {
-    /// Its place in the order between threads.
+    /// The ticket, which determines the order between threads.
     #[inline]
     pub fn ticket(&self) -> Ticket {
         self.place.ticket().unwrap_or_default()
@@ -70,44 +69,41 @@ impl Context<'_> {
 /// A thread whose stack was not empty at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutOffThread {
-    /// The thread.
     pub thread: ThreadId,
-    /// Frames left.
+    /// Number of frames on its stack.
     pub frames: usize,
 }
 
-/// What is known once all records were seen.
+/// Results that are available after all records.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Outcome {
     pub totals: Totals,
     pub anomalies: Anomalies,
     pub lost: Lost,
     pub cut_off: Vec<CutOffThread>,
-    /// Fields that no names table has; the n-th has the id 2^30 + n.
+    /// Fields that are in no names table; the n-th has the id 2^30 + n.
     pub extra_fields: Vec<ExtraField>,
-    /// The visitor broke off.
+    /// Whether the visitor stopped the reading.
     pub stopped: bool,
     pub kept: Kept,
 }
 
-/// The most that was kept at a time of threads.
+/// Maximum amounts of per-thread state kept at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Bytes of unpacked events.
     pub event_bytes: usize,
-    /// Stacks.
     pub stacks: usize,
     /// Virtual threads that may be mounted again.
     pub continuations: usize,
-    /// Items that were read ahead of constructors whose objects were not known yet.
+    /// Items read ahead because of constructors whose objects were not known yet.
     pub ahead: usize,
 }
 
-/// Who gets the records as they are made.
+/// Receives the records as they are made.
 pub(crate) trait Visit {
-    /// The next record. Those who keep it have this inlined, so that it is made where it is kept: what was just written by
-    /// halves is slow to copy as a whole.
+    /// Receives the next record. To be inlined by implementations that store it, so that it is constructed in place:
+    /// copying what was just written in smaller parts stalls.
     fn record(&mut self, record: Record, context: &Context<'_>) -> ControlFlow<()>;
 }
 
@@ -119,7 +115,7 @@ impl<F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Visit for F {
 }
 
 impl Trace {
-    /// Turns the events into records, in order, until `visit` breaks off or the trace ends.
+    /// Turns the events into records, in order, until `visit` breaks or the trace ends.
     pub fn for_each(&self, visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
         run(self, visit)
     }
@@ -134,13 +130,13 @@ pub(crate) fn run(trace: &Trace, visit: impl Visit) -> Result<Outcome, ReadError
     trace.file.begin_events("reading events");
     let order = resolver.last_stores.take_order();
     let shared = std::thread::scope(|scope| {
-        // Dropped in here if the visitor panics: who unpacks ahead goes on until nobody wants it.
+        // Dropped in here if the visitor panics: the thread that unpacks ahead runs until its receiver is dropped.
         let mut shared = shared;
         if order.len() >= ENOUGH_PIECES && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
             shared.unpack(Unpacking::ahead(&trace.file, order, scope));
         }
         merge(firsts, open, &mut shared, &mut resolver);
-        // Who stops early wants no more unpacked.
+        // When stopped early, nothing more needs to be unpacked.
         shared.unpack(Unpacking::when_asked(&trace.file));
         shared
     });
@@ -149,7 +145,7 @@ pub(crate) fn run(trace: &Trace, visit: impl Visit) -> Result<Outcome, ReadError
     let Shared { mut anomalies, lost, .. } = shared;
     let mut cut_off = Vec::new();
     for stack in resolver.stacks.all.iter().filter(|stack| !stack.frames.is_empty() && !resolver.stopped) {
-        // Whoever calls `System.exit` has no end, nor have those that run then.
+        // A thread that calls `System.exit` has no end, nor have those that run at that time.
         if trace.thread(stack.thread.0).is_some_and(|thread| thread.end.is_some()) {
             anomalies.frames_at_thread_end += stack.frames.len() as u64;
         }
@@ -167,7 +163,7 @@ pub(crate) fn run(trace: &Trace, visit: impl Visit) -> Result<Outcome, ReadError
     })
 }
 
-/// The ticket that a thread begins with, unless it has nothing to say. Frames from before are entered when it started.
+/// First ticket of a thread; `None` if it has no events. Initial frames are entered when the thread starts.
 fn first(trace: &Trace, (at, thread): (usize, &Thread)) -> Option<(usize, Ticket)> {
     match trace.file.thread(thread.index) {
         _ if !thread.frames.is_empty() => Some((at, thread.start)),
@@ -182,17 +178,17 @@ fn open(trace: &Trace, at: usize) -> ThreadSource<'_> {
     ThreadSource::new(thread.index, trace.file.thread(thread.index), ticket, &thread.frames)
 }
 
-/// A slot and what it holds.
+/// Origin, slot and target.
 type Reference = (ObjectId, Slot, ObjectId);
 
-/// Calls `visit` with each reference that slots held when tracing began, their fields named as records name them;
-/// `current` gives the objects their ids.
+/// Calls `visit` with each initial reference, whose field is identified as in records; `current` maps hashes to
+/// objects.
 pub(crate) fn initial_references(
     trace: &Trace,
     current: impl FnMut(ObjectHash) -> Option<ObjectId>,
     mut visit: impl FnMut(ObjectId, Slot, ObjectId),
 ) -> Result<(), ReadError> {
-    // Nothing else is resolved before these, so fields without a table are numbered as in `run`.
+    // Nothing else is resolved before these, so extra fields get the same numbers as in `run`.
     each_initial_reference(trace, &mut Fields::new(&trace.names), current, |reference| {
         if let Some((origin, slot, target)) = reference {
             visit(origin, slot, target);
@@ -200,7 +196,7 @@ pub(crate) fn initial_references(
     })
 }
 
-/// `visit` gets `None` for a reference of or to an object that is not known.
+/// `visit` gets `None` for a reference from or to an unknown object.
 fn each_initial_reference(
     trace: &Trace,
     all_fields: &mut Fields,
@@ -244,21 +240,21 @@ fn each_initial_reference(
     })
 }
 
-/// Fewer pieces of events are not worth a thread that unpacks them ahead.
+/// With fewer pieces of events, a thread that unpacks ahead is not worthwhile.
 const ENOUGH_PIECES: usize = 4;
-/// Frames for which an empty stack keeps room.
+/// Capacity in frames that an empty stack may keep.
 const ROOM_TO_KEEP: usize = 4;
 
 #[derive(Debug)]
 struct ThreadStack {
     thread: ThreadId,
     frames: Vec<(MethodId, ObjectId)>,
-    /// Sources whose actions happen on it.
+    /// Number of sources whose actions currently happen on this stack.
     users: u32,
 }
 
-/// The stacks of threads and continuations that have frames or are in use: there may be a million threads, one after the
-/// other.
+/// Stacks of the threads and continuations that have frames or are in use: there may be a million threads, one after
+/// the other.
 #[derive(Debug, Default)]
 struct Stacks {
     all: Vec<ThreadStack>,
@@ -267,7 +263,7 @@ struct Stacks {
 }
 
 impl Stacks {
-    /// One more source is on the stack of that thread.
+    /// Adds a source that uses the stack of that thread.
     fn enter(&mut self, thread: ThreadId) -> usize {
         let Self { all, free, .. } = self;
         let place = *self.of_thread.entry(thread).or_insert_with(|| {
@@ -287,7 +283,7 @@ impl Stacks {
         place
     }
 
-    /// A source has left it.
+    /// Removes a source that used the stack.
     fn leave(&mut self, place: usize) {
         let stack = &mut self.all[place];
         stack.users -= 1;
@@ -298,13 +294,13 @@ impl Stacks {
     }
 }
 
-/// What an object of unknown origin can be guessed to be, by how it is used.
+/// What the use of an object of unknown origin implies about its type.
 #[derive(Clone, Copy)]
 enum Use {
     Receiver(MethodId),
     Exception,
     Array,
-    /// In no way that says more.
+    /// Nothing.
     Any,
     FieldOrigin(FieldRefId),
     FieldTarget(FieldRefId),
@@ -325,17 +321,17 @@ struct Resolver<'a, F> {
     methods: Recent<()>,
     site_types: Recent<TypeId>,
     stacks: Stacks,
-    /// Stack on which each source's actions happen, from its first turn to its end.
+    /// Index of the stack on which each source's actions happen, from its first turn to its end.
     stack_of_source: Vec<Option<usize>>,
-    /// When the piece of events was filled that each source is in.
+    /// When the current piece of each source was filled.
     wall_of_source: Vec<Option<Wall>>,
-    /// That of the current segment, and its ticket.
+    /// Ticket and time of the current segment.
     place: Place,
-    /// Stack of the current segment.
+    /// Index of the stack of the current segment.
     current: usize,
-    /// Of the record that is being made.
+    /// Whether the next record is the allocation of a constant.
     is_constant: bool,
-    /// Next class record whose mirror is due.
+    /// Index of the next class record whose mirror has no record yet.
     next_mirror: u32,
     class_type: TypeId,
 }
@@ -380,12 +376,12 @@ impl<'a, F: Visit> Resolver<'a, F> {
         self.tick += u64::from(ticks);
     }
 
-    /// The thread whose record is being made.
+    /// Thread of the record that is being made.
     fn thread(&self) -> ThreadId {
         self.stacks.all.get(self.current).map_or(ThreadId(0), |stack| stack.thread)
     }
 
-    /// I records, and what the slots of these objects hold.
+    /// Makes the I records and sets the slots of these objects.
     fn initial(&mut self, anomalies: &mut Anomalies) -> Result<(), ReadError> {
         let trace = self.trace;
         trace.initial_objects(|object| {
@@ -432,7 +428,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
         Ok(())
     }
 
-    /// A new object with this hash.
+    /// Creates a new object with this hash.
     #[inline]
     fn allocate(&mut self, hash: ObjectHash) -> ObjectId {
         let (object, before) = self.objects.allocate(hash);
@@ -442,7 +438,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
         object
     }
 
-    /// V records for the mirrors of classes prepared before `ticket`.
+    /// Makes the V records for the mirrors of classes prepared before `ticket`.
     fn mirrors_until(&mut self, ticket: Ticket) {
         while (self.next_mirror as usize) < self.trace.classes.len() {
             let index = ClassIndex(self.next_mirror);
@@ -472,7 +468,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
         object
     }
 
-    /// The object behind a hash; if nothing was said of it, an allocation record is made up.
+    /// The object with a hash; if it is unknown, an allocation record is made up.
     #[inline]
     fn object(&mut self, hash: ObjectHash, usage: Use, anomalies: &mut Anomalies) -> ObjectId {
         if hash.is_null() {
@@ -519,7 +515,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
         object
     }
 
-    /// Bytes of an instance of a class.
+    /// Size of an instance of a class in bytes.
     fn instance_size(&self, class: Option<ClassIndex>, anomalies: &mut Anomalies) -> u64 {
         let size = class
             .map(|class| &self.trace.classes.get(class).record)
@@ -587,7 +583,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
         self.emit(Record::Alloc(Alloc { kind: AllocKind::Array, object, size, ty, site, length, thread }));
     }
 
-    /// An object that was made by the VM ([`AllocKind::Vm`]) or found.
+    /// Handles an object created by the VM ([`AllocKind::Vm`]) or found.
     fn sighted(
         &mut self,
         kind: AllocKind,
@@ -633,8 +629,8 @@ impl<'a, F: Visit> Resolver<'a, F> {
         self.object(ObjectHash(subject.0 as u32), Use::Receiver(method), anomalies)
     }
 
-    /// The frame that an action belongs to. The thread stage pairs them, but where tickets are wrong, a thread may go on with the
-    /// stack of a continuation before the one that had it comes to its entries.
+    /// The frame that an action belongs to. The thread stage pairs them, but with wrong tickets a thread may continue
+    /// the stack of a continuation before the previous carrier has made its entries.
     fn top(&self, anomalies: &mut Anomalies) -> Option<(MethodId, ObjectId)> {
         let top = self.stacks.all[self.current].frames.last();
         if top.is_none() {
@@ -751,7 +747,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
         self.subject(receiver, method, anomalies)
     }
 
-    /// What the source does from here on is in a piece of its thread's events.
+    /// The following actions of the source come from this piece of its thread's events.
     fn begin_piece(&mut self, source: usize, number: u32) {
         let file = &self.trace.file;
         let events = file.thread(self.trace.threads[source].index);
@@ -760,7 +756,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
         self.place = Place::new(self.ticket, wall);
     }
 
-    /// What the source does from here on is on the stack of that thread.
+    /// The following actions of the source happen on the stack of that thread.
     fn go_to(&mut self, source: usize, thread: ThreadId) {
         let before = self.stack_of_source[source].replace(self.stacks.enter(thread));
         if let Some(before) = before {

@@ -1,4 +1,4 @@
-//! From the 31-bit ids of events to the 64-bit ids of records.
+//! Maps the 31-bit ids of events to the 64-bit ids of records.
 
 use et_format::event::ObjectHash;
 use rustc_hash::FxHashMap;
@@ -8,19 +8,20 @@ use crate::record::ObjectId;
 
 const RECENT: usize = 1 << 12;
 
-/// More sets are not worth their tables: a program that makes so many times two billion objects runs for days.
+/// Maximum number of sets: a program that allocates this many times two billion objects runs for days.
 const SETS: usize = 16;
 
-/// The objects met so far. The n-th allocation (from 0) with the 31-bit id `h` has the id `n << 31 | h`.
+/// The objects seen so far. The n-th allocation (from 0) with the 31-bit id `h` has the id `n << 31
+/// h`.
 #[derive(Debug)]
 pub struct ObjectIds {
-    /// The n-th holds the ids that were allocated more than n times. After some two billion objects ids are used again, each
-    /// about as often as any other: a bit for each is what that costs, 256 MB for the first two billion objects and as much
-    /// for the next.
+    /// The n-th set has the ids that were allocated more than n times. After about two billion objects ids are reused,
+    /// all about equally often: each set takes a bit per id, that is 256 MB for the first two billion objects and for
+    /// each further two billion.
     used: Vec<IdSet>,
-    /// Number of the last allocation, of ids that are in all sets.
+    /// Number of the last allocation for ids that are in all sets.
     often: FxHashMap<u32, u32>,
-    /// Ids looked up lately, with the number of their last allocation: spares most walks to the sets.
+    /// Recently looked up ids with the number of their last allocation, which saves most lookups in the sets.
     recent: Box<[(u32, u32); RECENT]>,
 }
 
@@ -35,7 +36,7 @@ fn id(hash: ObjectHash, number: u32) -> ObjectId {
 }
 
 impl ObjectIds {
-    /// The object that has this id now, if it was met.
+    /// The object that has this id now, if it has been seen.
     #[inline]
     pub fn current(&mut self, hash: ObjectHash) -> Option<ObjectId> {
         let recent = &mut self.recent[hash.0 as usize % RECENT];
@@ -51,12 +52,13 @@ impl ObjectIds {
         Some(id(hash, number))
     }
 
-    /// The id that events have for an object that is not made up.
+    /// The id in events of an object that was not made up.
     pub fn hash(object: ObjectId) -> ObjectHash {
         ObjectHash(object.0 as u32 & 0x7fff_ffff)
     }
 
-    /// A new object with this id, and the one that had it before, if there was one: no event can name it any more.
+    /// Creates a new object with this id. Returns also the previous object with the id, if any, which no event can
+    /// refer to any more.
     #[inline]
     pub fn allocate(&mut self, hash: ObjectHash) -> (ObjectId, Option<ObjectId>) {
         let number = match self.used.iter_mut().position(|set| set.insert(hash.0)) {
@@ -67,7 +69,7 @@ impl ObjectIds {
         (id(hash, number), number.checked_sub(1).map(|before| id(hash, before)))
     }
 
-    /// The number of an allocation with an id that is in all sets.
+    /// Number of the allocation of an id that is in all sets.
     #[cold]
     fn allocate_again(&mut self, hash: ObjectHash) -> u32 {
         if self.used.len() < SETS {
@@ -100,7 +102,7 @@ mod tests {
         assert_eq!(objects.allocate(hash), (ObjectId(2 << 31 | 7), Some(ObjectId(1 << 31 | 7))));
         assert_eq!(ObjectIds::hash(ObjectId(2 << 31 | 7)), hash);
     }
-    /// Ids are used again as often as a program likes, and memory grows by a bit for each.
+    /// Ids may be reused any number of times, and memory grows by one bit for each.
     #[test]
     fn ids_that_are_used_again_take_a_bit_each() {
         let mut objects = ObjectIds::default();
@@ -115,7 +117,7 @@ mod tests {
         assert!(objects.often.is_empty());
         let bytes: usize = objects.used.iter().map(IdSet::bytes).sum();
         assert!(bytes <= 5 * (1 << 18) / 8 + 5 * 1024, "{bytes} bytes");
-        // One id alone may be used more often than there are sets.
+        // A single id may be reused more often than there are sets.
         for number in 5..40u64 {
             let id = |number: u64| ObjectId(number << 31 | 7);
             assert_eq!(objects.allocate(ObjectHash(7)), (id(number), Some(id(number - 1))));

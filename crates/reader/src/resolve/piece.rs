@@ -1,6 +1,7 @@
-//! A piece of a thread's events that is being read. Where very many threads run at once, those that have been quiet for long
-//! keep only the start of what they have unpacked in memory, and the rest in a temporary file. Where that is full, the rest is
-//! unpacked again: a few bytes of a trace may claim to be very many, for each of very many threads.
+//! A piece of a thread's events that is being read. If very many threads are active at once, those that have not been
+//! read for some time keep only the start of their unpacked events in memory and the rest in a temporary file. If that
+//! is full, the rest is unpacked again: a few bytes of a trace may claim to unpack to very many, in each of very many
+//! threads.
 
 use std::fs::File;
 use std::io;
@@ -9,33 +10,33 @@ use std::os::unix::fs::FileExt;
 
 use et_format::event::{self, Event, MAX_WORDS, WORD};
 
-/// Bytes of unpacked events that all threads together keep in memory, at the least.
+/// Bytes of unpacked events that all threads together may keep in memory in any case.
 const MEMORY: usize = if cfg!(test) { 64 << 10 } else { 256 << 20 };
-/// Bytes that are in memory of a piece whose rest is in the file.
+/// Bytes kept in memory of a piece whose rest is in the file.
 const WINDOW: usize = if cfg!(test) { 2 * LARGEST } else { 8 << 10 };
-/// Bytes of the temporary file, at the most.
+/// Maximum size of the temporary file in bytes.
 const FILE: u64 = if cfg!(test) { 256 << 10 } else { 8 << 30 };
-/// No event is larger.
+/// Maximum length of an event in bytes.
 const LARGEST: usize = MAX_WORDS * WORD;
 
-/// What follows of a piece that is not in memory.
+/// The part of a piece that is not in memory.
 #[derive(Debug)]
 enum Rest {
     InFile(InFile),
-    /// It is to be unpacked again, and begins at this byte of the piece, which has so many.
+    /// It has to be unpacked again, and starts at this byte of the piece.
     Gone {
         from: usize,
         len: usize,
     },
 }
 
-/// Where the rest of a piece lies in the file.
+/// Location of a piece's rest in the file.
 #[derive(Debug)]
 struct InFile {
-    /// Start of its room, which has so many bits of length.
+    /// Offset and size (as a power of two) of its room.
     room: u64,
     bits: u32,
-    /// What of it has been read.
+    /// Number of bytes read so far.
     read: usize,
     len: usize,
 }
@@ -46,7 +47,7 @@ pub struct Piece {
     bytes: Vec<u8>,
     at: usize,
     rest: Option<Rest>,
-    /// What is counted as held for it.
+    /// Bytes counted as held by this piece.
     counted: usize,
 }
 
@@ -59,7 +60,7 @@ pub struct Pieces {
     limit: usize,
     file: Option<File>,
     end: u64,
-    /// Rooms in the file that are free, by the bits of their lengths.
+    /// Free rooms in the file, by the logarithm of their size.
     free: Vec<Vec<u64>>,
 }
 
@@ -70,23 +71,23 @@ impl Default for Pieces {
 }
 
 impl Pieces {
-    /// Whether quiet threads are to hold less.
+    /// Whether inactive threads should free memory.
     #[inline]
     pub fn is_crowded(&self) -> bool {
         self.held > self.limit
     }
 
-    /// Whether enough quiet threads hold less.
+    /// Whether enough memory has been freed.
     pub fn has_room(&self) -> bool {
         self.held <= self.limit / 2
     }
 
-    /// All of them hold as little as they can: more must do.
+    /// All threads hold the minimum: raises the limit.
     pub fn lack_room(&mut self) {
         self.limit = self.limit.max(2 * self.held);
     }
 
-    /// The most bytes that were in memory at a time.
+    /// Maximum number of bytes that were in memory at a time.
     pub fn most_held(&self) -> usize {
         self.most_held
     }
@@ -98,7 +99,7 @@ impl Pieces {
         piece.counted = now;
     }
 
-    /// Nothing if the file takes no more.
+    /// Writes to the file; `None` if it is full.
     fn write(&mut self, bytes: &[u8]) -> Option<InFile> {
         self.try_write(bytes).ok().flatten()
     }
@@ -130,20 +131,20 @@ impl Pieces {
     }
 }
 
-/// Why a piece does not go on.
+/// Why a piece cannot be continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// What follows cannot be decoded.
+    /// The rest cannot be decoded.
     Undecodable {
-        /// Its bytes.
+        /// Length of the rest in bytes.
         bytes: u64,
     },
-    /// What follows is to be [loaded again](Piece::load_again).
+    /// The rest has to be [loaded again](Piece::load_again).
     Gone,
 }
 
 impl Piece {
-    /// Takes other bytes: `load` puts them in place of the old ones.
+    /// Replaces the events: `load` fills the buffer.
     pub fn load<E>(&mut self, pieces: &mut Pieces, load: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.drop_rest(pieces);
         self.at = 0;
@@ -155,7 +156,7 @@ impl Piece {
         loaded
     }
 
-    /// Lets everything go.
+    /// Frees everything.
     pub fn clear(&mut self, pieces: &mut Pieces) {
         self.drop_rest(pieces);
         (self.bytes, self.at) = (Vec::new(), 0);
@@ -168,7 +169,7 @@ impl Piece {
         }
     }
 
-    /// Takes the same bytes again, and goes on where it was.
+    /// Loads the same events again and continues at the current position.
     pub fn load_again<E>(
         &mut self,
         pieces: &mut Pieces,
@@ -184,7 +185,7 @@ impl Piece {
         Ok(())
     }
 
-    /// Hands events to `apply` until it breaks off or there are no more. What follows events that cannot be decoded is left out.
+    /// Passes events to `apply` until it breaks or there are no more. Events after an undecodable one are ignored.
     #[inline]
     pub fn read<S, B>(
         &mut self,
@@ -224,7 +225,7 @@ impl Piece {
         Obstacle::Undecodable { bytes }
     }
 
-    /// Reads more of the rest.
+    /// Reads more of the rest from the file.
     #[cold]
     fn read_on(&mut self, pieces: &mut Pieces) -> Result<(), Obstacle> {
         let (rest, file) = match (&mut self.rest, &pieces.file) {
@@ -247,11 +248,11 @@ impl Piece {
         Ok(())
     }
 
-    /// Keeps only the next events in memory.
+    /// Reduces the piece to the next events in memory.
     pub fn set_aside(&mut self, pieces: &mut Pieces) {
         let left = self.bytes.len() - self.at;
         if self.rest.is_none() && left > 2 * WINDOW {
-            // So much is left of a whole piece only: its first byte is that of the piece.
+            // Only a piece that is whole in memory has this much left, and then its first byte is that of the piece.
             let (from, len) = (self.at + WINDOW, self.bytes.len());
             self.rest = Some(pieces.write(&self.bytes[from..]).map_or(Rest::Gone { from, len }, Rest::InFile));
             self.bytes.truncate(from);
@@ -273,7 +274,7 @@ mod tests {
         encode(&Event::Used { object: ObjectHash(object) }, into);
     }
 
-    /// A few bytes of a trace may claim to be a megabyte, in each of very many threads.
+    /// A few bytes of a trace may claim to unpack to a megabyte, in each of very many threads.
     #[test]
     fn neither_memory_nor_disk_grow_with_what_is_claimed() {
         const PIECES: u32 = 100;
@@ -294,7 +295,7 @@ mod tests {
         let claimed = all[0].bytes.len();
         assert!(u64::from(PIECES * EVENTS) * 8 > 5 * FILE, "{claimed} bytes each");
         let mut again = 0;
-        // In turns, as threads are read: each piece is set aside again and again.
+        // In turns, as threads are read: each piece is moved to the file again and again.
         for event in 0..EVENTS {
             for (number, piece) in (0..).zip(&mut all) {
                 let found = loop {

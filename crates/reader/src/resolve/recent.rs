@@ -1,10 +1,10 @@
-//! What was looked up lately.
+//! A cache of lookups.
 
-/// Powers of two are cheap to divide by; more entries would not stay in the nearest cache.
+/// Number of entries, a power of two for cheap indexing; more would not fit in the L1 cache.
 const ENTRIES: usize = 1 << 11;
 
-/// What static ids were found to mean lately: an event names methods and fields that were named just before, and looking an id
-/// up goes through the tables of all artifacts.
+/// Caches what static ids mean: events often refer to recently used methods and fields, and looking up an id goes
+/// through the tables of all artifacts.
 #[derive(Debug)]
 pub struct Recent<T>(Box<[(u32, T)]>);
 
@@ -15,11 +15,11 @@ impl<T: Copy + Default> Default for Recent<T> {
 }
 
 impl<T: Copy> Recent<T> {
-    /// What `find` finds for that id, or found lately. What is not found is looked for each time.
+    /// Returns the cached result of `find` for that id. `None` is not cached.
     #[inline]
     pub fn get(&mut self, id: u32, find: impl FnOnce() -> Option<T>) -> Option<T> {
         let entry = &mut self.0[id as usize % ENTRIES];
-        // No static id is 0.
+        // 0 is not a static id.
         if entry.0 == id && id != 0 {
             return Some(entry.1);
         }
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(recent.get(7, || None), None);
         assert_eq!(recent.get(7, || Some('a')), Some('a'));
         assert_eq!(recent.get(7, || unreachable!()), Some('a'));
-        // Both have one place.
+        // Both share an entry.
         assert_eq!(recent.get(other, || Some('b')), Some('b'));
         assert_eq!(recent.get(7, || Some('c')), Some('c'));
         assert_eq!(recent.get(0, || None), None);

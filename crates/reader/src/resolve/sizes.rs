@@ -1,17 +1,17 @@
-//! Sizes of objects as the VM counts them.
+//! Object sizes according to the VM.
 
 use et_format::ArrayLayout;
 
-/// Sizes of arrays, from what the runtime measured.
+/// Computes sizes of arrays from the layout that the runtime measured.
 #[derive(Debug)]
 pub struct ArraySizes {
-    /// Base offset and scale, by element letter.
+    /// Offset of the first element and size of an element in bytes, by descriptor letter.
     layout: [Option<(u64, u64)>; 256],
     alignment: u64,
 }
 
 impl ArraySizes {
-    /// Takes the `arrayLayout` of a trace's `Meta` block.
+    /// Creates it from the `arrayLayout` of a `Meta` block.
     pub fn new(layout: &ArrayLayout) -> Self {
         let mut by_letter = [None; 256];
         for (letter, &base) in &layout.base_offset {
@@ -23,7 +23,7 @@ impl ArraySizes {
         Self { layout: by_letter, alignment: if alignment.is_power_of_two() { alignment } else { 8 } }
     }
 
-    /// Bytes of an array of this type; `None` if the trace does not tell.
+    /// Size in bytes of an array of this type; `None` if the layout is not in the trace.
     pub fn of(&self, descriptor: &str, length: u32) -> Option<u64> {
         let letter = match descriptor.as_bytes() {
             [b'[', b'[', ..] => b'L',

@@ -1,28 +1,28 @@
-//! What each reference slot holds, for tens of millions of slots.
+//! The targets of reference slots, for tens of millions of slots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::record::{ObjectId, Slot};
 
 const SHARD_BITS: u32 = 6;
-/// Ids below this bound fit the compact tables.
+/// Exclusive upper limit for ids in the compact tables.
 const NARROW: u64 = 1 << 31;
-/// Value of the compact tables: look the target up among the wide ones.
+/// Value in the compact tables: the target is in the map of wide ids.
 const WIDE: u32 = u32::MAX;
-/// Fewer released objects are not worth going through all slots.
+/// Minimum number of released objects for which it is worth going through all slots.
 const MANY: usize = if cfg!(test) { 1 } else { 1 << 16 };
 
-/// Slots that hold a reference; all others hold null. Small ids (nearly all) take 12 bytes in open-addressing
-/// tables that grow one 64th at a time, the others go to an ordinary map.
+/// Slots that are not null. Small ids (nearly all) take 12 bytes in open-addressing tables that grow by one 64th at a
+/// time, the others are in an ordinary map.
 #[derive(Debug)]
 pub struct Slots {
     shards: Vec<Shard>,
     wide_targets: FxHashMap<u64, ObjectId>,
     wide_origins: FxHashMap<(ObjectId, u32), ObjectId>,
     statics: FxHashMap<u32, ObjectId>,
-    /// Objects whose slots can go.
+    /// Objects whose slots can be dropped.
     released: FxHashSet<ObjectId>,
-    /// Slots that were left when they last went.
+    /// Number of slots after slots were last dropped.
     kept: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// Stores `target` and returns what the slot held before.
+    /// Stores `target` and returns the old target of the slot.
     #[inline]
     pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> ObjectId {
         let number = slot.number();
@@ -50,7 +50,7 @@ impl Slots {
         if origin.0 >= NARROW || number >= 1 << 31 {
             return put_in_map(&mut self.wide_origins, (origin, number), target);
         }
-        // An object is an array or has fields, never both, so an index and a field id cannot meet.
+        // An object either is an array or has fields, so an index and a field id cannot collide.
         let key = origin.0 << 32 | u64::from(number);
         let hash = mix(key);
         let shard = &mut self.shards[(hash >> (64 - SHARD_BITS)) as usize];
@@ -63,12 +63,13 @@ impl Slots {
         old
     }
 
-    /// Nobody will ask what the slots of this object hold: they may be forgotten.
+    /// The slots of this object will not be asked for again and may be dropped.
     pub fn release(&mut self, origin: ObjectId) {
         self.released.insert(origin);
     }
 
-    /// Forgets the slots of released objects once that is worth the time: when these are many, or the slots have doubled.
+    /// Drops the slots of released objects if it is worth the time: if there are many such objects, or the number of
+    /// slots has doubled.
     pub fn tidy(&mut self) {
         let slots = self.len();
         let enough = self.released.len() >= MANY.max(slots / 4);
@@ -110,7 +111,7 @@ fn mix(key: u64) -> u64 {
     (folded ^ (folded >> 32)).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
-/// Linear probing with backward-shift deletion. Key 0 marks a free place (no origin is 0).
+/// Linear probing with backward-shift deletion. Key 0 marks an empty entry (no origin is 0).
 #[derive(Debug, Default)]
 struct Shard {
     keys: Vec<u64>,
@@ -182,7 +183,7 @@ impl Shard {
         }
     }
 
-    /// Keeps what `keep` says; the table becomes as large as what is left needs.
+    /// Keeps the entries for which `keep` returns true, and shrinks the table to what they need.
     fn retain(&mut self, mut keep: impl FnMut(u64, u32) -> bool) {
         for (key, value) in self.keys.iter_mut().zip(&self.values) {
             if *key != 0 && !keep(*key, *value) {
@@ -190,7 +191,7 @@ impl Shard {
                 self.used -= 1;
             }
         }
-        // What is left has holes in its way, so it moves in any case.
+        // The remaining entries have to move in any case, since there are holes.
         match self.used {
             0 => *self = Self::default(),
             used => self.resize((used * 2).next_power_of_two().max(16)),
@@ -206,7 +207,7 @@ impl Shard {
                 break;
             }
             let home = mix(self.keys[at]) as usize & mask;
-            // Move back only what is not already between its home and the hole.
+            // Moves an entry back only if it is not already between its home and the hole.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.keys[hole] = self.keys[at];
                 self.values[hole] = self.values[at];
@@ -243,7 +244,7 @@ mod tests {
             }
         }
 
-        /// What was not released is as if nothing had been.
+        /// Slots of objects that were not released are unaffected.
         #[test]
         fn only_released_objects_are_forgotten(
             puts in prop::collection::vec((id(), prop_oneof![0..6u32, Just(u32::MAX)], id(), 0..20u8), 0..2000),

@@ -16,7 +16,7 @@ use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 use crate::text::push_record;
 use crate::trace::Trace;
 
-/// Methods of the test world.
+/// Methods of the test program.
 mod m {
     use et_names::MethodId;
     pub const A_INIT: MethodId = MethodId(1000);
@@ -47,7 +47,7 @@ const SITE_GRID: SiteId = SiteId(1003);
 const FIELD_NEXT: FieldRefId = FieldRefId(1000);
 const FIELD_ROOT: FieldRefId = FieldRefId(1001);
 
-/// `B` and `C` extend `A` and `B`; `D` extends `Object`. All classes are known and there from the start.
+/// `B` and `C` extend `A` and `B`; `D` extends `Object`. All classes exist from the start.
 fn world() -> TraceBuilder {
     world_with_c("LC;", 0)
 }
@@ -103,7 +103,7 @@ fn open(builder: &mut TraceBuilder) -> Trace {
     Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap()
 }
 
-/// The records as text, the mirrors' I records left out.
+/// The records as text, without the I records of mirrors.
 fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
     let bytes = builder.finish();
     let (lines, outcome) = lines_of(&Trace::from_file(TraceFile::from_bytes(bytes.clone(), None).unwrap()).unwrap());
@@ -128,7 +128,7 @@ fn lines_of(trace: &Trace) -> (Vec<String>, Outcome) {
     (lines, outcome)
 }
 
-/// Records of one thread's events that leave nothing to wonder about.
+/// Records of one thread's events, which must cause no anomalies.
 fn records(events: &[Event<'_>]) -> Vec<String> {
     let (lines, outcome) = run(world().first_thread(1, "main", Vec::new()).events(1, 1, events));
     assert_eq!(outcome.anomalies, Anomalies::default(), "{lines:#?}");
@@ -190,8 +190,8 @@ fn the_allocation_comes_before_the_outermost_constructor() {
 }
 
 #[test]
-fn objects_made_in_super_arguments_are_told_apart() {
-    // new B(new A()), where B's constructor makes the A before super(…): even of a superclass of B.
+fn objects_made_in_super_arguments_are_distinguished() {
+    // new B(new A()), where B's constructor creates the A before super(…), although A is a superclass of B.
     let lines = records(&[
         entry(m::MAIN),
         Event::EntryInit { method: m::B_INIT, site: SITE_B },
@@ -224,7 +224,7 @@ fn objects_made_in_super_arguments_are_told_apart() {
 
 #[test]
 fn a_class_may_have_another_name_than_its_hooks() {
-    // C's class file, defined as a hidden class and under another name; the constructors of B and A are its own.
+    // C's class file, defined as a hidden class and under another name, with the constructors of B and A as before.
     for (signature, flags) in [("LC.0x00007f0011223344;", class_flags::HIDDEN), ("LCC;", 0)] {
         let mut builder = world_with_c(signature, flags);
         builder.events(
@@ -240,7 +240,7 @@ fn a_class_may_have_another_name_than_its_hooks() {
 
 #[test]
 fn an_object_of_another_class_is_not_the_constructors() {
-    // D's superclass makes an A before Object.<init> runs for the D, without hooks of its own.
+    // D's superclass, which has no hooks, creates an A before Object.<init> runs for the D.
     let lines = records(&[entry(m::D_INIT), new(SiteId(0), 0xaa, c::A), new(SiteId(0), 0xdd, c::D), exit(m::D_INIT)]);
     assert_eq!(lines, ["N dd 10 LD; 0 0 1", "M 3ed dd 1", "N aa 10 LA; 0 0 1", "E 3ed dd 1"]);
 }
@@ -314,7 +314,7 @@ fn an_exception_of_the_vm_is_thrown_where_it_first_shows() {
         enter,
         run(error),
         handle(m::MAIN, 0xee),
-        // Caught at once, in the frame where it came up; the first one is no longer in flight.
+        // Caught at once, in the frame where it was thrown; the first one is no longer in flight.
         handle(m::MAIN, 0xee),
         exit(m::MAIN),
     ]);
@@ -351,7 +351,7 @@ fn what_the_vm_made_is_a_v_record_and_its_constructor_makes_no_second_one() {
         |object, fresh| Event::Made { object: ObjectHash(object), class: c::C, length: -1, fresh, constant: false };
     let lines = records(&[
         made(0xaa, true),
-        // Somebody else saw it, too.
+        // Another thread has seen it, too.
         made(0xaa, false),
         entry(m::C_INIT),
         entry(m::B_INIT),
@@ -360,7 +360,7 @@ fn what_the_vm_made_is_a_v_record_and_its_constructor_makes_no_second_one() {
         exit(m::A_INIT),
         exit(m::B_INIT),
         exit(m::C_INIT),
-        // Another object that got the id of the first.
+        // Another object that reuses the id of the first.
         made(0xaa, true),
         Event::Made { object: ObjectHash(0xab), class: c::INTS, length: 5, fresh: false, constant: false },
     ]);
@@ -405,7 +405,7 @@ fn slots_in_a_row_that_keep_their_targets_are_not_reported() {
     assert_eq!(lines[2..], ["U 0 cc a1 5 1", "U 0 cc a1 7 1", "U 0 cc a1 6 1", "U a1 cc 0 7 1", "U 0 a1 a1 3e8 1",]);
 }
 
-/// A damaged trace may say that nothing was made, thrown or caught. Bits above an id say nothing either.
+/// In a corrupt trace, null may be allocated, thrown or caught. Bits above an id are ignored.
 #[test]
 fn what_comes_of_nothing_is_left_out() {
     let mut builder = world();
@@ -422,7 +422,7 @@ fn what_comes_of_nothing_is_left_out() {
     assert_eq!((outcome.lost.undecodable_pieces, outcome.lost.undecodable_bytes), (4, 64));
 }
 
-/// No array is that long, but a damaged trace may say so.
+/// No array is that long, but a corrupt trace may say so.
 #[test]
 fn a_row_of_slots_may_go_past_the_last_index() {
     let targets: Vec<u8> = [0xa1_u32, 0xa1].iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -621,7 +621,7 @@ fn what_was_there_at_the_start_has_its_slots_and_frames() {
         references: references.to_vec(),
     };
     let together = [block(&[&root, &next], &[held(InitialSlot::Static(0)), holds(InitialSlot::Field(1))])];
-    // A large heap has many blocks, each with the fields that it names.
+    // A large heap takes several blocks, each with its own list of fields.
     let apart = [block(&[&root], &[held(InitialSlot::Static(0))]), block(&[&next], &[holds(InitialSlot::Field(0))])];
     let blocks: [(usize, &[InitialReferences]); 2] = [(2, &together), (1, &apart)];
     for (objects_of_block, references) in blocks {
@@ -632,7 +632,7 @@ fn what_was_there_at_the_start_has_its_slots_and_frames() {
     }
 }
 
-/// See above.
+/// Initial references and frames, as above.
 fn initial_slots_and_frames(builder: &mut TraceBuilder) {
     let (origin, target) = (ObjectHash(0xa1), ObjectHash(0xa2));
     let frame = |class: &str, method: &str, receiver| InitialFrame {
@@ -695,9 +695,9 @@ fn what_does_not_fit_is_counted_and_leaves_a_sound_trace() {
             exit(m::MAIN),
             handle(m::MAIN, 0xee),
             entry(m::MAIN),
-            // The site allocates a B, the class says A.
+            // The site allocates a B, but the class is A.
             new(SITE_B, 0xa1, c::A),
-            // Nobody said what 0xa9 is.
+            // Object 0xa9 is unknown.
             Event::EntryOn { method: m::RUN, receiver: ObjectHash(0xa9) },
             Event::EntryOn { method: m::RUN, receiver: ObjectHash(0xa1) },
             exit(m::MAIN),
@@ -749,8 +749,8 @@ fn virtual_threads_keep_their_stacks_across_carriers() {
     assert_eq!(outcome.anomalies, Anomalies::default());
 }
 
-/// Thread 1 is read ahead to see what its constructor makes, and has given the continuation away by then. That thread 2 has it at
-/// an earlier ticket cannot be, but a damaged trace may say so.
+/// Thread 1 is read ahead to find the object of its constructor, and has unmounted the continuation by then. Thread 2
+/// cannot have mounted it at an earlier ticket, but a corrupt trace may say so.
 #[test]
 fn a_stack_may_be_left_before_it_was_entered() {
     let mut builder = world();
@@ -763,9 +763,9 @@ fn a_stack_may_be_left_before_it_was_entered() {
     assert_eq!(outcome.anomalies.unmatched_exits, 1, "{lines:?}");
 }
 
-/// `System.exit` leaves the frames of the thread that called it, and others may still end after it.
+/// `System.exit` leaves the frames of its caller on the stack, and other threads may still end after it.
 #[test]
-fn whoever_ends_the_program_has_its_frames_left() {
+fn the_thread_that_ends_the_program_has_frames_left() {
     let read = |ended: &[u32]| {
         let mut builder = world();
         builder.first_thread(1, "main", Vec::new()).events(1, 1, &[entry(m::MAIN)]);
@@ -778,13 +778,13 @@ fn whoever_ends_the_program_has_its_frames_left() {
     let outcome = read(&[2]);
     assert_eq!(outcome.anomalies, Anomalies::default());
     assert_eq!(outcome.cut_off, [CutOffThread { thread: ThreadId(1), frames: 1 }]);
-    // The frames of a thread that ended itself should have gone before, whether or not it was the last to end.
+    // A thread that has ended should have no frames left, whether or not it was the last to end.
     for ended in [[1, 2], [2, 1]] {
         assert_eq!(read(&ended).anomalies, Anomalies { frames_at_thread_end: 1, ..Anomalies::default() });
     }
 }
 
-/// `count` threads, each of which says `events(thread)` at its tickets, and ends.
+/// Creates `count` threads, each of which has the events `events(thread)` at their tickets and ends.
 fn many_threads(count: u32, events: impl Fn(u32) -> Vec<(u64, Vec<Event<'static>>)>) -> TraceBuilder {
     let mut builder = world();
     let start = |thread| ThreadRecord::Start {
@@ -822,7 +822,7 @@ fn read(builder: &mut TraceBuilder) -> Outcome {
 fn threads_are_read_from_their_first_word_to_their_last() {
     let in_turn = |thread: u32| {
         let ticket = u64::from(thread) * 2;
-        // It still runs when the next begins.
+        // It is still running when the next one begins.
         vec![(ticket, vec![entry(m::MAIN)]), (ticket + 3, vec![exit(m::MAIN)])]
     };
     let [few, many] = [1_000, 100_000].map(|count| {
@@ -834,7 +834,7 @@ fn threads_are_read_from_their_first_word_to_their_last() {
     assert!(few.stacks <= 3 && few.event_bytes < 200, "{few:?}");
 }
 
-/// Of threads that all run at once, those that are quiet keep little in memory, and nothing changes.
+/// If many threads run at once, inactive ones keep little in memory, and the result is the same.
 #[test]
 fn quiet_threads_hold_little() {
     const THREADS: u32 = 40;
@@ -874,7 +874,7 @@ fn quiet_threads_hold_little() {
     assert!(found.into_iter().eq(expected));
 }
 
-/// The arguments of a `super(…)` may be a whole program: only so much of it is kept until their object is known.
+/// The arguments of a `super(…)` may run a whole program: only a limited part is kept until their object is known.
 #[test]
 fn arguments_of_a_super_call_are_not_read_ahead_without_end() {
     const EACH: usize = 100;
@@ -895,7 +895,7 @@ fn arguments_of_a_super_call_are_not_read_ahead_without_end() {
     });
     assert_eq!(short.1.anomalies, Anomalies::default());
     assert_eq!(short.0[1..3], ["N bb 18 LB; 3e9 0 1", "M 3eb bb 1"]);
-    // One that was made up stands in for it.
+    // An object that was made up takes its place.
     assert_eq!(long.1.anomalies, Anomalies { constructors_too_far: 1, ..Anomalies::default() });
     assert_eq!(long.0[1..3], ["N 4000000100000000 18 LB; 0 0 1", "M 3eb 4000000100000000 1"]);
     assert_eq!(long.0[long.0.len() - 5..][..2], ["N bb 18 LB; 3e9 0 1", "M 3e8 bb 1"]);
@@ -911,7 +911,7 @@ fn virtual_threads_that_have_ended_are_forgotten() {
         let mut events = vec![entry(m::MAIN)];
         for owner in 0x1000 + block * EACH..0x1000 + (block + 1) * EACH {
             events.push(new(SITE_A, owner, c::A));
-            // It is unmounted once in the midst of its run.
+            // It is unmounted once while it runs.
             events.extend([switch(owner), entry(m::MAIN), switch(0), switch(owner), exit(m::MAIN), switch(0)]);
         }
         events.push(exit(m::MAIN));
@@ -967,7 +967,7 @@ fn damaged_events_are_counted_as_lost() {
     assert!(!et_analysis::validate::bytes(bytes, 5).unwrap().is_clean(), "a trace that lost something is not clean");
 }
 
-/// A leaf's one event gives the records that its entry and its exit would.
+/// The single event of a leaf results in the same records as its entry and exit.
 #[test]
 fn a_leaf_is_entered_and_left() {
     let on = |receiver| (m::RUN, ObjectHash(receiver));
@@ -993,7 +993,7 @@ fn a_leaf_is_entered_and_left() {
             vec![super_call(m::B_INIT), entry(m::A_INIT), new(SITE_B, 0xbb, c::B)],
             call(on(0xbb)),
             vec![exit(m::A_INIT), exit(m::B_INIT)],
-            // While an exception is in flight, which then is not any more.
+            // While an exception is in flight, which it ends.
             vec![found_error(0xee), Event::Throw { method: m::MAIN, exception: ObjectHash(0xee) }],
             call(on(0xa1)),
             vec![handle(m::MAIN, 0xee), exit(m::MAIN)],
@@ -1006,7 +1006,7 @@ fn a_leaf_is_entered_and_left() {
     assert_eq!(lines[4..6], ["M 3e9 a1 1", "E 3e9 a1 1"]);
 }
 
-/// Its event comes behind what it reads, and tracing may have begun in between.
+/// Its event comes after what the method reads, and tracing may have begun in between.
 #[test]
 fn a_leaf_that_ran_when_tracing_began_is_left_once() {
     let object = ObjectHash(0xa1);
@@ -1042,7 +1042,7 @@ fn an_array_that_was_there_may_have_more_than_4_gib() {
 
 #[test]
 fn names_do_not_take_more_than_a_trace_of_that_size_may_have() {
-    // Eight megabytes that take a few thousand bytes, forty times.
+    // Eight megabytes that pack to a few thousand bytes, forty times.
     let mut state = 1_u32;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -1059,6 +1059,6 @@ fn names_do_not_take_more_than_a_trace_of_that_size_may_have() {
     assert!(trace.file.size() < 1 << 20, "{}", trace.file.size());
     let problem = trace.problems.iter().find(|problem| problem.what.starts_with("tables of names")).unwrap();
     assert!((5..20).contains(&problem.count), "{}", problem.count);
-    // Those of the program came before, and are there.
+    // The table of the program came before and is there.
     assert!(trace.names.tables().any(|table| table.artifact.name == "app.jar"));
 }

@@ -1,8 +1,8 @@
-//! One thread's events made explicit, before the threads are merged: which frame each belongs to, which object
-//! each constructor makes, which frames left without an event, where exceptions came from.
+//! Makes one thread's events explicit before threads are merged: which frame each belongs to, which object each
+//! constructor initializes, which frames ended without an event, and where exceptions came from.
 //!
-//! A constructor is entered before its object is allocated, so its receiver is known only later. The thread is
-//! therefore read ahead, as far as it takes, into a queue whose head is given out once it is settled.
+//! A constructor is entered before its object is allocated, so its receiver is known only later. Therefore the thread
+//! is read ahead as far as necessary, into a queue whose head is output once it is settled.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -23,23 +23,24 @@ use crate::record::ThreadId;
 use crate::trace::StartFrame;
 use crate::types::TypeId;
 
-/// First thread id of continuations.
+/// First thread id used for continuations.
 const FIRST_CONTINUATION: u32 = 1 << 31;
 
-/// How many items all threads together may be read ahead, but for the piece of events in hand: 24 bytes each.
+/// Maximum number of items, 24 bytes each, that all threads together read ahead, not counting the current piece of
+/// events.
 const MOST_AHEAD: usize = if cfg!(test) { 10_000 } else { 8 << 20 };
 const _: () = assert!(size_of::<Item>() == 24);
-/// Items that a queue keeps room for.
+/// Capacity in items that a queue may keep.
 const KEPT_ITEMS: usize = 64;
 
-/// An object before it has its 64-bit id: a hash, or an object that the reader made up.
+/// An object before it has its 64-bit id: a hash, or an object made up by the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject(pub u64);
 
 impl Subject {
     /// Null, static, or not known yet.
     pub const NONE: Subject = Subject(0);
-    /// Made-up objects: this bit, then the thread, then a number. The whole is the 64-bit id.
+    /// Flag of a made-up object: this bit, then the thread, then a number. All together are the 64-bit id.
     pub const MADE_UP: u64 = 1 << 62;
 
     fn hash(hash: ObjectHash) -> Self {
@@ -51,15 +52,14 @@ impl Subject {
     }
 }
 
-/// What happens on a stack; frames are implied by `Enter` and `Leave`.
+/// What happens on a stack; frames result from `Enter` and `Leave`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Action {
-    /// What follows happens on that stack.
+    /// The following actions happen on that stack.
     OnStack(ThreadId),
-    /// What follows is of the piece of the thread's events with that number.
+    /// The following actions come from the piece of the thread's events with that number.
     Piece(u32),
-    /// A `known` object has its record already; if it has none after all, it gets one.
+    /// A `known` object already has its record; if it turns out to have none, it gets one.
     New {
         site: SiteId,
         object: ObjectHash,
@@ -90,7 +90,7 @@ pub enum Action {
         fresh: bool,
         constant: bool,
     },
-    /// With `if_changed`, here and below: no record if the slot holds that target already.
+    /// With `if_changed`, here and below: no record if the target of the slot is unchanged.
     PutField {
         field: FieldRefId,
         origin: ObjectHash,
@@ -111,7 +111,7 @@ pub enum Action {
         method: MethodId,
         receiver: Subject,
     },
-    /// Both, of a method that did nothing else that has a record.
+    /// Entry and exit of a leaf method.
     Leaf {
         method: MethodId,
         receiver: Subject,
@@ -135,11 +135,11 @@ pub enum Action {
 enum Item {
     Ticket(Ticket),
     Do(Action),
-    /// Room for the allocation that a pending constructor may turn out to need.
+    /// A placeholder for the allocation that a pending constructor may need.
     Room,
     /// A constructor whose object is not known yet.
     Pending,
-    /// Room that was not needed.
+    /// A placeholder that was not needed.
     Nothing,
 }
 
@@ -147,15 +147,15 @@ enum Item {
 struct Frame {
     method: MethodId,
     receiver: Subject,
-    /// Of a pending constructor: sequence number of its [`Item::Room`] in the queue.
+    /// For a pending constructor: sequence number of its [`Item::Room`] in the queue.
     room: Option<u64>,
-    /// The next thing to happen in this frame's constructor is its `super(…)`.
+    /// Whether the next action in this constructor's frame is its `super(…)`.
     chained: bool,
-    /// It was there when tracing began: its exit may have no hook.
+    /// Whether the frame existed when tracing began: its exit may have no hook.
     from_start: bool,
-    /// The class that the constructor belongs to.
+    /// The class that declares the constructor.
     class: TypeId,
-    /// Site of the object under construction, where known.
+    /// Site of the object under construction, if known.
     site: SiteId,
 }
 
@@ -166,9 +166,8 @@ struct CallStack {
     in_flight: ObjectHash,
 }
 
-/// What the sources of all threads share.
+/// State shared by the sources of all threads.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Shared<'a> {
     pub file: &'a TraceFile,
     pub names: &'a Names,
@@ -176,7 +175,7 @@ pub struct Shared<'a> {
     pub anomalies: Anomalies,
     pub lost: Lost,
     pub pieces: Pieces,
-    /// Items in the queues of all threads, when each began its last piece of events.
+    /// Items in the queues of all threads, as of when each began its last piece of events.
     ahead: usize,
     most_ahead: usize,
     unpacking: Unpacking<'a>,
@@ -188,7 +187,7 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// At the beginning of the trace.
+    /// The state at the beginning of the trace.
     pub fn new(file: &'a TraceFile, names: &'a Names, classes: &'a Classes) -> Self {
         Self {
             file,
@@ -207,7 +206,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Who unpacks events from here on.
+    /// Sets how events are unpacked from now on.
     pub fn unpack(&mut self, unpacking: Unpacking<'a>) {
         self.unpacking = unpacking;
     }
@@ -217,12 +216,12 @@ impl<'a> Shared<'a> {
         self.methods.get(method.0, || self.names.method_info(method))
     }
 
-    /// No event names the continuation any more.
+    /// Drops a continuation that no event refers to any more.
     pub fn forget(&mut self, continuation: ObjectHash) {
         self.continuations.remove(&continuation);
     }
 
-    /// The most that was kept at a time.
+    /// Maximum amounts kept at a time.
     pub fn kept(&self) -> Kept {
         let (event_bytes, continuations) = (self.pieces.most_held(), self.most_continuations);
         Kept { event_bytes, continuations, ahead: self.most_ahead, ..Kept::default() }
@@ -236,20 +235,20 @@ pub struct ThreadSource<'a> {
     next_piece: usize,
     piece: Piece,
     ended: bool,
-    /// What of [`Shared::ahead`] is this one's.
+    /// The part of [`Shared::ahead`] that belongs to this thread.
     ahead: usize,
     reader: Reader,
 }
 
 impl<'a> ThreadSource<'a> {
-    /// A thread whose first ticket is `first`, with the frames that it had when tracing began.
+    /// Creates the source of a thread with its first ticket and its initial frames.
     pub fn new(thread: u32, events: Option<&'a ThreadEvents>, first: Ticket, frames: &[StartFrame]) -> Self {
         let reader = Reader::new(thread, first, frames);
         Self { events, next_piece: 0, piece: Piece::default(), ended: false, ahead: 0, reader }
     }
 
-    /// Reads events, or the next piece, until something waits in the queue. What happens is handed to `take` at once where
-    /// nothing that is read later can change it.
+    /// Reads events, or the next piece, until there is something in the queue. Actions that nothing read later can
+    /// change are passed to `take` directly.
     fn advance(
         &mut self,
         shared: &mut Shared<'a>,
@@ -316,24 +315,24 @@ impl<'a> ThreadSource<'a> {
         self.bound_what_is_ahead(shared);
     }
 
-    /// There was no room for what follows in the piece: it is unpacked again.
+    /// The rest of the piece did not fit in memory or in the file: unpacks it again.
     #[cold]
     fn load_again(&mut self, shared: &mut Shared<'a>) {
         let (Some(events), Some(number)) = (self.events, self.next_piece.checked_sub(1)) else { return };
         let file = shared.file;
         let loaded = self.piece.load_again(&mut shared.pieces, |into| file.load_events(events, number, into));
         if loaded.is_err() {
-            // The file has changed meanwhile.
+            // The file has changed in the meantime.
             shared.lost.undecodable_pieces += 1;
             shared.lost.undecodable_bytes += file.event_bytes(events, number);
         }
     }
 
-    /// While the arguments of a `super(…)` are computed the thread is read ahead, and they may be a whole program.
+    /// While the arguments of a `super(…)` are evaluated, the thread is read ahead, and they may run a whole program.
     fn bound_what_is_ahead(&mut self, shared: &mut Shared<'a>) {
         let queue = &mut self.reader.queue;
         let now = queue.len();
-        // Looked at once for each piece only, and there may be very many threads.
+        // Checked only once per piece, and there may be very many threads.
         if queue.capacity() > 4 * now.max(KEPT_ITEMS) {
             queue.shrink_to(now.max(KEPT_ITEMS));
         }
@@ -351,17 +350,17 @@ impl<'a> ThreadSource<'a> {
     }
 }
 
-/// What an event comes to before which nothing waits.
+/// Result of an event if nothing is pending before it.
 enum Settled {
-    /// This happens.
+    /// A single action.
     Action(Action),
     Ticket(Ticket),
     Nothing,
-    /// It takes more to say.
+    /// It needs the full treatment.
     Not,
 }
 
-/// What is known of a thread up to where it has been read.
+/// State of a thread up to where it has been read.
 #[derive(Debug)]
 struct Reader {
     thread: u32,
@@ -373,7 +372,7 @@ struct Reader {
     made_up: u32,
 
     stack: CallStack,
-    /// Whose stack it is; null: the thread's own.
+    /// The continuation whose stack is current; null for the thread's own.
     owner: ObjectHash,
     owner_thread: ThreadId,
     /// The thread's own stack while a continuation is mounted.
@@ -447,8 +446,8 @@ impl Reader {
         });
     }
 
-    /// Gives the frames from `outermost` to the top that wait for it their object; its allocation record goes
-    /// before the outermost's entry.
+    /// Assigns the object to the pending frames from `outermost` to the top; its allocation record goes before the
+    /// entry of the outermost.
     fn settle(&mut self, outermost: usize, innermost: usize, object: Subject, alloc: Action) {
         for index in outermost..=innermost {
             let frame = &mut self.stack.frames[index];
@@ -461,7 +460,7 @@ impl Reader {
         }
     }
 
-    /// The outermost of the constructors that, from frame `top` down, make one object.
+    /// The outermost of the constructors from frame `top` down that initialize the same object.
     /// `fits(frame, inner)` says whether the frame below belongs to the same object.
     fn outermost(&self, top: usize, fits: impl Fn(&Frame, &Frame) -> bool) -> usize {
         let frames = &self.stack.frames;
@@ -476,7 +475,7 @@ impl Reader {
         outermost
     }
 
-    /// Frame `top` is a constructor that will not get its object any more: one is made up.
+    /// Makes up an object for the constructor in frame `top`, which will not get one any more.
     fn make_up(&mut self, top: usize, shared: &Shared<'_>) {
         if self.stack.frames[top].room.is_none() {
             return;
@@ -495,7 +494,7 @@ impl Reader {
         self.settle(outermost, top, object, Action::MadeUp { object, ty, site });
     }
 
-    /// Constructors on the stack whose objects are not known yet.
+    /// Number of constructors on the stack whose objects are not known yet.
     fn waiting(&self) -> u64 {
         self.stack.frames.iter().filter(|frame| frame.room.is_some()).count() as u64
     }
@@ -512,8 +511,8 @@ impl Reader {
             return self.act(action);
         };
         let index = shared.classes.at(class, self.ticket);
-        // An unknown class is taken to fit: the frames are the better witnesses. So is one where the constructor's was
-        // never loaded: class loaders can give a class file another name after its hooks were put in.
+        // An unknown class is assumed to fit, since the frames are more reliable. So is a class with a constructor
+        // whose class was never loaded: class loaders can rename a class after it was instrumented.
         let fits = |frame: &Frame| {
             let belongs = |class| shared.classes.is_subclass(class, frame.class);
             index.is_none_or(|class| belongs(class) || shared.classes.of_type(frame.class).is_none())
@@ -526,7 +525,7 @@ impl Reader {
         self.settle(outermost, top, Subject::hash(object), action);
     }
 
-    /// Takes the top frame off.
+    /// Pops the top frame.
     fn leave(&mut self, action: Action, shared: &Shared<'_>) {
         if let Some(top) = self.stack.frames.len().checked_sub(1) {
             self.make_up(top, shared);
@@ -535,7 +534,7 @@ impl Reader {
         }
     }
 
-    /// Takes the frames above `index` off: they left without an event.
+    /// Pops the frames above `index`, which ended without an event.
     fn leave_above(&mut self, index: usize, exception: ObjectHash, shared: &mut Shared<'_>) {
         while self.stack.frames.len() > index + 1 {
             let from_start = self.stack.frames.last().is_some_and(|frame| frame.from_start);
@@ -550,27 +549,27 @@ impl Reader {
         }
     }
 
-    /// The innermost frame of this method (and receiver, where both are known).
+    /// The innermost frame of this method (and receiver, if both are known).
     fn find(&self, method: MethodId, receiver: ObjectHash) -> Option<usize> {
         let frames = &self.stack.frames;
         let fits = |frame: &Frame| {
             frame.method == method
                 && (receiver.is_null() || frame.receiver.0 == 0 || frame.receiver == Subject::hash(receiver))
         };
-        // Nearly always the top.
+        // Nearly always the top frame.
         match frames.last() {
             Some(top) if fits(top) => Some(frames.len() - 1),
             _ => frames.iter().rposition(fits).or_else(|| frames.iter().rposition(|frame| frame.method == method)),
         }
     }
 
-    /// Whether the top frame is one of this method that was there when tracing began.
+    /// Whether the top frame is an initial frame of this method.
     #[inline]
     fn is_from_start(&self, method: MethodId) -> bool {
         self.stack.frames.last().is_some_and(|top| top.from_start && top.method == method)
     }
 
-    /// Writes a `T` if the exception has not been seen to be thrown.
+    /// Makes a `T` record unless one was already made for the exception.
     fn show(&mut self, exception: ObjectHash) {
         if self.stack.in_flight != exception {
             self.stack.in_flight = exception;
@@ -578,8 +577,8 @@ impl Reader {
         }
     }
 
-    /// The same as [`apply`](Self::apply), of an event that comes to one action or none, and that nothing waits before: most of
-    /// them, without the way through the queue.
+    /// Like [`apply`](Self::apply), but bypasses the queue. For events that result in at most one action while nothing
+    /// is pending, which is the usual case.
     #[inline(always)]
     fn settled(&mut self, event: Event<'_>, shared: &mut Shared<'_>) -> Settled {
         let action = match event {
@@ -637,7 +636,7 @@ impl Reader {
                 Some(info) if info.is_constructor => self.enter_constructor(method, info.class, true, SiteId(0)),
                 _ => self.enter(method, Subject::NONE),
             },
-            // It was running when tracing began, and has not been entered again: it calls nothing.
+            // It was running when tracing began and has not been entered again, since a leaf calls nothing.
             Event::Leaf { method, .. } if self.is_from_start(method) => self.apply(Event::Exit { method }, shared),
             Event::Leaf { method, receiver } => {
                 self.act(Action::Leaf { method, receiver: Subject::hash(receiver) });
@@ -665,7 +664,7 @@ impl Reader {
                 }
                 None => shared.anomalies.unmatched_exits += 1,
             },
-            // No exception is null, but a damaged trace may say so. That the frame has been left is all that it says.
+            // An exception cannot be null, except in a corrupt trace. Then the event only says that the frame ended.
             Event::ExitThrow { method, exception, .. } if exception.is_null() => {
                 shared.anomalies.unmatched_exceptions += 1;
                 self.apply(Event::Exit { method }, shared);
@@ -680,7 +679,7 @@ impl Reader {
                 None => shared.anomalies.unmatched_exits += 1,
             },
             Event::Throw { exception, .. } if exception.is_null() => {
-                // `throw null`: the VM throws something else, which shows later.
+                // `throw null`: the VM throws another exception, which is seen later.
             }
             Event::Throw { method, exception } => match self.find(method, ObjectHash::NULL) {
                 Some(index) => {
@@ -699,13 +698,13 @@ impl Reader {
                 }
                 None => shared.anomalies.unmatched_exceptions += 1,
             },
-            // Nor is a new object.
+            // A new object cannot be null either.
             Event::New { object, .. } | Event::NewArray { object, .. } if object.is_null() => {
                 shared.lost.undecodable_pieces += 1;
                 shared.lost.undecodable_bytes += 4 * WORD as u64;
             }
             Event::New { site, object, class, known } => {
-                // Of one that had the id before, nobody will speak any more.
+                // The previous object with this id will not be mentioned again.
                 if !known && !shared.continuations.is_empty() {
                     shared.forget(object);
                 }
@@ -727,7 +726,7 @@ impl Reader {
             }
             Event::PutElements { start, array, targets } => {
                 for (further, target) in (0..).zip(targets.iter()) {
-                    // No array is so long; a damaged trace may say that one is.
+                    // Out of range for an array, except in a corrupt trace.
                     let index = start.wrapping_add(further);
                     self.act(Action::PutElement { index, array, target, if_changed: true });
                 }
@@ -741,11 +740,11 @@ impl Reader {
         if owner == self.owner {
             return;
         }
-        // Other threads may go on with this stack, and they are not read as far ahead as this one.
+        // Other threads may continue this stack, and they are not read as far ahead as this one.
         shared.anomalies.constructors_split += self.waiting();
         self.make_up_all(shared);
         let mut left = std::mem::take(&mut self.stack);
-        // Nobody tells whether it comes back.
+        // It may never be mounted again.
         left.frames.shrink_to_fit();
         if self.owner.is_null() {
             self.own_stack = left;

@@ -1,4 +1,4 @@
-//! Unpacks pieces of events, on another thread before they are asked for.
+//! Unpacks pieces of events on another thread before they are needed.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::Scope;
@@ -9,15 +9,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::file::{ThreadEvents, TraceFile};
 
-/// Pieces that wait to be taken.
+/// Maximum number of pieces unpacked ahead.
 const READY: usize = 4;
-/// Pieces that came before others that are asked for first, at the most.
+/// Maximum number of pieces that were received before others that are needed first.
 const EARLY: usize = 12;
 
-/// Larger pieces are not unpacked ahead: those of the runtime have 256 KB, and a few bytes of a damaged trace may claim a gigabyte.
+/// Maximum length in bytes of a piece to unpack ahead: those of the runtime have 256 KB, and a few bytes of a corrupt
+/// trace may claim a gigabyte.
 const LARGEST: u64 = 1 << 20;
 
-/// A piece of a thread's events: index of the thread, number of the piece.
+/// A piece of a thread's events: thread index, number of the piece.
 pub type PieceOf = (u32, usize);
 
 struct Unpacked {
@@ -25,20 +26,20 @@ struct Unpacked {
     events: Result<Vec<u8>, FormatError>,
 }
 
-/// Has pieces unpacked in the order in which they are foreseen to be asked for. Where that proves wrong, and where there is no
-/// thread to do it, whoever asks unpacks them.
+/// Unpacks pieces in the order in which they will probably be needed. If the order is wrong, or there is no thread for
+/// it, the caller unpacks them.
 #[derive(Debug)]
 pub struct Unpacking<'a> {
     file: &'a TraceFile,
     worker: Option<Worker>,
-    /// Asked for before they came.
+    /// Pieces that were needed before they were received.
     missed: FxHashSet<PieceOf>,
     early: FxHashMap<PieceOf, Result<Vec<u8>, FormatError>>,
 }
 
 struct Worker {
     ready: Receiver<Unpacked>,
-    /// Room to use again.
+    /// Returns buffers for reuse.
     room: Sender<Vec<u8>>,
 }
 
@@ -49,12 +50,12 @@ impl std::fmt::Debug for Worker {
 }
 
 impl<'a> Unpacking<'a> {
-    /// Nobody unpacks ahead.
+    /// Nothing is unpacked ahead.
     pub fn when_asked(file: &'a TraceFile) -> Self {
         Self { file, worker: None, missed: FxHashSet::default(), early: FxHashMap::default() }
     }
 
-    /// Unpacks ahead on a thread of that scope, if there is one, until all is unpacked or this is dropped.
+    /// Unpacks ahead on a thread in that scope, if it can be started, until everything is unpacked or this is dropped.
     pub fn ahead<'scope>(file: &'a TraceFile, foreseen: Vec<PieceOf>, scope: &'scope Scope<'scope, '_>) -> Self
     where
         'a: 'scope,
@@ -65,14 +66,14 @@ impl<'a> Unpacking<'a> {
         Self { worker: started.ok().map(|_| Worker { ready, room }), ..Self::when_asked(file) }
     }
 
-    /// Puts a piece of a thread's events in place of the old ones.
+    /// Replaces the content of `into` by a piece of a thread's events.
     pub fn load(&mut self, thread: &ThreadEvents, number: usize, into: &mut Vec<u8>) -> Result<(), FormatError> {
         let is_small = self.file.event_bytes(thread, number) <= LARGEST;
         match if is_small { self.wait_for((thread.thread, number)) } else { None } {
             Some(events) => {
                 let old = std::mem::replace(into, events?);
                 if let Some(worker) = &self.worker {
-                    // Nobody may want it any more.
+                    // The thread may already have ended.
                     _ = worker.room.send(old);
                 }
                 Ok(())
@@ -81,7 +82,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// The piece, if it has been or will be unpacked soon.
+    /// The piece, if it has been unpacked or will be soon.
     fn wait_for(&mut self, piece: PieceOf) -> Option<Result<Vec<u8>, FormatError>> {
         let worker = self.worker.as_ref()?;
         if let Some(events) = self.early.remove(&piece) {
@@ -122,7 +123,7 @@ mod tests {
     use et_names::MethodId;
     use proptest::prelude::*;
 
-    /// A thread that left so many pieces, each of them different.
+    /// A thread with this number of different pieces.
     fn file_of_pieces(count: u32) -> TraceFile {
         let mut builder = TraceBuilder::new();
         for piece in 1..=count {
@@ -132,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was foreseen, who asks for a piece gets it.
+        /// Whatever order was foreseen, each piece is returned when it is requested.
         #[test]
         fn pieces_come_in_any_order(
             asked in Just((0..60usize).collect::<Vec<_>>()).prop_shuffle(),

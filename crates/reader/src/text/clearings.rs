@@ -1,4 +1,4 @@
-//! Which updates of a text with deaths are clearings of weak references: they stand there as stores do.
+//! Finds the updates in a text with deaths that are clearings of weak references: there they look like stores.
 
 use std::ops::ControlFlow;
 
@@ -7,24 +7,25 @@ use rustc_hash::FxHashMap;
 use crate::lifetimes::{Special, WeakSlots};
 use crate::record::{ObjectId, Record};
 
-/// Holds records back until it is known what they are. A clearing stands right before the deaths that it belongs to, one of which is that of the
-/// referent. A program that clears a weak reference drops nothing, so that no referent dies of it, unless the reference itself
-/// dies then and held the referent in another field as well: it dies first.
+/// Delays records until it is known whether they are clearings. A clearing directly precedes the deaths that it belongs
+/// to, one of which is that of the referent. If the program itself clears a weak reference, no referent dies of it,
+/// unless the reference dies at that moment and held the referent in another field as well: then the reference dies
+/// first.
 #[derive(Debug)]
 pub(super) struct Clearings {
     weak: WeakSlots,
-    /// Updates that may be clearings, and the deaths behind them.
+    /// Updates that may be clearings, and the deaths after them.
     waiting: Vec<Record>,
     deaths: usize,
 }
 
 impl Clearings {
-    /// Of a text with these fields and types.
+    /// Creates an instance for a text with these fields and types.
     pub fn new(special: &Special) -> Self {
         Self { weak: WeakSlots::new(special), waiting: Vec::new(), deaths: 0 }
     }
 
-    /// The next record. `give` gets each in its turn, and whether it is a clearing.
+    /// Receives the next record. `give` is called with each record in turn, and whether it is a clearing.
     #[inline]
     pub fn record(
         &mut self,
@@ -53,7 +54,7 @@ impl Clearings {
         give(*record, false)
     }
 
-    /// What comes next is no death of those.
+    /// What comes next is not a death that belongs to them.
     #[inline]
     pub fn settle(&mut self, give: impl FnMut(Record, bool) -> ControlFlow<()>) -> ControlFlow<()> {
         if self.waiting.is_empty() { ControlFlow::Continue(()) } else { self.tell_apart(give) }
@@ -75,7 +76,7 @@ impl Clearings {
             }
             _ => false,
         };
-        // A store ends the clearings: they are of the deaths behind it.
+        // A store ends the clearings: they belong to the deaths after it.
         let first = updates - self.waiting[..updates].iter().rev().take_while(is_clearing).count();
         (0..).zip(self.waiting.drain(..)).try_for_each(|(at, record)| give(record, (first..updates).contains(&at)))
     }
@@ -102,7 +103,7 @@ mod tests {
 
     const USE: Record = Record::Use { object: ObjectId(9), thread: ThreadId(1) };
 
-    /// For each record whether it is a clearing.
+    /// For each record, whether it is a clearing.
     fn found(records: &[Record]) -> Vec<bool> {
         let special = Special { referent: Some(REFERENT), ..Special::default() };
         let (mut clearings, mut given, mut found) = (Clearings::new(&special), Vec::new(), Vec::new());
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(found(&[clear(1, 5), clear(1, 6), dies(1), dies(2)]), [true, true, false, false]);
         // One after the other.
         assert_eq!(found(&[clear(1, 5), dies(1), clear(2, 6), dies(2)]), [true, false, true, false]);
-        // The reference dies with the next record, which a text need not tell of.
+        // The reference dies with the next record, which a text may leave out.
         assert_eq!(found(&[clear(1, 5), dies(1), dies(5)]), [true, false, false]);
     }
 
@@ -134,10 +135,10 @@ mod tests {
     fn what_the_program_clears_is_a_store() {
         assert_eq!(found(&[clear(1, 5), USE, dies(1)]), [false, false, false]);
         assert_eq!(found(&[clear(1, 5), clear(2, 6), dies(2)]), [false, true, false]);
-        // The reference holds the referent, and is dropped.
+        // The reference holds the referent and is dropped.
         assert_eq!(found(&[clear(1, 5), dies(5), dies(1)]), [false, false, false]);
         assert_eq!(found(&[clear(1, 4), clear(2, 5), dies(5), dies(1), dies(2)]), [false; 5]);
-        // The collector clears what is null already.
+        // The collector clears a reference that is already null.
         assert_eq!(found(&[clear(0, 5), dies(1)]), [false, false]);
     }
 }

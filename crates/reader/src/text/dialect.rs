@@ -1,25 +1,26 @@
-//! In which forms text is written.
+//! The dialects of texts.
 
-/// What the output looks like.
+/// A text format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// Elephant Tracks.
+    /// The format of Elephant Tracks.
     #[default]
     Et,
-    /// Elephant Tracks 3 and its TraceReplayer.
+    /// The format of Elephant Tracks 3 and its TraceReplayer.
     Replayer,
-    /// CSV of allocations and frees.
+    /// CSV with allocations and frees.
     Oracle,
     /// XML for the viewers of TPTP.
     Tptp,
 }
 
-/// Whether a text has lines on what holds objects although no record says so. Dialects oracle and tptp never have.
+/// Whether a text has lines about what holds objects although no record says so. The dialects oracle and tptp never
+/// have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Holders {
-    /// Where deaths are to be worked out of the text: it has none of its own.
+    /// Only if the text has no deaths, so that they can be computed from it.
     #[default]
     WithoutDeaths,
-    /// Beside deaths, too.
+    /// Even if the text has deaths.
     Always,
 }

@@ -1,23 +1,22 @@
-//! What can be wrong with a line.
+//! Errors in lines of text.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why text is no trace.
+/// Why a text cannot be read.
 #[derive(Debug, Error)]
 pub enum ParseError {
-    /// The system says no.
+    /// The system reported an error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A line is no record.
+    /// A line is not a record.
     #[error("line {line}: {what}: {text:?}")]
     Line {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong.
         what: &'static str,
-        /// The line's beginning.
+        /// Beginning of the line.
         text: String,
     },
 }
@@ -29,5 +28,5 @@ impl ParseError {
     }
 }
 
-/// What is wrong with a line that is longer than any that we write.
+/// Error for a line that is longer than any that the tools write.
 pub(super) const TOO_LONG: &str = "the line is too long";

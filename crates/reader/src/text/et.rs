@@ -1,10 +1,10 @@
-//! Dialect `et`: one record a line, numbers hexadecimal.
+//! Dialect `et`: one record per line, with hexadecimal numbers.
 
 use super::number::hex_word;
 use crate::record::Record;
 use crate::types::Types;
 
-/// Appends a record, without line end.
+/// Appends a record without a line break.
 #[inline]
 pub fn push_record(out: &mut Vec<u8>, record: &Record, types: &Types) {
     out.push(record.letter() as u8);
@@ -42,7 +42,7 @@ pub fn push_record(out: &mut Vec<u8>, record: &Record, types: &Types) {
     }
 }
 
-/// Appends a record and a line end.
+/// Appends a record and a line break.
 #[inline]
 pub fn push_line(out: &mut Vec<u8>, record: &Record, types: &Types) {
     push_record(out, record, types);

@@ -1,26 +1,25 @@
-//! What holds objects although no record says so, as comments: other readers pass them over.
+//! What holds objects although no record says so, as comments, which other readers ignore.
 //!
 //! | line | meaning |
 //! |---|---|
 //! | `# with holders` | at the beginning: the text has such lines |
-//! | `# ref ORIGIN FIELD TARGET` | the slot held this when tracing began; origin 0: a static field |
-//! | `# held OBJECT THREAD` | the VM held the object until here, for that thread |
+//! | `# ref ORIGIN FIELD TARGET` | target of the slot when tracing began; origin 0: a static field |
+//! | `# held OBJECT THREAD` | the VM held the object until now, for that thread |
 //! | `# held OBJECT` | the VM holds the object to the end of the trace |
 
 use super::number::Radix;
 use crate::record::ThreadId;
 use crate::told::Hold;
 
-/// A line as it is written: what `FIELD` is depends on the origin.
+/// A parsed line, in which the meaning of `FIELD` depends on the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(super) enum Words {
     Initial { origin: u64, field: u32, target: u64 },
     Until { object: u64, thread: ThreadId },
     ToTheEnd { object: u64 },
 }
 
-/// Reads a comment, without its `#`.
+/// Parses a comment, given without its `#`; `None` if it is an ordinary comment.
 pub(super) fn parse(comment: &str, radix: Radix) -> Option<Words> {
     let mut words = comment.split_ascii_whitespace();
     let name = words.next().filter(|name| matches!(*name, "ref" | "held"))?;
@@ -35,7 +34,7 @@ pub(super) fn parse(comment: &str, radix: Radix) -> Option<Words> {
     })
 }
 
-/// Appends a line, its numbers written by `push`, each with a space before it.
+/// Appends a line; `push` writes a number with a space before it.
 pub(crate) fn push_line(out: &mut Vec<u8>, hold: &Hold, push: impl Fn(&mut Vec<u8>, u64)) {
     let (name, numbers): (&[u8], &[u64]) = match *hold {
         Hold::Initial { origin, slot, target } => (b"# ref", &[origin.0, slot.number().into(), target.0]),

@@ -1,4 +1,4 @@
-//! A text as a trace.
+//! A text as the source of a trace.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -31,7 +31,6 @@ use crate::watch::{Watched, Watcher};
 
 /// Why a text cannot be read.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum TextInputError {
     #[error("{path}: {source}", path = path.display())]
     Text { path: PathBuf, source: ParseError },
@@ -53,21 +52,21 @@ pub struct TextTrace {
     events: EventSet,
     tells_holders: bool,
     names: Option<Arc<TextNames>>,
-    /// `Reference.referent`, as far as the text shows which it is. Looked for when it is asked for.
+    /// `Reference.referent`, if the text reveals which field it is. Searched for on first use.
     referent: OnceLock<Option<FieldId>>,
     warnings: Vec<String>,
     watcher: Watcher,
 }
 
 impl TextTrace {
-    /// Opens a file, and another with its names.
+    /// Opens a file, and the names file if given.
     pub fn open(path: &Path, names: Option<&Path>) -> Result<Self, TextInputError> {
         let fail = |source| TextInputError::Io { path: path.to_owned(), source };
         let bytes = Bytes::of_file(&File::open(path).map_err(fail)?).map_err(fail)?;
         Self::new(path, bytes, names)
     }
 
-    /// Copies a stream to a temporary file.
+    /// Copies a stream to a temporary file and opens it. `name` is used in messages.
     pub fn from_stream(name: &Path, stream: impl Read, names: Option<&Path>) -> Result<Self, TextInputError> {
         let bytes = Bytes::of_stream(|out| stream::copy(stream, out));
         let bytes = bytes.map_err(|source| TextInputError::Io { path: name.to_owned(), source })?;
@@ -75,7 +74,7 @@ impl TextTrace {
         Self::new(name, bytes, names)
     }
 
-    /// A text in memory.
+    /// Opens a text in memory.
     pub fn from_text(text: &(impl AsRef<[u8]> + ?Sized), names: Option<TextNames>) -> Self {
         let mut trace = Self::of_bytes(Path::new("memory"), Bytes::Owned(text.as_ref().to_vec()));
         trace.names = names.map(Arc::new);
@@ -94,7 +93,7 @@ impl TextTrace {
         Ok(trace)
     }
 
-    /// Reads up to the first record: what is no trace at all shows at once.
+    /// Reads up to the first record, so that anything that is not a trace is detected at once.
     fn first_record(&self) -> Result<(), TextInputError> {
         let (mut reader, mut types) = (self.lines(true), Types::default());
         while let Some(Line::Comment(_) | Line::Hold(_)) =
@@ -127,33 +126,33 @@ impl TextTrace {
         }
     }
 
-    /// Who is told how far the reading has come.
+    /// Sets the watcher that is informed about the progress of reading.
     pub fn watch(&mut self, watcher: &Watcher) {
         self.watcher = watcher.clone();
     }
 
-    /// Where it came from.
+    /// Its path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its bytes.
+    /// Length in bytes.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// What its ids mean.
+    /// The names file.
     pub fn names(&self) -> Option<&TextNames> {
         self.names.as_deref()
     }
 
-    /// Reads it line by line. With `as_it_is` an id that is allocated again stays what it is.
+    /// Reads it line by line. With `as_it_is`, an id that is allocated again is not renamed.
     pub fn lines(&self, as_it_is: bool) -> TextReader<Watched<'_>> {
         let form = TextForm { split_repeated: !as_it_is, ..self.form };
         TextReader::new(Watched::new(&self.bytes, &self.watcher), form, self.names.clone())
     }
 
-    /// Dialect and numbers.
+    /// Dialect and radix.
     pub fn form(&self) -> TextForm {
         self.form
     }
@@ -163,7 +162,7 @@ impl TextTrace {
         self.has_deaths
     }
 
-    /// What the classes of the run had hooks for: all kinds of events, unless the text says otherwise.
+    /// The events that the classes of the run had hooks for: all, unless the text says otherwise.
     pub fn events(&self) -> EventSet {
         self.events
     }
@@ -173,12 +172,12 @@ impl TextTrace {
         self.tells_holders
     }
 
-    /// Which slots do not keep what they hold, as far as its names file tells, or the text itself.
+    /// Which slots do not keep their target alive, as far as its names file or the text itself shows it.
     pub(crate) fn weak_fields(&self) -> WeakFields {
         const FINAL_REFERENCE: &str = "java/lang/ref/FinalReference";
         let names = self.names.as_deref();
         let named = names.and_then(TextNames::referent).map(|field| FieldId(field as u32));
-        // The JDK has no other.
+        // The only subclass in the JDK.
         let mut family = vec![FINAL_REFERENCE.to_owned(), "java/lang/ref/Finalizer".to_owned()];
         family.extend(names.into_iter().flat_map(|names| names.family(FINAL_REFERENCE)).map(str::to_owned));
         WeakFields {
@@ -187,12 +186,12 @@ impl TextTrace {
         }
     }
 
-    /// A text of dialect replayer has numbers for classes.
+    /// Needs descriptors, which a text in dialect replayer does not have.
     fn find_referent(&self) -> Option<FieldId> {
         if self.form.is_replayer { None } else { referent::find(&self.bytes, self.form.radix) }
     }
 
-    /// Types and fields that are not like others.
+    /// Types and fields with a special meaning for deaths.
     fn special(&self, types: &mut Types) -> Special {
         let weak = self.weak_fields();
         Special {
@@ -203,17 +202,17 @@ impl TextTrace {
         }
     }
 
-    /// What reading it did not show yet.
+    /// Warnings from opening the text.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// A line that cannot be read, with the path of the text.
+    /// Adds the path of the text to an error.
     pub fn error(&self, source: ParseError) -> TextInputError {
         TextInputError::Text { path: self.path.clone(), source }
     }
 
-    /// Fills batches with all that is asked for.
+    /// Fills batches with everything that is requested.
     pub(crate) fn fill(&self, reading: Reading, mut filler: Filler) -> Result<Ending, TextInputError> {
         let unknown = deaths_unknown(self.events).filter(|_| reading.deaths == Deaths::Trace && !self.has_deaths);
         if reading.deaths == Deaths::Trace && !self.has_deaths && unknown.is_none() {
@@ -236,7 +235,7 @@ impl TextTrace {
         Ok(ending)
     }
 
-    /// The deaths that the text has, and the clearings of weak references before them; or neither.
+    /// Passes on the deaths that the text has, with the clearings of weak references before them; or neither.
     fn with_its_deaths(&self, reading: Reading, mut filler: Filler) -> Result<Ending, TextInputError> {
         let mut types = Types::default();
         let special = self.special(&mut types);
@@ -262,7 +261,7 @@ impl TextTrace {
             }
         })?;
         if !ending.outcome.stopped {
-            // Whoever breaks off now has all the same.
+            // A consumer that breaks now has received everything it wanted.
             _ = clearings.settle(|record, is_clearing| push(&mut filler, record, is_clearing));
         }
         ending.outcome.totals = filler.finish();
@@ -282,7 +281,7 @@ impl TextTrace {
                 && alloc.kind == AllocKind::Initial
                 && !self.tells_holders
             {
-                // Nothing in the text says what held it.
+                // The text does not say what held it.
                 initial += 1;
                 recorder.held_to_the_end(alloc.object);
             }
@@ -317,7 +316,7 @@ impl TextTrace {
         Ok(ending)
     }
 
-    /// Records as they stand, and what the comments say.
+    /// Reads records as they are, and what comments say about holders.
     fn each(
         &self,
         types: &mut Types,
@@ -331,7 +330,7 @@ impl TextTrace {
             let record = match line {
                 Line::Record(record) => record,
                 Line::Hold(hold) => {
-                    // Nobody breaks off here.
+                    // The visitor does not break here.
                     let _ = visit(&Told::Hold(hold), types);
                     continue;
                 }
@@ -381,15 +380,15 @@ impl TextTrace {
     }
 }
 
-/// A text with deaths, read without them: what was cleared because it died is not.
+/// Reads a text with deaths without them: references that were cleared because of a death are not cleared.
 struct Uncleared {
     referent: Option<FieldId>,
-    /// What references hold that the text clears.
+    /// Referents of the references that the text clears.
     referents: FxHashMap<ObjectId, ObjectId>,
 }
 
 impl Uncleared {
-    /// The record as it is without deaths, if there is one then.
+    /// The record as it is without deaths; `None` if there is none.
     fn record(&mut self, record: Record, is_clearing: bool) -> Option<Record> {
         match record {
             Record::Death { object, .. } => {
@@ -402,7 +401,7 @@ impl Uncleared {
                 self.referents.insert(origin, old);
                 None
             }
-            // The collector clears it now.
+            // Now it is the collector that clears it.
             Record::Update { old: ObjectId::NULL, origin, target, slot, thread }
                 if !self.referents.is_empty() && self.referent.map(Slot::Field) == Some(slot) =>
             {
@@ -414,19 +413,20 @@ impl Uncleared {
     }
 }
 
-/// Bytes of comments that are kept for the end. They are of other tools, or what was odd in the run: a few.
+/// Maximum number of bytes of comments that are kept for the end. They come from other tools, or are about something
+/// unusual in the run, so there are few.
 const COMMENTS: usize = 4 << 20;
-/// What keeping a comment takes beside its text.
+/// Memory in bytes that a comment takes in addition to its text.
 const COMMENT_COST: usize = 64;
 
-/// Comments that whoever writes the records again writes anew.
+/// Whether a comment is written anew when the records are written again.
 fn is_counted_again(comment: &str) -> bool {
     ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths ", EVENTS, WITH_HOLDERS]
         .iter()
         .any(|start| comment.starts_with(start))
 }
 
-/// Whether the last line of a text that this tool has written is there.
+/// Whether the last line of a text written by this tool is present.
 fn is_whole(bytes: &[u8]) -> bool {
     let last = bytes.trim_ascii_end().rsplit(|&byte| byte == b'\n').next();
     last.is_some_and(|line| line.starts_with(b"# lost "))
@@ -437,7 +437,7 @@ fn has_deaths(bytes: &[u8]) -> bool {
     bytes.starts_with(b"D ") || bytes.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"D "))
 }
 
-/// The beginning of a text, to tell its form.
+/// The beginning of a text, to determine its dialect and radix.
 #[derive(Debug, Default)]
 struct Sample {
     says_et: bool,
@@ -502,7 +502,7 @@ impl Sample {
     }
 
     fn radix(&self) -> Radix {
-        /// Of so many lines one would have a digit from a to f.
+        /// Of this many lines at least one would have a hexadecimal digit from a to f.
         const ENOUGH: u64 = 200;
         if self.says_et || self.with_hexadecimal_digits > 0 {
             Radix::Hexadecimal

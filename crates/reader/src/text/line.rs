@@ -1,5 +1,5 @@
-//! One line of either dialect. Which it is shows in each line: by the number of fields, and by types that are descriptors
-//! or numbers.
+//! Parses a line in either dialect. Each line reveals its dialect: by the number of fields, and by types that are
+//! descriptors or numbers.
 
 use std::str::SplitAsciiWhitespace;
 
@@ -7,18 +7,17 @@ use super::number::{Radix, parse_number};
 use super::starts::ORACLE;
 use crate::record::{AllocKind, LARGEST, ObjectId, ThreadId};
 
-/// What stands for a type.
+/// A type as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeWord<'a> {
     /// A JVM descriptor.
     Descriptor(&'a str),
-    /// A class of the names file.
+    /// Number of a class in the names file.
     Number(u64),
 }
 
-/// A line, field by field; `None` where the dialect leaves it out.
+/// A parsed line; `None` for fields that the dialect omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum RawLine<'a> {
     Alloc {
         kind: AllocKind,
@@ -46,7 +45,7 @@ pub enum RawLine<'a> {
         receiver: Option<ObjectId>,
         thread: ThreadId,
     },
-    /// `X T H`
+    /// `X T H`: exceptions.
     Exception {
         letter: u8,
         method: u32,
@@ -57,16 +56,16 @@ pub enum RawLine<'a> {
     Death {
         object: ObjectId,
         thread: ThreadId,
-        /// The clock, of dialect `replayer`.
+        /// Value of the clock, in dialect `replayer`.
         time: Option<u64>,
     },
-    /// `R`, or `W` of dialect `replayer`.
+    /// `R`, or `W` in dialect `replayer`.
     Use {
         object: ObjectId,
         thread: ThreadId,
         is_letter_w: bool,
     },
-    /// `C`, which says nothing of objects.
+    /// `C`: a class, which says nothing about objects.
     Class,
 }
 
@@ -106,7 +105,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Reads one line that is no comment.
+/// Parses a line that is not a comment.
 pub fn parse(text: &str, radix: Radix) -> Result<RawLine<'_>, &'static str> {
     let count = text.split_ascii_whitespace().count();
     let mut words = Words { words: text.split_ascii_whitespace(), radix };
@@ -204,7 +203,7 @@ mod tests {
     use crate::text::et::push_record;
     use crate::types::Types;
 
-    /// A kind that is written and not read would make every text with it a damaged one.
+    /// A kind that is written but not read would make every text with it unreadable.
     #[test]
     fn every_kind_of_record_that_is_written_is_read() {
         let types = Types::default();
@@ -253,7 +252,7 @@ mod tests {
         assert_eq!(hex("C whatever it says"), RawLine::Class);
     }
 
-    /// Sums of sizes would be less than each of them.
+    /// The sum of such sizes would overflow.
     #[test]
     fn objects_that_cannot_be_are_no_records() {
         let read = |text| parse(text, Radix::Hexadecimal).map(|_| ());

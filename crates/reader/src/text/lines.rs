@@ -1,18 +1,19 @@
-//! Lines of bounded length: a file without line ends must not fill the memory.
+//! Reading of lines of limited length: a file without line breaks must not fill the memory.
 
 use std::io::{self, BufRead, Read};
 
-/// Longer than any line that we write: a class of 65,535 interfaces, three names of 65,535 characters that are all escaped.
+/// Maximum length in bytes; longer than any line that the tools write: a class with 65,535 interfaces, three names of
+/// 65,535 characters that are all escaped.
 pub(super) const MAX_LINE: usize = 4 << 20;
 
-/// What was read.
+/// Result of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A line; its end is in the buffer, too, if it has one.
+    /// A line, including its line break if it has one.
     Line,
-    /// More than [`MAX_LINE`] bytes without a line end: they are in the buffer.
+    /// There is no line break in the first [`MAX_LINE`] bytes, which are in the buffer.
     TooLong,
-    /// There is no more.
+    /// The end of the input.
     End,
 }
 

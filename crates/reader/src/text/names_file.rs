@@ -1,4 +1,4 @@
-//! The names file: what the ids in the text mean.
+//! Writes the names file: what the ids in a text mean.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::resolve::ExtraField;
 use crate::trace::Trace;
 use crate::types::{TypeId, class_name};
 
-/// Which names a trace uses.
+/// The names that a text uses.
 #[derive(Debug)]
 pub struct NamesUse {
     types: Vec<bool>,
@@ -27,7 +27,7 @@ pub struct NamesUse {
     fields: Vec<bool>,
     sites: Vec<bool>,
     unknown_methods: FxHashSet<MethodId>,
-    /// Types stand in the text as numbers, array types too.
+    /// Whether types, including array types, are written as numbers.
     types_by_number: bool,
 }
 
@@ -42,7 +42,6 @@ fn mark(flags: &mut [bool], index: Option<usize>) -> bool {
 }
 
 impl NamesUse {
-    /// None of them yet.
     pub fn new(trace: &Trace, types_by_number: bool) -> Self {
         let (methods, sites, fields, _) = trace.names.counts();
         Self {
@@ -55,24 +54,24 @@ impl NamesUse {
         }
     }
 
-    /// A type stands in the text.
+    /// Records the use of a type.
     pub fn ty(&mut self, ty: TypeId) {
         self.types[ty.0 as usize] = true;
     }
 
-    /// A method stands in the text.
+    /// Records the use of a method.
     pub fn method(&mut self, id: MethodId, trace: &Trace) {
         if !mark(&mut self.methods, trace.names.method_index(id)) {
             self.unknown_methods.insert(id);
         }
     }
 
-    /// A field stands in the text.
+    /// Records the use of a field.
     pub fn field(&mut self, id: FieldId, trace: &Trace) {
         mark(&mut self.fields, trace.names.field_index(id));
     }
 
-    /// A site stands in the text.
+    /// Records the use of a site.
     pub fn site(&mut self, id: SiteId, trace: &Trace) {
         if id.0 != 0 {
             mark(&mut self.sites, trace.names.site_index(id));
@@ -80,7 +79,7 @@ impl NamesUse {
     }
 }
 
-/// Writes the names file that goes with a text of that dialect. Without `used` all names of the trace are written.
+/// Writes the names file for a text in that dialect. Without `used`, all names of the trace are written.
 pub fn write_names<W: Write>(
     trace: &Trace,
     dialect: Dialect,
@@ -94,7 +93,7 @@ pub fn write_names<W: Write>(
         out: BufWriter::with_capacity(1 << 16, out),
         written: FxHashMap::default(),
         bare: FxHashMap::default(),
-        // Behind those that are numbered by their types.
+        // After those that are numbered by their types.
         next_bare: ID_LIMIT + trace.types.len() as u32,
         visited: FxHashSet::default(),
     };
@@ -103,7 +102,7 @@ pub fn write_names<W: Write>(
     file.out.flush()
 }
 
-/// An id as it stands in the text that the names are for.
+/// An id in the radix of the text that the names are for.
 #[derive(Clone, Copy)]
 struct Id(u64, Radix);
 
@@ -116,7 +115,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// The name of a class. What begins as a descriptor does, or stands for an unknown class, is no name.
+/// The name of a class in the file. A name that starts like a descriptor, or stands for an unknown class, is escaped.
 fn class_word(name: &str) -> Cow<'_, str> {
     if name == "?" || name.starts_with('[') { word_of_odd_start(name).into() } else { word(name) }
 }
@@ -126,18 +125,18 @@ struct NamesFile<'a, W: Write> {
     radix: Radix,
     out: BufWriter<W>,
     written: FxHashMap<ClassRef, ClassId>,
-    /// Classes that no table has, by name.
+    /// Classes that are in no table, by name.
     bare: FxHashMap<String, ClassId>,
     next_bare: u32,
-    /// Classes whose lines are written, or will be when those of their ancestors are.
+    /// Classes whose lines have been written, or are about to be after those of their ancestors.
     visited: FxHashSet<Named>,
 }
 
-/// A class that has a line.
+/// A class with a line of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Named {
     Table(ClassRef),
-    /// In no table.
+    /// A class that is in no table.
     Bare(Box<str>),
 }
 
@@ -149,7 +148,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         Id(id.into(), self.radix)
     }
 
-    /// The class of methods that no table has.
+    /// The class of methods that are in no table.
     fn unknown_class(&mut self) -> io::Result<ClassId> {
         let id = ClassId(self.next_bare);
         self.next_bare += 1;
@@ -161,7 +160,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
     fn write(&mut self, used: Option<&NamesUse>, extra_fields: &[ExtraField]) -> io::Result<()> {
         let trace = self.trace;
         let names = &trace.names;
-        // Classes whose members are used, and those that are only named as types.
+        // Classes whose members are used, and those that are only used as types.
         let mut wanted: FxHashSet<ClassRef> = FxHashSet::default();
         if let Some(used) = used {
             for class in names.all_classes() {
@@ -231,7 +230,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         Ok(())
     }
 
-    /// All types that have no line yet: array types as classes whose names are descriptors.
+    /// Writes all types that have no line yet: array types as classes with their descriptors as names.
     fn other_types(&mut self, used: &NamesUse) -> io::Result<()> {
         let (types, names) = (&self.trace.types, &self.trace.names);
         let object = self.class_by_name("java/lang/Object", None)?;
@@ -253,7 +252,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         self.write_class(self.find(name, near))
     }
 
-    /// The class of that name; `None` for no name.
+    /// The class with that name; `None` if the name is empty.
     fn find(&self, name: &str, near: Option<ClassRef>) -> Option<Named> {
         if name.is_empty() {
             return None;
@@ -272,7 +271,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         self.write_class(Some(Named::Bare(name.into())))
     }
 
-    /// The id of a class whose line is written, or which is its own ancestor by a damaged table.
+    /// The id of a class whose line has been written, or which is its own ancestor in a corrupt table.
     fn id(&self, class: &Option<Named>) -> ClassId {
         let known = match class {
             None => None,
@@ -282,7 +281,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         known.copied().unwrap_or(ClassId(0))
     }
 
-    /// Writes a class's `C` or `I` line after those of its ancestors. These may be very many.
+    /// Writes a class's `C` or `I` line after those of its ancestors, of which there may be very many.
     fn write_class(&mut self, class: Option<Named>) -> io::Result<ClassId> {
         let mut next: Vec<(Named, Option<Parents>)> = class.iter().map(|class| (class.clone(), None)).collect();
         while let Some((class, parents)) = next.pop() {
@@ -303,7 +302,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         Ok(self.id(&class))
     }
 
-    /// A class made at run time, or otherwise not in a table, gets an id.
+    /// Assigns an id to a class that is in no table.
     fn number(&mut self, name: &str) {
         let id = match self.trace.types.get_class(name) {
             Some(ty) => ClassId(ID_LIMIT + ty.0),
@@ -408,7 +407,8 @@ mod tests {
     use et_format::ClassRecord;
     use et_format::event::ObjectHash;
 
-    /// A class's line comes after those of its ancestors, however many these are, and whether or not a table has them.
+    /// A class's line comes after those of its ancestors, however many there are, and whether or not they are in a
+    /// table.
     #[test]
     fn ancestors_come_first_however_many_they_are() {
         const DEPTH: u32 = 50_000;
@@ -416,7 +416,7 @@ mod tests {
         let name = |at: u32| format!("C{at}");
         let classes: Vec<_> = (0..DEPTH).map(|at| class(&name(at), &name(at + 1), &[])).collect();
         builder.names(&table("app", 1000, &classes));
-        // No table has the others; the last is its own ancestor.
+        // The others are in no table; the last is its own ancestor.
         let records: Vec<_> = (DEPTH..2 * DEPTH)
             .map(|at| ClassRecord {
                 class: ObjectHash(at),

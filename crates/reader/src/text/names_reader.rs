@@ -10,22 +10,22 @@ use super::number::{Radix, parse_number};
 use super::starts::{IDS_DECIMAL, NAMES};
 use crate::types::class_name;
 
-/// A names file in memory.
+/// The content of a names file.
 #[derive(Clone, Debug, Default)]
 pub struct TextNames {
-    /// Descriptor and superclass.
+    /// Descriptor and superclass, by class number.
     classes: FxHashMap<u64, (String, u64)>,
     by_type: FxHashMap<String, u64>,
     methods: FxHashMap<u64, String>,
     fields: FxHashMap<u64, String>,
-    /// Method and line.
+    /// Method and line, by site.
     sites: FxHashMap<u64, (u64, u64)>,
     site_types: FxHashMap<u64, String>,
     referent: Option<u64>,
 }
 
 impl TextNames {
-    /// Reads a file; the number of the line that is wrong.
+    /// Reads a names file; `Err` has the number of the first invalid line.
     pub fn read(mut input: impl BufRead) -> io::Result<Result<Self, u64>> {
         let (mut names, mut buffer, mut radix) = (Self::default(), Vec::new(), Radix::Hexadecimal);
         for line in 1.. {
@@ -89,39 +89,39 @@ impl TextNames {
         Some(())
     }
 
-    /// The type that a class number stands for.
+    /// Descriptor of a class number.
     pub fn descriptor(&self, class: u64) -> Option<String> {
         self.classes.get(&class).map(|(descriptor, _)| descriptor.clone())
     }
 
-    /// Whether a class number stands for a type.
+    /// Whether there is a class with this number.
     pub(crate) fn has_class(&self, class: u64) -> bool {
         self.classes.contains_key(&class)
     }
 
-    /// The number of a type.
+    /// The number of the class with this descriptor; `None` if it is not in the file.
     pub fn type_number(&self, descriptor: &str) -> Option<u64> {
         self.by_type.get(descriptor).copied()
     }
 
-    /// `java.util.HashMap.put:123` for people.
+    /// Display name of a site: `java.util.HashMap.put:123`.
     pub fn site_text(&self, site: u64) -> Option<String> {
         let &(method, line) = self.sites.get(&site)?;
         let method = self.methods.get(&method).cloned().unwrap_or_else(|| format!("method {method:x}"));
         Some(if line == 0 { method } else { format!("{method}:{line}") })
     }
 
-    /// `java.util.HashMap.put` for people.
+    /// Display name of a method: `java.util.HashMap.put`.
     pub fn method_text(&self, method: u64) -> Option<&str> {
         self.methods.get(&method).map(String::as_str)
     }
 
-    /// `java.util.HashMap.table` for people.
+    /// Display name of a field: `java.util.HashMap.table`.
     pub fn field_text(&self, field: u64) -> Option<&str> {
         self.fields.get(&field).map(String::as_str)
     }
 
-    /// The method that a site is in.
+    /// The method that contains a site.
     pub fn site_method(&self, site: u64) -> Option<u64> {
         self.sites.get(&site).map(|&(method, _)| method)
     }
@@ -136,11 +136,11 @@ impl TextNames {
         self.referent
     }
 
-    /// Names of the classes that are or extend that class.
+    /// Names of the class and of all its subclasses.
     pub fn family(&self, ancestor: &str) -> Vec<&str> {
         let is_one = |class: u64| {
             let mut at = Some(class);
-            // A damaged file could close a circle.
+            // A corrupt file may contain a cycle.
             for _ in 0..1000 {
                 let Some((descriptor, parent)) = at.and_then(|class| self.classes.get(&class)) else { return false };
                 if class_name(descriptor) == Some(ancestor) {

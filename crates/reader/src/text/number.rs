@@ -1,15 +1,15 @@
-//! Numbers, as texts write them.
+//! Numbers in texts.
 
-/// How numbers are written.
+/// The radix of ids in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Radix {
-    /// Dialect `replayer`, and some traces of dialect `et`.
+    /// Dialect `replayer`, and some texts in dialect `et`.
     Decimal,
     /// Dialect `et`.
     Hexadecimal,
 }
 
-/// A number, with or without `0x`.
+/// Parses a number, with or without `0x`.
 pub fn parse_number(word: &str, radix: Radix) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -19,7 +19,7 @@ pub fn parse_number(word: &str, radix: Radix) -> Option<u64> {
     .ok()
 }
 
-/// Appends a number.
+/// Appends a decimal number.
 pub(crate) fn decimal(out: &mut Vec<u8>, mut value: u64) {
     let mut text = [0; 20];
     let mut at = text.len();
@@ -34,13 +34,13 @@ pub(crate) fn decimal(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&text[at..]);
 }
 
-/// Appends a number, with a space before it.
+/// Appends a decimal number with a space before it.
 pub(crate) fn decimal_word(out: &mut Vec<u8>, value: u64) {
     out.push(b' ');
     decimal(out, value);
 }
 
-/// Appends a hexadecimal number, with a space before it.
+/// Appends a hexadecimal number with a space before it.
 #[inline]
 pub(crate) fn hex_word(out: &mut Vec<u8>, value: u64) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";

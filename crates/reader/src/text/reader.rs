@@ -1,4 +1,4 @@
-//! Reads text of either dialect as records.
+//! Reads text in either dialect as records.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -20,25 +20,23 @@ use crate::resolve::Slots;
 use crate::told::Hold;
 use crate::types::{TypeId, Types};
 
-/// A line that matters.
+/// A line with content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A record.
     Record(Record),
-    /// What holds an object although no record says so.
+    /// Something that holds an object although no record says so.
     Hold(Hold),
     /// A comment, without its `#`.
     Comment(String),
 }
 
-/// How to take what the text says.
+/// How to interpret a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextForm {
-    /// How numbers are written.
     pub radix: Radix,
-    /// Dialect `replayer`: updates name no old target, exits no receiver.
+    /// Dialect `replayer`: updates have no old target, exits no receiver.
     pub is_replayer: bool,
-    /// Objects that were allocated before and are allocated again are other objects.
+    /// Whether the second allocation of an id is a new object.
     pub split_repeated: bool,
 }
 
@@ -50,14 +48,14 @@ impl Default for TextForm {
 
 macro_rules! quirks {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
-        /// What a text has that ours have not.
+        /// Features that the texts of this version do not have.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Quirks {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Quirks {
-            /// One line for each that occurred.
+            /// A warning for each feature that occurred.
             pub fn warnings(&self) -> Vec<String> {
                 [$((self.$name, $text),)*].into_iter().filter(|q| q.0 > 0).map(|q| format!("{} {}", q.0, q.1)).collect()
             }
@@ -68,24 +66,24 @@ macro_rules! quirks {
 quirks! {
     /// `C` lines.
     class_records: "C records were passed over",
-    /// Allocations of five fields.
+    /// Allocations with five fields.
     without_length: "allocation records have no length: 0 is taken",
-    /// Ids that came again.
+    /// Ids that were allocated again.
     repeated_ids: "objects have the id of an earlier one: they were given new ids",
-    /// Class numbers that no names file explains.
+    /// Class numbers that are in no names file.
     unknown_types: "class numbers are in no names file: their types are not known",
-    /// Exits whose method is not on the stack.
+    /// Exits of methods that are not on the stack.
     unmatched_exits: "exits name no receiver and their method is not on the stack: 0 is taken",
-    /// Comments that would say what holds objects if the text were of another dialect.
+    /// Comments that would say what holds objects if the text were in another dialect.
     of_other_dialects: "comments would say what holds objects in another dialect: they are left out",
 }
 
-/// Whether a comment that is none of this dialect's would be one of another: were it kept, whoever writes the records in that
-/// dialect would say something that the text does not.
+/// Whether a comment without a meaning in this dialect has one in another: if it were kept, rewriting the records in
+/// that dialect would change what the text says.
 fn means_something_elsewhere(comment: &str) -> bool {
     let old =
         |comment: &str| comment.strip_prefix("old ").and_then(|old| parse_number(old, Radix::Hexadecimal)).is_some();
-    // A number may be too large in one of them.
+    // A number may be out of range in one of them.
     [Radix::Hexadecimal, Radix::Decimal].into_iter().any(|radix| hold::parse(comment, radix).is_some()) || old(comment)
 }
 
@@ -98,25 +96,24 @@ pub struct TextReader<R> {
     form: TextForm,
     names: Option<Arc<TextNames>>,
     quirks: Quirks,
-    /// What `# kind` says of the allocations that follow: dialect `replayer` has no letters for it.
+    /// The last `# kind`, which applies to the allocations that follow: dialect `replayer` has no letters for it.
     kind: Option<AllocKind>,
-    /// What `# old` says of the update that follows: it held something that no record told of.
+    /// The last `# old`, which applies to the next update: a target that no record stored.
     old: Option<ObjectId>,
     allocated: ObjectSet,
     arrays: ObjectSet,
-    /// The ids that repeated ones were given.
+    /// New ids of objects whose ids were allocated again.
     renamed: FxHashMap<ObjectId, ObjectId>,
     types: FxHashMap<(u64, bool), TypeId>,
-    /// Of texts that do not name old targets.
+    /// Targets of slots, for texts without old targets.
     slots: Slots,
-    /// Of texts that do not name receivers of exits.
+    /// Stacks, for texts without receivers of exits.
     stacks: FxHashMap<ThreadId, Vec<(u32, ObjectId)>>,
-    /// The clock at the `D` that was read last.
+    /// Value of the clock in the last `D` line.
     time_of_death: Option<u64>,
 }
 
 impl<R: BufRead> TextReader<R> {
-    /// Reads from `input`.
     pub fn new(input: R, form: TextForm, names: Option<Arc<TextNames>>) -> Self {
         Self {
             input,
@@ -137,22 +134,22 @@ impl<R: BufRead> TextReader<R> {
         }
     }
 
-    /// What the clock says in the line read last, if that is a `D` that tells.
+    /// Value of the clock in the last line, if that is a `D` with a time.
     pub fn time_of_death(&self) -> Option<u64> {
         self.time_of_death
     }
 
-    /// Number of the line read last.
+    /// Number of the last line read.
     pub fn line_number(&self) -> u64 {
         self.line
     }
 
-    /// What was odd so far.
+    /// Features found so far that the texts of this version do not have.
     pub fn quirks(&self) -> Quirks {
         self.quirks
     }
 
-    /// The next line that is not empty; types are added to `types`.
+    /// Reads the next line that is not empty; adds new types to `types`.
     pub fn next_line(&mut self, types: &mut Types) -> Result<Option<Line>, ParseError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let line = self.read_line(&mut buffer, types);
@@ -331,7 +328,7 @@ impl<R: BufRead> TextReader<R> {
         if self.arrays.contains(origin) { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
     }
 
-    /// The receiver of the frame that is left.
+    /// The receiver of the frame that ends.
     fn leave(&mut self, method: u32, thread: ThreadId) -> Option<ObjectId> {
         if !self.form.is_replayer {
             return None;

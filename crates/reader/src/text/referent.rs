@@ -1,5 +1,5 @@
-//! Which field is `java.lang.ref.Reference.referent`, in a text that came without its names file: it is the first that the constructor of
-//! `Reference` stores into.
+//! Finds the field `java.lang.ref.Reference.referent` in a text without a names file: it is the first one that the
+//! constructor of `Reference` stores to.
 
 use et_names::FieldId;
 
@@ -10,7 +10,7 @@ use super::number::Radix;
 const REFERENCES: [&str; 3] =
     ["Ljava/lang/ref/WeakReference;", "Ljava/lang/ref/SoftReference;", "Ljava/lang/ref/PhantomReference;"];
 
-/// The field; none if the text has no such object from its creation on.
+/// The field; `None` if the text has no such object whose creation is in the text.
 pub(super) fn find(text: &[u8], radix: Radix) -> Option<FieldId> {
     let mut made = Vec::new();
     for line in text.split(|&byte| byte == b'\n') {
@@ -29,7 +29,7 @@ pub(super) fn find(text: &[u8], radix: Radix) -> Option<FieldId> {
             RawLine::Update { origin, field, .. } if made.contains(&origin) => return Some(FieldId(field)),
             _ => {}
         }
-        // Whoever makes so many without a constructor has another way.
+        // If this many have no constructor, they are created in another way.
         if made.len() > 100 {
             return None;
         }
@@ -48,7 +48,7 @@ mod tests {
         let text = "N 1 10 LA; 0 0 1\nU 0 1 0 9 1\nN 2 30 Ljava/lang/ref/WeakReference; 0 0 1\nM 5 2 1\nU 0 1 0 9 1\nU 0 2 1 1f 1\n\
                     U 0 2 4 20 1\n";
         assert_eq!(find(text.as_bytes(), Radix::Hexadecimal), Some(FieldId(0x1f)));
-        // One that was there before, and is enqueued now.
+        // One that existed before, and is enqueued now.
         let text = "I 2 30 Ljava/lang/ref/WeakReference; 0 0 0\nU 0 2 4 20 1\n";
         assert_eq!(find(text.as_bytes(), Radix::Hexadecimal), None);
     }

@@ -1,18 +1,18 @@
-//! What texts and names files say at their beginning.
+//! The first lines of texts and names files.
 
-/// How texts begin, but for those of dialects oracle and tptp.
+/// Beginning of all texts except those in the dialects oracle and tptp.
 pub const TEXT: &str = "# Elephant Tracks, dialect ";
-/// How the first line of dialect oracle begins.
+/// Beginning of the first line in dialect oracle.
 pub const ORACLE: &str = "timestamp,event_type,";
-/// The comment that is the first in a text of dialect tptp. Logs of `libet_monitor.so` have none.
+/// The first comment of a text in dialect tptp. Logs of `libet_monitor.so` do not have it.
 pub const TPTP: &str = "Elephant Tracks, dialect tptp";
-/// How a names file begins.
+/// Beginning of a names file.
 pub const NAMES: &str = "# Elephant Tracks, names";
-/// Follows there if ids are decimal, as they are in a text of dialect `replayer`.
+/// Follows if ids are decimal, as in a text in dialect `replayer`.
 pub(super) const IDS_DECIMAL: &str = ", ids decimal";
-/// How the comment starts that says which events there are, if not all.
+/// Beginning of the comment that lists the events if not all were recorded.
 pub(crate) const EVENTS: &str = "events ";
-/// What follows there if there are none, as in a damaged trace.
+/// Follows if there are none, as in a corrupt trace.
 pub(crate) const NO_EVENTS: &str = "none";
-/// The comment that says that a text tells what holds objects although no record does: see [`hold`](super::hold).
+/// The comment that says that the text has lines about holders: see [`hold`](super::hold).
 pub(crate) const WITH_HOLDERS: &str = "with holders";

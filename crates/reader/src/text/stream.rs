@@ -1,4 +1,5 @@
-//! Takes a text out of a pipe and looks at it as it comes: what is no text, or one line without end, must not fill the disk.
+//! Copies a text from a pipe and checks it on the way: input that is not a text, or a line without an end, must not
+//! fill the disk.
 
 use std::io::{self, BufReader, Read, Write};
 
@@ -7,11 +8,11 @@ use super::line;
 use super::lines::{Found, read_line};
 use super::number::Radix;
 
-/// Every line up to here is read as a record; of those behind it only how they begin is looked at. All are read again, once it is
-/// known which dialect they are of.
+/// Number of bytes whose lines are parsed as records; of later lines only the beginning is checked. All lines are
+/// parsed again once their dialect is known.
 const CLOSELY: usize = 1 << 20;
 
-/// Copies line after line, up to the end or to the first that is none.
+/// Copies line after line up to the end or to the first invalid one.
 pub(super) fn copy(stream: impl Read, mut out: impl Write) -> io::Result<Result<(), ParseError>> {
     let mut input = BufReader::with_capacity(1 << 16, stream);
     let (mut buffer, mut copied) = (Vec::new(), 0);
@@ -35,7 +36,7 @@ fn check(line: &[u8], closely: bool) -> Result<(), &'static str> {
     match line.first() {
         None | Some(b'#') => Ok(()),
         Some(b'A'..=b'Z') if !closely => Ok(()),
-        // Decimal numbers are hexadecimal ones as well.
+        // Decimal numbers are valid hexadecimal numbers as well.
         _ => {
             let line = std::str::from_utf8(line).map_err(|_| "not UTF-8")?;
             line::parse(line, Radix::Hexadecimal).map(drop)

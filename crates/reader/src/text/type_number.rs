@@ -1,11 +1,11 @@
-//! The number of a type, for dialects that write no descriptors.
+//! Numbers of types, for dialects without descriptors.
 
 use et_names::ID_LIMIT;
 
 use crate::trace::Trace;
 use crate::types::TypeId;
 
-/// The id of a type's class, or one of its own if no names table has the class (arrays have none).
+/// The id of a type's class, or a number of its own if the class is in no names table (as for arrays).
 pub(crate) fn type_number(trace: &Trace, ty: TypeId) -> u64 {
     match trace.names.classes_of(ty).first() {
         Some(&class) => trace.names.class(class).2.0.into(),

@@ -22,13 +22,13 @@ use crate::text::{Dialect, Holders, NamesUse, et};
 use crate::told::Told;
 use crate::trace::Trace;
 
-/// Why text could not be written.
+/// Why a text could not be written.
 #[derive(Debug, Error)]
 pub enum TextError {
     /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] SourceError),
-    /// A text has no times, no threads' names and no methods' signatures.
+    /// The dialect needs times, thread names and method signatures, which a text does not have.
     #[error("dialect tptp is written of a trace of the runtime only")]
     NoTrace,
     /// The output cannot be written.
@@ -38,7 +38,7 @@ pub enum TextError {
 
 const FLUSH_AT: usize = 1 << 16;
 
-/// Buffers lines and writes them in large pieces.
+/// Collects lines and writes them in large pieces.
 #[derive(Debug)]
 struct Lines<W> {
     out: W,
@@ -57,7 +57,7 @@ impl<W: Write> Lines<W> {
         Ok(())
     }
 
-    /// Says which events there are, if not all.
+    /// Writes the comment that lists the events if not all were recorded.
     fn events(&mut self, source: &Source) {
         let events = source.events();
         if events != EventSet::ALL {
@@ -86,7 +86,7 @@ fn note_use(used: &mut NamesUse, record: &Record, trace: &Trace) {
     }
 }
 
-/// Writes a whole trace with its closing comments. Says also which names it used, of a trace that has them.
+/// Writes a whole trace with its closing comments. Returns also the names that it used, if the source is a trace file.
 pub fn write<W: Write>(
     source: &Source,
     dialect: Dialect,
@@ -96,7 +96,7 @@ pub fn write<W: Write>(
     write_with(source, dialect, reading, Holders::default(), out)
 }
 
-/// As [`write()`], with lines on what holds objects wherever they are wanted.
+/// Like [`write()`], with lines about holders if requested.
 pub fn write_with<W: Write>(
     source: &Source,
     dialect: Dialect,
@@ -108,7 +108,7 @@ pub fn write_with<W: Write>(
     let trace = source.trace();
     let reading = Reading { places: reading.places || dialect == Dialect::Tptp, ..reading };
     let mut used = trace.map(|trace| NamesUse::new(trace, dialect != Dialect::Et));
-    // Deaths are to be worked out of a text that has none, if they can be.
+    // A text without deaths should say what is needed to compute them.
     let can_be_known = source.deaths(Deaths::Trace) == Deaths::Trace;
     let wanted = holders == Holders::Always || reading.deaths == Deaths::None;
     let holders = wanted && can_be_known && source.tells_holders();
@@ -202,7 +202,7 @@ fn each<W: Write>(
     failed.map_or(Ok(ending), |error| Err(error.into()))
 }
 
-/// The comments at the end: totals, what is odd, what was lost.
+/// The comments at the end: totals, anomalies, lost events.
 fn closing_comments(source: &Source, ending: &Ending, deaths: Deaths) -> Vec<String> {
     let outcome = &ending.outcome;
     let mut lines: Vec<String> =

@@ -1,4 +1,5 @@
-//! CSV for the replay of allocators: what was allocated, and when it could be freed.
+//! Dialect `oracle`: CSV for replaying allocators, with allocations and the earliest times at which objects could be
+//! freed.
 
 use rustc_hash::FxHashMap;
 
@@ -7,16 +8,17 @@ use crate::batch::At;
 use crate::record::{ObjectId, Record, ThreadId};
 use crate::text::number::decimal;
 
-/// The first line; it begins as [`starts::ORACLE`](crate::text::starts::ORACLE) says.
+/// The header line, which begins with [`starts::ORACLE`](crate::text::starts::ORACLE).
 pub(super) const HEADER: &[u8] = b"timestamp,event_type,object_id,size,site_id,thread_id,type_id\n";
 
 /// Writes row after row.
 #[derive(Debug)]
 pub struct Writer<'a> {
     numbers: TypeNumbers<'a>,
-    /// Records so far, those that are no rows included: a row's time is the index of its record in the trace.
+    /// Number of records so far, including those without a row: the time of a row is the index of its record in the
+    /// trace.
     records: u64,
-    /// Size, site and type of what was not freed yet.
+    /// Size, site and type of objects that have not been freed.
     objects: FxHashMap<ObjectId, (u64, u32, u64)>,
 }
 
@@ -25,7 +27,7 @@ impl<'a> Writer<'a> {
         Self { numbers, records: 0, objects: FxHashMap::default() }
     }
 
-    /// Appends a row, if the record is one.
+    /// Appends a row if the record has one.
     pub fn push(&mut self, out: &mut Vec<u8>, record: &Record, at: &At<'_>) {
         match *record {
             Record::Alloc(alloc) => {

@@ -1,4 +1,4 @@
-//! Dialect `replayer`: numbers decimal, types by number, no old targets, no receivers of exits.
+//! Dialect `replayer`: decimal numbers, types by number, no old targets, no receivers of exits.
 
 use rustc_hash::FxHashMap;
 
@@ -15,11 +15,11 @@ use crate::types::TypeId;
 #[derive(Debug)]
 pub struct Writer<'a> {
     numbers: TypeNumbers<'a>,
-    /// What the last `# kind` said: the dialect has no letters for objects that no bytecode made.
+    /// The last `# kind` written: the dialect has no letters for objects that were not allocated by bytecode.
     kind: Option<AllocKind>,
     /// Types of objects, for witnesses.
     types: FxHashMap<ObjectId, TypeId>,
-    /// What a reader takes for the old targets, which the dialect does not name.
+    /// The old targets that a reader will infer, since the dialect does not have them.
     slots: Slots,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Writer<'a> {
         Self { numbers, kind: None, types: FxHashMap::default(), slots: Slots::default() }
     }
 
-    /// Appends a record, or what holds an object.
+    /// Appends a record or a hold.
     pub fn push(&mut self, out: &mut Vec<u8>, told: &Told, at: &At<'_>) {
         match told {
             Told::Record(record) => self.record(out, record, at),
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
                     out.extend_from_slice(b"# kind ");
                     out.extend_from_slice(&[kind.map_or(b'-', |kind| kind.letter() as u8), b'\n']);
                 }
-                // What the trace calls an `N` stays one, should it be wrong.
+                // An `N` in the trace stays one, even if it is wrong.
                 let is_array = match alloc.kind {
                     AllocKind::New => false,
                     AllocKind::Array => true,
@@ -72,7 +72,7 @@ impl<'a> Writer<'a> {
                 line(out, letter, &numbers);
             }
             Record::Update { old, origin, target, slot, .. } => {
-                // The old target is what was stored last, but for slots that held something when tracing began.
+                // The old target is the one that was stored last, except in slots with an initial target.
                 if self.slots.put(origin, slot, target) != old {
                     out.extend_from_slice(b"# old");
                     decimal_word(out, old.0);

@@ -12,7 +12,7 @@ use crate::trace::Trace;
 
 const BOTH: [Dialect; 2] = [Dialect::Et, Dialect::Replayer];
 
-/// A class of these names that makes one of itself and one that no table has, and stores it.
+/// A class with these names that creates an instance of itself and one of a class that is in no table, and stores it.
 fn trace(name: &str, field: &str, method: &str, dynamic: &str) -> Trace {
     let mut builder = TraceBuilder::new();
     let mut names = class(name, "", &["static m ()V"])
@@ -75,7 +75,7 @@ fn read(text: &str, names: &str) -> Source {
     TextTrace::from_text(text, Some(read_names(names))).into()
 }
 
-/// Characters that mean something, and any others.
+/// Names made of characters with a special meaning and of arbitrary ones.
 fn names() -> impl Strategy<Value = String> {
     let special =
         vec![' ', '\n', '\r', '\t', '\\', 'u', '0', '_', '#', '[', '?', '/', ';', '\u{1b}', '\u{202e}', '\u{10f800}'];
@@ -145,7 +145,7 @@ fn ids_are_written_alike_in_text_and_names() {
     assert!(replayer.contains("N 21 16 1073741826 2 0 1\n"), "{replayer}");
 }
 
-/// Types that no names file has get numbers of their own, which that of another type must not be.
+/// Types that are in no names file get numbers of their own, which must not be those of another type.
 #[test]
 fn made_up_numbers_are_not_those_of_the_names_file() {
     let first = u64::from(et_names::ID_LIMIT);
@@ -162,7 +162,7 @@ fn made_up_numbers_are_not_those_of_the_names_file() {
     assert!(made_up[0] != made_up[1] && made_up.iter().all(|number| *number >= first + 5), "{replayer}");
 }
 
-/// An object and a static field hold others when tracing begins; the first stores are into their slots.
+/// An object and a static field have initial targets; the first stores are to their slots.
 fn with_initial_references() -> Source {
     let mut builder = TraceBuilder::new();
     let node = class("Node", "", &["static main ()V"]).with_fields(&["next LNode;", "static root LNode;"]);
@@ -214,7 +214,7 @@ fn old_targets_survive_the_replayers_dialect() {
     }
 }
 
-/// What is no number in one dialect may be one in another.
+/// A number that is invalid in one dialect may be valid in another.
 #[test]
 fn comments_do_not_come_to_mean_something_in_another_dialect() {
     let replayer = "# Elephant Tracks, dialect replayer\n# with holders\n# kind I\nN 32 24 2 0 0 0\n# ref 32 E 32\n# old e\n\
@@ -223,7 +223,7 @@ fn comments_do_not_come_to_mean_something_in_another_dialect() {
     assert!(!back.contains("# ref ") && !back.contains("# old e"), "{back}");
     assert!(back.contains("# reference 1\n# old hat\n"), "what nobody could mistake stays: {back}");
     assert_eq!(write_text(&TextTrace::from_text(&back, None).into(), Dialect::Et), back);
-    // Too large in hexadecimal, and not in decimal.
+    // Out of range in hexadecimal, but not in decimal.
     let et = "# Elephant Tracks, dialect et\n# ref 1 241748364 1\n# lost 0\n";
     let back = write_text(&TextTrace::from_text(et, None).into(), Dialect::Replayer);
     assert!(!back.contains("# ref "), "{back}");
@@ -246,12 +246,12 @@ fn text_with_deaths_can_carry_what_holds_objects() {
         assert!(!plain.contains("# with holders") && !plain.contains("# ref "), "{plain}");
         let both = text(&source, dialect, Deaths::Trace, Holders::Always);
         assert!(both.contains("# with holders\n") && both.contains("# ref "), "{both}");
-        // Read back nothing is lost, and without the deaths it is what is written without deaths.
+        // Reading it back loses nothing, and without the deaths it equals what is written without deaths.
         let back = read(&both, &names);
         assert_eq!(text(&back, dialect, Deaths::Trace, Holders::Always), both);
         let without = text(&back, dialect, Deaths::None, Holders::default());
         assert_eq!(without, text(&source, dialect, Deaths::None, Holders::default()));
-        // And the deaths that are worked out of it are those of the trace.
+        // And deaths computed from it equal those of the trace.
         let again = read(&without, &names);
         assert_eq!(text(&again, dialect, Deaths::Trace, Holders::default()), plain);
     }
@@ -286,7 +286,7 @@ fn comments_of_others_do_not_fill_the_memory() {
     assert!(ending.warnings.iter().any(|warning| warning.contains("comments are left out")), "{:?}", ending.warnings);
 }
 
-/// What a viewer of TPTP gets of it.
+/// What a viewer of TPTP sees.
 #[test]
 fn dialect_tptp_defines_before_it_uses() {
     let mut builder = TraceBuilder::new();
@@ -332,7 +332,7 @@ fn dialect_tptp_defines_before_it_uses() {
     let cut = builder.without_end();
     let source = Source::from(Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap());
     insta::assert_snapshot!(text(&source, Dialect::Tptp, Deaths::Trace, Holders::default()));
-    // Where it stops is said by what is missing.
+    // A truncated trace is recognizable by what is missing.
     let cut = TraceFile::from_bytes(cut, None).unwrap();
     let without = text(&Source::from(Trace::from_file(cut).unwrap()), Dialect::Tptp, Deaths::None, Holders::default());
     assert!(without.ends_with("-->\n</TRACE>\n") && !without.contains("<traceEnd"), "{without}");

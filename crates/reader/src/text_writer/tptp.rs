@@ -1,7 +1,8 @@
-//! Dialect `tptp`: the XML of TPTP's viewers (`docs/trcxml.xsd`), as `libet_monitor.so` writes it of programs that are not traced.
+//! Dialect `tptp`: the XML of TPTP's viewers (`docs/trcxml.xsd`), as `libet_monitor.so` writes it for programs that are
+//! not traced.
 //!
-//! The trace has no time for each event. An element's `time` is the latest moment that is known to be before it: the begin of its
-//! chunk, or of one that was told of before.
+//! The trace does not have the time of each event. The `time` of an element is the latest known time before it: when
+//! its chunk, or an earlier one in the trace, was begun.
 
 use std::iter::Peekable;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::text::starts::TPTP;
 use crate::trace::{Thread, Trace};
 use crate::types::{TypeId, Types, for_people};
 
-/// What stands between the records.
+/// Events between the records.
 #[derive(Clone, Copy, Debug)]
 enum Happened<'a> {
     ThreadStart(&'a Thread),
@@ -41,14 +42,14 @@ pub(super) struct Writer<'a> {
     methods: FxHashSet<MethodId>,
     threads: FxHashSet<u32>,
     ended: FxHashSet<u32>,
-    /// Objects that have the ids of events, if monitors are told of.
+    /// Objects by their ids in events, if monitors were recorded.
     objects: Option<FxHashMap<ObjectHash, ObjectId>>,
     /// When threads began to wait.
     waits: FxHashMap<(u32, ObjectHash), u64>,
-    /// Events of monitors whose objects no record tells of, or that are dead as far as records can tell.
+    /// Number of monitor events whose objects have no record, or are dead according to the records.
     untold: u64,
     timeline: Timeline<'a>,
-    /// When the run began, since 1970.
+    /// Start of the run since the Unix epoch.
     began: Duration,
     now: Duration,
 }
@@ -64,7 +65,7 @@ fn timeline(trace: &Trace) -> Timeline<'_> {
         all.push((gc.finish, Happened::GcFinish(gc)));
     }
     all.extend(trace.monitors.iter().map(|record| (record.ticket, Happened::Monitor(record))));
-    // What has one ticket keeps its order: a start comes before its end.
+    // Events with the same ticket keep their order: a start comes before its end.
     all.sort_by_key(|(ticket, _)| *ticket);
     all.into_iter().peekable()
 }
@@ -88,7 +89,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// All that comes before the first record.
+    /// Writes everything before the first record.
     pub fn begin(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(START.as_bytes());
         out.extend_from_slice(et_trcxml::comment(TPTP).as_bytes());
@@ -110,7 +111,7 @@ impl<'a> Writer<'a> {
         out.extend_from_slice(head.elements().as_bytes());
     }
 
-    /// What the trace still has behind its last record.
+    /// Writes what remains after the last record.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.up_to(Ticket(u64::MAX), out);
         if self.untold > 0 {
@@ -126,7 +127,7 @@ impl<'a> Writer<'a> {
         self.now = self.now.max(self.began + Duration::from_nanos(nanos));
     }
 
-    /// Tells of threads and collections that come before a ticket.
+    /// Writes threads and collections before a ticket.
     fn up_to(&mut self, ticket: Ticket, out: &mut Vec<u8>) {
         while let Some((_, happened)) = self.timeline.next_if(|(at, _)| *at <= ticket) {
             let text = match happened {
@@ -201,7 +202,7 @@ impl<'a> Writer<'a> {
         id
     }
 
-    /// Appends a record, if the format has something for it.
+    /// Appends a record if the format has an element for it.
     pub fn push(&mut self, out: &mut Vec<u8>, record: &Record, at: &At<'_>) {
         if let Some(ticket) = at.place.ticket() {
             self.up_to(ticket, out);
@@ -233,7 +234,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Contention and waits, for objects that records tell of.
+    /// Writes contention and waits, for objects with records.
     fn monitor(&mut self, record: &MonitorRecord, out: &mut Vec<u8>) {
         let objects = self.objects.as_ref();
         let object = objects.and_then(|objects| objects.get(&record.object)).filter(|_| record.thread != 0).copied();
@@ -254,7 +255,7 @@ impl<'a> Writer<'a> {
                 et_trcxml::wait(thread, at, object, timeout_millis)
             }
             MonitorEvent::Waited { .. } => {
-                // One that had begun before the trace has no time.
+                // A wait that began before tracing has no time.
                 let Some(began) = self.waits.remove(&(thread, record.object)) else { return };
                 et_trcxml::waited(thread, at, object, record.nanos.saturating_sub(began) / 1_000_000)
             }
@@ -264,7 +265,7 @@ impl<'a> Writer<'a> {
 
     fn alloc(&mut self, alloc: &Alloc, types: &Types, out: &mut Vec<u8>) {
         let class = self.class(alloc.ty, types, out);
-        // What was made up for an object that no event tells of has no id in events.
+        // An object made up for one that no event refers to has no id in events.
         if let Some(objects) = self.objects.as_mut().filter(|_| alloc.object.0 < 1 << 62) {
             objects.insert(hash_of(alloc.object), alloc.object);
         }
@@ -300,7 +301,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What events call it.
+/// The id of an object in events.
 fn hash_of(object: ObjectId) -> ObjectHash {
     ObjectIds::hash(object)
 }

@@ -1,4 +1,4 @@
-//! Numbers of types, for dialects that write no descriptors.
+//! Numbers of types, for dialects without descriptors.
 
 use et_names::ID_LIMIT;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -8,14 +8,14 @@ use crate::text::type_number;
 use crate::text::unknown_type::number_of_unknown;
 use crate::types::{TypeId, Types};
 
-/// Numbers of types, for dialects that write no descriptors.
+/// Assigns numbers to types.
 #[derive(Debug)]
 pub(super) struct TypeNumbers<'a> {
     source: &'a Source,
     known: FxHashMap<TypeId, u64>,
-    /// Numbers that are in no names file.
+    /// Numbers that are not in the names file.
     made_up: FxHashSet<u64>,
-    /// All below that could be made up are taken.
+    /// The next number to try; all lower ones are taken.
     next: u64,
 }
 
@@ -24,7 +24,7 @@ impl<'a> TypeNumbers<'a> {
         Self { source, known: FxHashMap::default(), made_up: FxHashSet::default(), next: ID_LIMIT.into() }
     }
 
-    /// The number of the type's class in the names file.
+    /// The number of the type's class in the names file, or a new number.
     pub fn number(&mut self, ty: TypeId, types: &Types) -> u64 {
         if let Some(&number) = self.known.get(&ty) {
             return number;
@@ -43,7 +43,8 @@ impl<'a> TypeNumbers<'a> {
         number
     }
 
-    /// A number that is no other type's. The names file of a trace has such ones as well: arrays of the program, for instance.
+    /// A number that no other type has. The names file of a trace has such numbers as well, for example for arrays of
+    /// the program's classes.
     fn make_up(&mut self, ty: TypeId, is_named: impl Fn(u64) -> bool) -> u64 {
         let mut number = u64::from(ID_LIMIT) + u64::from(ty.0);
         while is_named(number) || self.made_up.contains(&number) {

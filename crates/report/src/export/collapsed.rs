@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use super::tree::{Frame, Tree};
 use super::weight::Weight;
 
-/// A frame's name with its line. Semicolons part frames and line ends stacks, and names of classes may hold either.
+/// Name of a frame with its line. Semicolons separate frames and line breaks separate stacks, but class names may
+/// contain both.
 fn label(frame: &Frame) -> String {
     let mut label: String = frame
         .name

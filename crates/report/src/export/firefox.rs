@@ -1,4 +1,5 @@
-//! The Firefox Profiler's processed profile, made with the library of samply's author. A stack is one sample of its weight.
+//! The Firefox Profiler's processed profile format, written with the library of samply's author. A stack is one sample
+//! with its weight.
 
 use std::io::{self, BufWriter, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,8 +13,8 @@ use super::About;
 use super::tree::{Frame, Tree};
 use super::weight::{Unit, Weight};
 
-/// The library's weights have 32 bits: heavier stacks are several samples, and if these became too many, all weights are
-/// told in thousands, or more.
+/// The library's weights have 32 bits: heavier stacks become several samples. If that would make too many, all weights
+/// are expressed in thousands, or in a larger unit.
 const PIECES: u64 = 10_000;
 const MOST: u64 = i32::MAX as u64;
 
@@ -36,11 +37,11 @@ pub fn write(tree: &Tree, weight: Weight, about: &About, out: impl Write) -> io:
     let total = tree.leaves.iter().fold(0u64, |sum, (_, cell)| sum.saturating_add(weight.of(cell)));
     let scale = scale(total);
     let begin = Timestamp::from_millis_since_reference(0.0);
-    // When the run began in the world is nothing that two exports of a trace should differ in.
+    // Not the time of the run, so that exporting a trace twice gives the same file.
     let start = UNIX_EPOCH + Duration::ZERO;
     let mut profile = Profile::new("Elephant Tracks", start.into(), SamplingInterval::from_millis(1));
     let unit = if scale == 1 { String::new() } else { format!(" / {scale}") };
-    // A main thread is shown by the name of its process.
+    // A main thread is displayed under the name of its process.
     let name = format!("{}: {}{unit}", about.program, weight.name());
     let process = profile.add_process(&name, 1, begin);
     let thread = profile.add_thread(process, 1, begin, true);
@@ -63,7 +64,7 @@ pub fn write(tree: &Tree, weight: Weight, about: &About, out: impl Write) -> io:
         let parent = node.parent.map(|parent| stacks[parent as usize]);
         stacks.push(profile.intern_stack(thread, parent, frames[node.frame as usize]));
     }
-    // Samples need times to stand at.
+    // Samples need timestamps.
     let mut at = 0u64;
     for (node, cell) in &tree.leaves {
         let mut left = weight.of(cell) / scale;

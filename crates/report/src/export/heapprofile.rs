@@ -1,5 +1,5 @@
-//! Chrome's sampling heap profile (`.heapprofile`, the DevTools Protocol's `HeapProfiler.SamplingHeapProfile`): the tree with the
-//! bytes that each function allocated itself. It has but one weight, which it calls a size.
+//! Chrome's sampling heap profile (`.heapprofile`, the DevTools Protocol's `HeapProfiler.SamplingHeapProfile`): a tree
+//! with the bytes that each function allocated itself. It has a single weight, which it calls size.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ struct CallFrame<'a> {
 
 fn call_frame(frame: &Frame) -> CallFrame<'_> {
     let line = if frame.line > 0 { frame.line } else { frame.first_line };
-    // Lines count from 0; there are none of what has no code.
+    // Line numbers start at 0; frames without code have none.
     CallFrame {
         function_name: &frame.name,
         script_id: "0",
@@ -35,7 +35,7 @@ pub fn write(tree: &Tree, weight: Weight, mut out: impl Write) -> io::Result<()>
     for (node, cell) in &tree.leaves {
         sizes[*node as usize] += weight.of(cell);
     }
-    // What has no weight below it is left out. Callers are before those they call.
+    // Nodes without weight below them are omitted. Callers precede callees.
     let mut below = sizes.clone();
     for at in (0..tree.nodes.len()).rev() {
         if let Some(parent) = tree.nodes[at].parent {
@@ -56,7 +56,7 @@ pub fn write(tree: &Tree, weight: Weight, mut out: impl Write) -> io::Result<()>
     out.write_all(b"{\"head\":{\"callFrame\":")?;
     serde_json::to_writer(&mut out, &root)?;
     out.write_all(b",\"selfSize\":0,\"id\":1,\"children\":[")?;
-    // Without recursion: stacks may be deep. What is still to be written of each open node.
+    // Not recursive, since stacks may be deep: for each open node, the children still to be written.
     let mut open: Vec<std::vec::IntoIter<u32>> = vec![roots.into_iter()];
     let mut is_first = true;
     while let Some(siblings) = open.last_mut() {

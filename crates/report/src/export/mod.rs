@@ -1,4 +1,4 @@
-//! An allocation profile in the formats of other tools. Each takes a [`Tree`] of stacks and writes one file.
+//! Allocation profiles in the formats of other tools. Each writer turns a [`Tree`] of stacks into one file.
 
 mod collapsed;
 mod firefox;
@@ -15,33 +15,32 @@ use std::io::{self, Write};
 pub use tree::{Frame, Node, Tree};
 pub use weight::Weight;
 
-/// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Protocol buffers of `pprof`, compressed with gzip; has all weights at once.
+    /// `pprof`'s protocol buffers, compressed with gzip; includes all weights.
     Pprof,
-    /// The Firefox Profiler's processed profile, JSON.
+    /// The Firefox Profiler's processed profile, in JSON.
     Firefox,
-    /// speedscope's own JSON.
+    /// speedscope's own format, in JSON.
     Speedscope,
-    /// One line a stack, as flame graph scripts read it.
+    /// One line per stack, as flame graph scripts read it.
     Collapsed,
-    /// A sampling heap profile of Chrome's DevTools (`.heapprofile`), JSON.
+    /// A sampling heap profile of Chrome's DevTools (`.heapprofile`), in JSON.
     Chrome,
 }
 
-/// What a profile says of itself.
+/// Metadata of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// The program.
+    /// Name of the program.
     pub program: String,
-    /// How long it ran, if that is known.
+    /// Duration of the run in nanoseconds, if known.
     pub nanos: Option<u64>,
-    /// What the trace lacks, a line each.
+    /// What is missing from the trace, one line each.
     pub comments: Vec<String>,
 }
 
-/// Writes a profile, weighted by `weight`; `pprof` has the other weights, too, and shows this one first.
+/// Writes a profile with the given weight; `pprof` also includes the others, and shows this one by default.
 pub fn write(tree: &Tree, format: Format, weight: Weight, about: &About, out: impl Write) -> io::Result<()> {
     match format {
         Format::Pprof => pprof::write(tree, weight, about, out),

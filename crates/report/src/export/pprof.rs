@@ -1,5 +1,5 @@
-//! `profile.proto` of pprof, compressed with gzip. It has all weights; the first four are named as in Go's heap profiles, so that
-//! what shows those shows ours.
+//! pprof's `profile.proto`, compressed with gzip. It includes all weights; the first four have the same names as in
+//! Go's heap profiles, so tools for these work.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use super::About;
 use super::tree::{Frame, Tree};
 use super::weight::{Unit, Weight};
 
-// What is used of https://github.com/google/pprof/blob/main/proto/profile.proto, with its names and numbers.
+// The part of https://github.com/google/pprof/blob/main/proto/profile.proto that is needed, with its names and numbers.
 
 #[derive(Clone, PartialEq, Message)]
 struct Profile {
@@ -44,7 +44,7 @@ struct ValueType {
 
 #[derive(Clone, PartialEq, Message)]
 struct Sample {
-    /// Innermost first.
+    /// Innermost frame first.
     #[prost(uint64, repeated, tag = "1")]
     location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -111,7 +111,7 @@ fn signed(value: u64) -> i64 {
 }
 
 pub fn write(tree: &Tree, weight: Weight, about: &About, out: impl Write) -> io::Result<()> {
-    // The first string is the empty one.
+    // The first string must be empty.
     let mut strings = Strings { all: vec![String::new()], index: FxHashMap::from_iter([(String::new(), 0)]) };
     let sample_type =
         Weight::ALL.map(|weight| ValueType { kind: strings.of(weight.pprof()), unit: strings.of(unit(weight)) }).into();

@@ -40,7 +40,7 @@ pub fn write(tree: &Tree, weight: Weight, about: &About, mut out: impl Write) ->
     }
     write!(out, "]}},\"profiles\":[{{\"type\":\"sampled\",\"name\":{name},\"unit\":\"{unit}\",")?;
     write!(out, "\"startValue\":0,\"endValue\":{total},\"samples\":[")?;
-    // Stacks may be long and many: one at a time.
+    // There may be many long stacks, so they are written one at a time.
     let mut stack = Vec::new();
     for (index, (node, _)) in leaves.iter().enumerate() {
         stack.clear();

@@ -1,4 +1,4 @@
-//! Small profiles in all formats, and some of them read back by what reads them elsewhere.
+//! Small profiles in all formats, some of them decoded the way other tools do.
 
 use et_analysis::Amount;
 use et_analysis::profile::Cell;
@@ -15,7 +15,7 @@ fn cell(objects: u64, bytes: u64, alive: u64) -> Cell {
     Cell { allocated, alive, young: Amount::default(), drag: 7 }
 }
 
-/// `main` calls `run`, and both allocate; names of classes may hold anything.
+/// `main` calls `run`, and both allocate; names of classes contain special characters.
 fn tree() -> Tree {
     let class = |name: &str| Frame { is_class: true, ..frame(name, 0) };
     let node = |parent, frame| Node { parent, frame };
@@ -81,7 +81,7 @@ fn chrome_has_a_tree_without_what_has_no_weight() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&profile).unwrap());
 }
 
-/// Values as `go tool pprof -raw` lists them, read by field numbers alone: nothing of the writer's is used.
+/// The values that `go tool pprof -raw` lists, decoded by field numbers alone without using the writer's code.
 #[test]
 fn pprof_has_all_weights() {
     let mut raw = Vec::new();

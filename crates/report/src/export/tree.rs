@@ -1,4 +1,4 @@
-//! Stacks as a tree, with what is shown of each frame.
+//! The stacks of a profile as a tree, with the display data of each frame.
 
 use et_analysis::Labels;
 use et_analysis::profile::{Cell, Origin, Profile};
@@ -7,25 +7,25 @@ use et_reader::made_in::{MadeIn, Means};
 use et_reader::model::{ContextId, Contexts};
 use rustc_hash::FxHashMap;
 
-/// A frame of a stack.
+/// A frame of a stack, or the allocated class at its end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// `java.util.HashMap.put`; of the innermost frame the class of what was allocated.
+    /// Method name, `java.util.HashMap.put`; for the innermost frame, the allocated class.
     pub name: String,
-    /// `java/util/HashMap.java`; empty if not known.
+    /// Source file, `java/util/HashMap.java`; empty if unknown.
     pub file: String,
-    /// The line of the allocation in the frame that allocated; in those above it, where calls have no lines in a trace, 0.
+    /// Line of the allocation in the allocating frame; 0 in its callers, since traces have no line numbers of calls.
     pub line: u32,
-    /// The first line of the method's code, 0 if not known.
+    /// First line of the method's code; 0 if unknown.
     pub first_line: u32,
-    /// It is no method but a class.
+    /// Whether it is a class and not a method.
     pub is_class: bool,
 }
 
-/// A frame with those that called it.
+/// A frame in the context of its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// Caller.
+    /// Node of the caller.
     pub parent: Option<u32>,
     /// Index into [`Tree::frames`].
     pub frame: u32,
@@ -34,16 +34,15 @@ pub struct Node {
 /// All stacks of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// What frames show.
     pub frames: Vec<Frame>,
-    /// Callers are before those they call.
+    /// Nodes; callers precede callees.
     pub nodes: Vec<Node>,
-    /// The innermost nodes with their weights, one for each node.
+    /// The innermost nodes with their weights, each once.
     pub leaves: Vec<(u32, Cell)>,
 }
 
 impl Tree {
-    /// The stacks of a profile.
+    /// Builds the tree of a profile.
     pub fn of(profile: &Profile, contexts: &Contexts, labels: Labels<'_>) -> Self {
         let mut maker = Maker {
             tree: Self::default(),
@@ -57,7 +56,7 @@ impl Tree {
         for (origin, cell) in &profile.cells {
             let node = maker.leaf(origin);
             match leaves.get(&node) {
-                // Sites that read alike.
+                // Different sites with the same display name.
                 Some(&at) => maker.tree.leaves[at].1.merge(cell),
                 None => {
                     leaves.insert(node, maker.tree.leaves.len());
@@ -68,7 +67,7 @@ impl Tree {
         maker.tree
     }
 
-    /// The frames of a stack, innermost first.
+    /// Frames of a stack, innermost first.
     pub fn stack(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let mut at = Some(node);
         std::iter::from_fn(move || {
@@ -79,12 +78,12 @@ impl Tree {
     }
 }
 
-/// What a frame stands for.
+/// What a frame represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Method(MethodId, u32),
     Class(u32),
-    /// By what means something was made that has no site.
+    /// How an object without a site was allocated.
     Means(Means),
 }
 
@@ -94,7 +93,7 @@ struct Maker<'a> {
     labels: Labels<'a>,
     frames: FxHashMap<Key, u32>,
     nodes: FxHashMap<Node, u32>,
-    /// Nodes of contexts, as far as they were needed.
+    /// Nodes of the contexts that have been used so far.
     of_contexts: Vec<Option<u32>>,
 }
 
@@ -136,9 +135,9 @@ impl Maker<'_> {
         })
     }
 
-    /// The node of a calling context; none of the empty one.
+    /// Node of a calling context; `None` for the empty one.
     fn context(&mut self, context: ContextId) -> Option<u32> {
-        // Callers first, without recursion: stacks may be deep.
+        // Callers first, and not recursively, since stacks may be deep.
         let mut missing = Vec::new();
         let mut at = context;
         while at != ContextId::EMPTY && self.of_contexts[at.0 as usize].is_none() {
@@ -161,7 +160,8 @@ impl Maker<'_> {
                 let line = naming.line_of_site(site).unwrap_or(0);
                 let top = self.contexts.get(origin.context);
                 let method = naming.method_of_site(site).filter(|_| !origin.is_initial);
-                // The frame that allocated has the line. Where the context has another one, or none, its method has no hooks.
+                // The line belongs to the allocating frame. If the innermost method of the context is another one, the
+                // allocating method has no hooks.
                 let callers = if method == Some(top.method) { top.caller } else { origin.context };
                 let caller = self.context(callers);
                 method.map_or(caller, |method| Some(self.node(caller, Key::Method(method, line))))

@@ -1,8 +1,8 @@
-//! What stacks are weighted by.
+//! The weights of stacks.
 
 use et_analysis::profile::Cell;
 
-/// What stacks are weighted by.
+/// What the weight of a stack measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// Bytes allocated.
@@ -17,11 +17,11 @@ pub enum Weight {
     YoungBytes,
     /// Objects that died young.
     YoungObjects,
-    /// Bytes times thousands of ticks between the last use and the death.
+    /// Bytes times thousands of ticks between last use and death.
     Drag,
 }
 
-/// What a weight counts.
+/// The unit of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Bytes,
@@ -30,7 +30,6 @@ pub enum Unit {
 }
 
 impl Weight {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Objects,
         Self::Bytes,
@@ -41,7 +40,7 @@ impl Weight {
         Self::Drag,
     ];
 
-    /// That of an origin.
+    /// The weight of an origin.
     pub fn of(self, cell: &Cell) -> u64 {
         match self {
             Self::Bytes => cell.allocated.bytes,
@@ -54,7 +53,7 @@ impl Weight {
         }
     }
 
-    /// For people.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bytes => "bytes allocated",
@@ -67,7 +66,7 @@ impl Weight {
         }
     }
 
-    /// As pprof names sample types; the first four are those of Go's heap profiles.
+    /// The name of the sample type in pprof; the first four are those of Go's heap profiles.
     pub(crate) fn pprof(self) -> &'static str {
         match self {
             Self::Bytes => "alloc_space",

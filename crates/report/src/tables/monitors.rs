@@ -1,11 +1,10 @@
-//! Tables on contention for monitors, and waits.
+//! Tables of monitor contention and waits.
 
 use et_analysis::contention::{Contention, Stops, Times};
 use et_analysis::report::Page;
 
 use crate::table::{Cell, Column, Table, numbers, words};
 
-/// All that there are.
 pub fn tables(contention: &Contention) -> Vec<Table> {
     let classes = contention.classes.iter().map(|line| row(&[&line.class], line.times));
     let sites = contention.sites.iter().map(|line| row(&[&line.site, &line.class], line.times));

@@ -2,8 +2,8 @@
 
 use super::{Attribute, ConstantPool, Malformed, Reader};
 
-/// The descriptors of the types of a method's annotations, from `RuntimeVisibleAnnotations`. The JVM checks nothing in there, and
-/// compilers have left damaged ones: what cannot be read has none.
+/// Type descriptors of a method's annotations, from `RuntimeVisibleAnnotations`. Empty if the attribute cannot be
+/// parsed: the JVM does not check its content, and some compilers have written malformed ones.
 pub(crate) fn annotation_types<'a>(attribute: &Attribute<'_>, pool: &ConstantPool<'a>) -> Vec<&'a [u8]> {
     let mut reader = attribute.reader();
     let mut read = || {
@@ -16,7 +16,7 @@ pub(crate) fn annotation_types<'a>(attribute: &Attribute<'_>, pool: &ConstantPoo
     read().unwrap_or_default()
 }
 
-/// Reads an annotation, and returns the index of its type.
+/// Skips an annotation and returns the constant pool index of its type.
 pub(crate) fn skip_annotation(reader: &mut Reader<'_>) -> Result<u16, Malformed> {
     let kind = reader.u16()?;
     for _ in 0..reader.u16()? {

@@ -1,22 +1,20 @@
-//! Attributes (JVMS §4.7), their content unread.
+//! Attributes (JVMS §4.7) with their content unparsed.
 
 use super::{ConstantPool, Malformed, Reader};
 
-/// A name and the bytes behind it.
+/// An attribute: its name and content.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute<'a> {
-    /// Constant pool index of the name.
     pub name_index: u16,
-    /// The name.
     pub name: &'a [u8],
-    /// The content.
+    /// The content, without the `attribute_info` header.
     pub info: &'a [u8],
     /// Offset of the content in the class file.
     pub offset: usize,
 }
 
 impl<'a> Attribute<'a> {
-    /// Reads a count and as many attributes.
+    /// Reads an `attributes_count` and the attributes after it.
     pub fn list(reader: &mut Reader<'a>, pool: &ConstantPool<'a>) -> Result<Vec<Self>, Malformed> {
         let count = reader.u16()?;
         let mut list = Vec::with_capacity(count.into());
@@ -31,18 +29,18 @@ impl<'a> Attribute<'a> {
         Ok(list)
     }
 
-    /// A reader over the content.
+    /// Returns a reader of the content.
     pub fn reader(&self) -> Reader<'a> {
         Reader::part(self.info, self.offset)
     }
 
-    /// Appends the attribute as it stands.
+    /// Appends the attribute unchanged.
     pub fn write(&self, out: &mut Vec<u8>) {
         write(out, self.name_index, self.info);
     }
 }
 
-/// Appends an attribute.
+/// Appends an attribute with this content.
 pub fn write(out: &mut Vec<u8>, name_index: u16, info: &[u8]) {
     out.extend_from_slice(&name_index.to_be_bytes());
     out.extend_from_slice(&(info.len() as u32).to_be_bytes());

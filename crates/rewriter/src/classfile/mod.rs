@@ -1,4 +1,4 @@
-//! The class file (JVMS §4): read without copying, written back byte for byte but for what was changed.
+//! The class file (JVMS §4): parsed without copying, and written back byte for byte except for the changes.
 
 mod annotations;
 mod attribute;
@@ -16,13 +16,12 @@ pub use reader::Reader;
 
 /// `CAFEBABE`.
 pub const MAGIC: u32 = 0xCAFE_BABE;
-/// The newest class file version that is rewritten.
+/// The newest class file version that the rewriter accepts.
 pub const NEWEST_MAJOR: u16 = releases::class_file_version(releases::NEWEST_REWRITTEN);
-/// JDK 1.0.2 and 1.1.
+/// The oldest supported class file version: JDK 1.0.2 and 1.1.
 pub const OLDEST_MAJOR: u16 = 45;
 
 /// Bits of `access_flags` (JVMS §4.1, §4.5, §4.6).
-#[allow(missing_docs)]
 pub mod access {
     pub const STATIC: u16 = 0x0008;
     pub const FINAL: u16 = 0x0010;
@@ -34,44 +33,41 @@ pub mod access {
 
 /// A field or method (JVMS §4.5, §4.6).
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Member<'a> {
     pub access: u16,
     pub name: &'a [u8],
     pub descriptor: &'a [u8],
     pub attributes: Vec<Attribute<'a>>,
-    /// The whole `field_info` or `method_info`.
+    /// The entire `field_info` or `method_info`.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Member<'a> {
-    /// ACC_STATIC.
     pub fn is_static(&self) -> bool {
         self.access & access::STATIC != 0
     }
 
-    /// The first attribute of that name.
+    /// Returns the first attribute with this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
         self.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
     }
 }
 
-/// A class file, its parts pointing into the bytes it was read from.
+/// A class file. Its parts borrow from the bytes that it was parsed from.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct ClassFile<'a> {
     pub minor: u16,
     pub major: u16,
     pub pool: ConstantPool<'a>,
     pub access: u16,
-    /// Constant pool index of the class itself.
+    /// Constant pool index of the class's own `CONSTANT_Class`.
     pub this_class: u16,
-    /// Internal form.
+    /// Binary name in internal form.
     pub name: &'a [u8],
-    /// Internal form; empty for `java/lang/Object` and module-info.
+    /// Superclass in internal form; empty for `java/lang/Object` and module-info.
     pub super_name: &'a [u8],
     pub interfaces: Vec<&'a [u8]>,
-    /// `access_flags` to the end of `interfaces`, as they stand.
+    /// The bytes from `access_flags` to the end of `interfaces`.
     pub header_bytes: &'a [u8],
     pub fields: Vec<Member<'a>>,
     pub methods: Vec<Member<'a>>,
@@ -79,7 +75,7 @@ pub struct ClassFile<'a> {
 }
 
 impl<'a> ClassFile<'a> {
-    /// Reads a class file of a version this rewriter knows.
+    /// Parses a class file. Fails if it is malformed or its version is not supported.
     pub fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         if reader.u32()? != MAGIC {
@@ -87,7 +83,7 @@ impl<'a> ClassFile<'a> {
         }
         let minor = reader.u16()?;
         let major = reader.u16()?;
-        // Before 45.3 the numbers of a Code attribute were shorter; no JDK since 1.1 writes such classes.
+        // Before 45.3 the fields of a Code attribute were narrower; no JDK since 1.1 writes such classes.
         if major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < 3) {
             return Err(Malformed::at(
                 6,
@@ -141,7 +137,7 @@ impl<'a> ClassFile<'a> {
         })
     }
 
-    /// The first class attribute of that name.
+    /// Returns the first class attribute with this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
         self.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
     }

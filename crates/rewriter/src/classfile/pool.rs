@@ -1,4 +1,4 @@
-//! The constant pool (JVMS §4.4): read in place, extended at its end.
+//! The constant pool (JVMS §4.4): parsed in place, extended at its end.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -26,9 +26,8 @@ const INVOKE_DYNAMIC: u8 = 18;
 const MODULE: u8 = 19;
 const PACKAGE: u8 = 20;
 
-/// A loadable constant as far as `ldc` and the disassembler care.
+/// A loadable constant (JVMS §4.4, table 4.4-C), as far as `ldc` hooks and the disassembler need it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Constant<'a> {
     Integer(i32),
     Float(f32),
@@ -38,28 +37,27 @@ pub enum Constant<'a> {
     Class(&'a [u8]),
     MethodType(&'a [u8]),
     MethodHandle,
-    /// With its descriptor.
+    /// `CONSTANT_Dynamic`, with its descriptor.
     Dynamic(&'a [u8]),
 }
 
-/// A field, method or call site as an instruction names it.
+/// The field, method or call site that an instruction names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MemberRef<'a> {
-    /// Internal form; empty for `invokedynamic`.
+    /// Class in internal form; empty for `invokedynamic`.
     pub class: &'a [u8],
     pub name: &'a [u8],
     pub descriptor: &'a [u8],
 }
 
-/// The pool of a class file.
+/// The constant pool of a class file.
 #[derive(Clone, Debug)]
 pub struct ConstantPool<'a> {
-    /// The entries, without the count.
+    /// The entries, without `constant_pool_count`.
     bytes: &'a [u8],
     /// Offset of `bytes` in the class file.
     base: usize,
-    /// Offset in `bytes` of each entry's tag; [`UNUSABLE`] for index 0 and the second half of longs and doubles.
+    /// Offset in `bytes` of each entry's tag; [`UNUSABLE`] for index 0 and for the second index of longs and doubles.
     offsets: Vec<u32>,
 }
 
@@ -98,7 +96,7 @@ impl<'a> ConstantPool<'a> {
         Ok(Self { bytes: reader.since(base), base, offsets })
     }
 
-    /// Offset in the class file of the first entry.
+    /// Offset of the first entry in the class file.
     pub fn offset(&self) -> usize {
         self.base
     }
@@ -120,14 +118,15 @@ impl<'a> ConstantPool<'a> {
         }
     }
 
-    /// A `CONSTANT_Utf8`, in modified UTF-8.
+    /// Returns a `CONSTANT_Utf8` in modified UTF-8. Fails if the index refers to anything else, as all the methods
+    /// below do.
     pub fn utf8(&self, index: u16) -> Result<&'a [u8], Malformed> {
         let content = self.of_tag(index, UTF8, "a UTF-8 string")?;
         let length = usize::from(u16_at(content, 0));
         Ok(&content[2..2 + length])
     }
 
-    /// The name of a `CONSTANT_Class`, in internal form (or an array descriptor).
+    /// Returns the name in a `CONSTANT_Class`, in internal form or as an array descriptor.
     pub fn class_name(&self, index: u16) -> Result<&'a [u8], Malformed> {
         self.utf8(u16_at(self.of_tag(index, CLASS, "a class")?, 0))
     }
@@ -137,7 +136,7 @@ impl<'a> ConstantPool<'a> {
         Ok((self.utf8(u16_at(content, 0))?, self.utf8(u16_at(content, 2))?))
     }
 
-    /// A field, method or interface method reference, or what an `invokedynamic` names.
+    /// Returns a field, method or interface method reference, or the name and type of an `invokedynamic`.
     pub fn member_ref(&self, index: u16) -> Result<MemberRef<'a>, Malformed> {
         let (tag, content) = self.entry(index)?;
         let class = match tag {
@@ -153,26 +152,26 @@ impl<'a> ConstantPool<'a> {
         Ok(MemberRef { class, name, descriptor })
     }
 
-    /// The methods that the class refers to, with their indexes; references that are not whole are left out.
+    /// Methods that the class refers to, with their indexes; malformed references are skipped.
     pub fn method_refs(&self) -> impl Iterator<Item = (u16, MemberRef<'a>)> {
         let tags = self.offsets.iter().map(|&offset| self.bytes.get(offset as usize).copied());
         let methods = tags.enumerate().filter(|(_, tag)| matches!(tag, Some(METHODREF | INTERFACE_METHODREF)));
-        // A pool read has a 16-bit count.
+        // `constant_pool_count` has 16 bits.
         methods.filter_map(|(index, _)| Some((index as u16, self.member_ref(index as u16).ok()?)))
     }
 
-    /// The classes that the class refers to, with their indexes; constants that are not whole are left out.
+    /// Classes that the class refers to, with their indexes; malformed constants are skipped.
     pub fn classes(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
-        // A pool read has a 16-bit count.
+        // `constant_pool_count` has 16 bits.
         (1..self.offsets.len() as u16).filter_map(|index| Some((index, self.class_name(index).ok()?)))
     }
 
-    /// Whether the constant is a string.
+    /// Whether the constant is a `CONSTANT_String`.
     pub fn is_string(&self, index: u16) -> bool {
         matches!(self.entry(index), Ok((STRING, _)))
     }
 
-    /// A constant that `ldc` can load.
+    /// Returns a constant that `ldc` can load.
     pub fn loadable(&self, index: u16) -> Result<Constant<'a>, Malformed> {
         let (tag, content) = self.entry(index)?;
         Ok(match tag {
@@ -202,7 +201,7 @@ fn u64_at(bytes: &[u8]) -> u64 {
     u64::from(u32_at(bytes, 0)) << 32 | u64::from(u32_at(bytes, 4))
 }
 
-/// The pool has no room for another constant (65535 entries).
+/// The constant pool is full: it has 65535 entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the constant pool would pass 65535 entries")]
 pub struct PoolFull;
@@ -216,10 +215,10 @@ enum Key {
     Member(u8, u16, u16),
 }
 
-/// Adds constants behind those of a class, so that no existing index changes.
+/// Adds constants after those of a class, so that existing indexes remain valid.
 ///
-/// Constants that the class has already are not looked for: comparing with all of them costs more than the
-/// few bytes it saves.
+/// Does not look for existing constants to reuse: comparing with all of them costs more than the few bytes that it
+/// would save.
 pub struct PoolBuilder {
     count: u16,
     added: Vec<u8>,
@@ -233,9 +232,9 @@ impl std::fmt::Debug for PoolBuilder {
 }
 
 impl PoolBuilder {
-    /// Starts behind the last entry of `pool`.
+    /// Creates a builder that adds constants after the last entry of `pool`.
     pub fn new(pool: &ConstantPool<'_>) -> Self {
-        // A pool read has a 16-bit count.
+        // `constant_pool_count` has 16 bits.
         Self { count: pool.offsets.len() as u16, added: Vec::new(), known: HashMap::default() }
     }
 
@@ -244,7 +243,7 @@ impl PoolBuilder {
             return Ok(index);
         }
         let index = self.count;
-        // The count itself has 16 bits, so the last index is 65534.
+        // `constant_pool_count` is one more than the last index, which is therefore at most 65534.
         self.count = self.count.checked_add(1).ok_or(PoolFull)?;
         self.added.push(tag);
         for part in content {
@@ -254,17 +253,17 @@ impl PoolBuilder {
         Ok(index)
     }
 
-    /// `CONSTANT_Utf8`; `text` must be shorter than 64 KB.
+    /// Returns the index of a `CONSTANT_Utf8`, which is added if it is new; `text` must be shorter than 64 KiB.
     pub fn utf8(&mut self, text: &[u8]) -> Result<u16, PoolFull> {
         self.add(Key::Utf8(text.into()), UTF8, &[&(text.len() as u16).to_be_bytes(), text])
     }
 
-    /// `CONSTANT_Integer`.
+    /// Returns the index of a `CONSTANT_Integer`.
     pub fn integer(&mut self, value: i32) -> Result<u16, PoolFull> {
         self.add(Key::Integer(value), INTEGER, &[&value.to_be_bytes()])
     }
 
-    /// `CONSTANT_Class`.
+    /// Returns the index of a `CONSTANT_Class`.
     pub fn class(&mut self, name: &[u8]) -> Result<u16, PoolFull> {
         let name = self.utf8(name)?;
         self.add(Key::Class(name), CLASS, &[&name.to_be_bytes()])
@@ -281,17 +280,17 @@ impl PoolBuilder {
         self.add(Key::Member(tag, class, signature), tag, &[&class.to_be_bytes(), &signature.to_be_bytes()])
     }
 
-    /// `CONSTANT_Methodref`.
+    /// Returns the index of a `CONSTANT_Methodref`.
     pub fn method_ref(&mut self, class: &str, name: &str, descriptor: &str) -> Result<u16, PoolFull> {
         self.member(METHODREF, class, name, descriptor)
     }
 
-    /// `CONSTANT_Fieldref`.
+    /// Returns the index of a `CONSTANT_Fieldref`.
     pub fn field_ref(&mut self, class: &str, name: &str, descriptor: &str) -> Result<u16, PoolFull> {
         self.member(FIELDREF, class, name, descriptor)
     }
 
-    /// Appends count and entries of the extended pool.
+    /// Appends the `constant_pool_count` and the entries of the extended pool.
     pub fn write(&self, original: &ConstantPool<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.count.to_be_bytes());
         out.extend_from_slice(original.bytes);

@@ -1,8 +1,8 @@
-//! Big-endian reading with the offset in every error.
+//! Reading of big-endian numbers, with the offset in every error.
 
 use super::Malformed;
 
-/// A position in the bytes of a class file or of a part of it.
+/// A position in a class file or in a part of it.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -12,32 +12,32 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of a class file.
+    /// Creates a reader of a whole class file.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::part(bytes, 0)
     }
 
-    /// Reads a part that begins at byte `base` of the class file.
+    /// Creates a reader of a part that begins at offset `base` of the class file.
     pub fn part(bytes: &'a [u8], base: usize) -> Self {
         Self { bytes, at: 0, base }
     }
 
-    /// Offset in the class file.
+    /// Current offset in the class file.
     pub fn offset(&self) -> usize {
         self.base + self.at
     }
 
-    /// Whether all is read.
+    /// Whether all bytes have been read.
     pub fn at_end(&self) -> bool {
         self.at == self.bytes.len()
     }
 
-    /// What was read since the class file offset `start`.
+    /// The bytes read since offset `start` of the class file.
     pub fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start - self.base..self.at]
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes. Like all the methods below, fails if the file ends before.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         match self.bytes[self.at..].get(..count) {
             Some(taken) => {
@@ -51,18 +51,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         Ok(self.take(1)?[0])
     }
 
-    /// Two bytes.
+    /// Reads a two-byte number.
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         let taken = self.take(2)?;
         Ok(u16::from_be_bytes([taken[0], taken[1]]))
     }
 
-    /// Four bytes.
+    /// Reads a four-byte number.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         let taken = self.take(4)?;
         Ok(u32::from_be_bytes([taken[0], taken[1], taken[2], taken[3]]))

@@ -3,21 +3,19 @@
 use super::{Instruction, Instructions};
 use crate::classfile::{Attribute, ConstantPool, Malformed};
 
-/// A row of the exception table.
+/// An entry of the exception table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ExceptionEntry {
     pub start: u16,
-    /// Exclusive; may equal the code's length.
+    /// End of the range (exclusive); may equal the code's length.
     pub end: u16,
     pub handler: u16,
-    /// Constant pool index of the class caught, 0 for any.
+    /// Constant pool index of the class that the handler catches; 0 for any.
     pub catch_type: u16,
 }
 
-/// A method's code with its instructions decoded and its offsets checked.
+/// A method's code, with decoded instructions and validated offsets.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct CodeAttribute<'a> {
     pub max_stack: u16,
     pub max_locals: u16,
@@ -30,8 +28,8 @@ pub struct CodeAttribute<'a> {
 }
 
 impl<'a> CodeAttribute<'a> {
-    /// Reads the attribute; every branch target and every offset of the exception table is the start of an
-    /// instruction.
+    /// Parses the attribute. Fails unless every branch target and every offset in the exception table is the start of
+    /// an instruction.
     pub fn read(attribute: &Attribute<'a>, pool: &ConstantPool<'a>) -> Result<Self, Malformed> {
         let mut reader = attribute.reader();
         let max_stack = reader.u16()?;
@@ -81,7 +79,7 @@ impl<'a> CodeAttribute<'a> {
         Ok(Self { max_stack, max_locals, code, instructions, exceptions, attributes, offset })
     }
 
-    /// The first attribute of that name.
+    /// Returns the first attribute of the code with this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
         self.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
     }
@@ -112,7 +110,7 @@ impl Boundaries {
 pub struct LineTable(Vec<(u16, u16)>);
 
 impl LineTable {
-    /// From all `LineNumberTable` attributes of a method; a damaged one counts as absent.
+    /// Collects all `LineNumberTable` attributes of a method; a malformed one is ignored.
     pub fn of(code_attributes: &[Attribute<'_>]) -> Self {
         let mut lines = Vec::new();
         for attribute in code_attributes.iter().filter(|attribute| attribute.name == b"LineNumberTable") {
@@ -126,7 +124,7 @@ impl LineTable {
         Self(lines)
     }
 
-    /// The line of the instruction at `pc`, 0 if not known.
+    /// Source line of the instruction at `pc`; 0 if unknown.
     pub fn line(&self, pc: u32) -> u32 {
         let after = self.0.partition_point(|&(start, _)| u32::from(start) <= pc);
         after.checked_sub(1).map_or(0, |at| self.0[at].1.into())

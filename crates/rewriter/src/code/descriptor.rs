@@ -1,6 +1,6 @@
-//! Descriptors of methods, taken apart (JVMS §4.3.3).
+//! Parsing of method descriptors (JVMS §4.3.3).
 
-/// Descriptors of a method's parameters.
+/// The descriptors of a method's parameters.
 pub fn parameters(descriptor: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = descriptor.strip_prefix(b"(").unwrap_or_default();
     std::iter::from_fn(move || {
@@ -20,7 +20,7 @@ fn field_descriptor_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// As constants of classes name the type of a descriptor; `None` for numbers.
+/// Converts a descriptor to the form that a `CONSTANT_Class` has; `None` for primitive types.
 pub fn class_of(descriptor: &[u8]) -> Option<&[u8]> {
     match descriptor {
         [b'L', name @ .., b';'] => Some(name),
@@ -29,13 +29,13 @@ pub fn class_of(descriptor: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The return descriptor, `V` for none.
+/// Returns the return descriptor, `V` for void.
 pub fn return_descriptor(descriptor: &[u8]) -> &[u8] {
     let close = descriptor.iter().rposition(|&byte| byte == b')');
     close.map_or(&[], |at| &descriptor[at + 1..])
 }
 
-/// Slots that the arguments of a method take, its receiver not counted.
+/// Number of local variables that a method's arguments take, without the receiver.
 pub fn parameter_slots(descriptor: &[u8]) -> usize {
     parameters(descriptor).map(|parameter| if matches!(parameter, b"J" | b"D") { 2 } else { 1 }).sum()
 }

@@ -1,4 +1,4 @@
-//! A disassembly for people and for snapshot tests: small, without constant pool indexes.
+//! A compact disassembly for users and for snapshot tests, without constant pool indexes.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::opcode::{self, *};
 use super::{CodeAttribute, Instruction, LineTable, StackMap, VerificationType};
 use crate::classfile::{ClassFile, Constant, ConstantPool, Malformed, Member, access, to_string};
 
-/// All methods of a class that `wanted` lets through, by name and descriptor.
+/// Disassembles the methods of a class for which `wanted` returns true, given name and descriptor.
 pub fn disassemble(class: &ClassFile<'_>, mut wanted: impl FnMut(&str, &str) -> bool) -> Result<String, Malformed> {
     let mut out = String::new();
     for method in &class.methods {
@@ -43,7 +43,7 @@ fn code(
         });
     }
     first.extend(initial);
-    // In older classes the table means nothing and is not kept up.
+    // Versions before 50 do not use the attribute, so it may be out of date.
     let frames = match code.attribute("StackMapTable").filter(|_| class.major >= 50) {
         Some(table) => Some(StackMap::read(table, first, code)?),
         None => None,

@@ -1,9 +1,9 @@
-//! Inserts code into a method and keeps branches, tables and frames right.
+//! Inserts code into a method and adjusts branches, tables and frames.
 //!
-//! Two places exist at each instruction boundary. *Behind* an instruction: run when control falls out of it, not
-//! when something jumps to the next one. *Before* an instruction: run however control comes to it. A branch
-//! target, a frame, a line, the start or end of a range at pc all move to the code inserted before that
-//! instruction; the `Uninitialized` type of a frame moves to the `new` itself.
+//! Code can be inserted at two places of each instruction boundary. *Behind* an instruction: executed when control
+//! falls through from it, but not when a branch targets the next one. *Before* an instruction: executed however control
+//! reaches it. Branch targets, frames, line numbers, and the start and end of ranges at a pc move to the code inserted
+//! before that instruction; the `Uninitialized` type of a frame moves to the `new` itself.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,8 @@ use super::opcode::{self, *};
 use super::{CodeAttribute, ExceptionEntry, Frame, Instruction, StackMap, VerificationType, type_annotations};
 use crate::classfile::{Malformed, PoolBuilder, PoolFull, write_attribute};
 
-/// Why an edited method cannot be written.
+/// Why the edited method could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[allow(missing_docs)]
 pub enum EditError {
     #[error("the method would have {0} bytes of code, 65535 are allowed")]
     TooLarge(usize),
@@ -32,8 +31,8 @@ pub enum EditError {
     Malformed(#[from] Malformed),
 }
 
-/// The local variables in the stack map frame of an appended handler; its stack is one `Throwable`. A handler of all of the code
-/// has none that a frame of the method lacks.
+/// Local variables in the stack map frame of an appended handler, whose stack is a single `Throwable`. A handler for
+/// the whole code must only have variables that all frames of the method have.
 pub type HandlerFrame = Vec<VerificationType>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,43 +43,43 @@ enum Place {
 
 #[derive(Clone, Copy, Debug)]
 struct Insertion {
-    /// The boundary: pc of the following instruction.
+    /// The boundary, given as the pc of the instruction after it.
     pc: u32,
     place: Place,
-    /// Range in the arena.
+    /// Range of the snippet in the arena.
     start: u32,
     end: u32,
 }
 
-/// Code behind the original code.
+/// Code appended after the original code.
 #[derive(Debug)]
 enum Tail {
-    /// A handler of everything thrown in some ranges, which ends in `athrow`.
+    /// A handler for everything thrown in some ranges; ends in `athrow`.
     CatchAll { body: Vec<u8>, ranges: Vec<(u32, u32)>, locals: HandlerFrame },
-    /// Stands before a handler that ordinary control can reach too, and goes on to it.
+    /// Code that runs before a handler that normal control flow can reach as well, and then jumps to it.
     HandlerPrefix { body: Vec<u8>, handler: u32 },
 }
 
-/// A `goto_w` that a conditional branch reaches and which reaches the branch's target.
+/// A trampoline for a conditional branch whose target is too far away: a `goto_w` to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Island {
-    /// Boundary it stands at, behind an instruction that control does not leave forwards.
+    /// The boundary where it stands, after an instruction from which control does not fall through.
     pc: u32,
     target: u32,
 }
 
-/// The part of a handler that is its own handler.
+/// The part of a handler that is covered by the handler itself.
 #[derive(Clone, Copy, Debug)]
 struct OwnHandler {
     handler: u32,
     last: u32,
-    /// Length of the last instruction, which is no branch.
+    /// Length in bytes of the last instruction, which is not a branch.
     length: u16,
 }
 
 const GOTO_W_LENGTH: u32 = 5;
 
-/// Collects what to insert, then writes the new `Code` attribute.
+/// Collects insertions, then writes the new `Code` attribute.
 #[derive(Debug)]
 pub struct CodeEditor<'c, 'a> {
     code: &'c CodeAttribute<'a>,
@@ -88,17 +87,17 @@ pub struct CodeEditor<'c, 'a> {
     insertions: Vec<Insertion>,
     tails: Vec<Tail>,
     own_handlers: Vec<OwnHandler>,
-    /// Pcs of instructions that are left out, in order.
+    /// Pcs of the instructions to leave out, in ascending order.
     replaced: Vec<u32>,
-    /// Stack slots above those of the original code.
+    /// Stack slots needed on top of the original code's.
     extra_stack: u16,
-    /// Stack slots that the appended handlers need: what the original code has there is gone.
+    /// Stack slots needed by the appended handlers, which start with an empty stack.
     least_stack: u16,
     extra_locals: u16,
 }
 
 impl<'c, 'a> CodeEditor<'c, 'a> {
-    /// An editor with nothing inserted yet.
+    /// Creates an editor without insertions.
     pub fn new(code: &'c CodeAttribute<'a>) -> Self {
         Self {
             code,
@@ -113,7 +112,7 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
         }
     }
 
-    /// Whether nothing was inserted.
+    /// Whether nothing has been inserted.
     pub fn is_empty(&self) -> bool {
         self.insertions.is_empty() && self.tails.is_empty()
     }
@@ -125,67 +124,69 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
         self.extra_stack = self.extra_stack.max(stack);
     }
 
-    /// Inserts code that runs once, when the method is entered. `stack`: slots it needs above what lies there.
+    /// Inserts code that is executed once, on method entry. `stack`: number of stack slots that it needs.
     pub fn at_entry(&mut self, code: &[u8], stack: u16) {
         self.insert(0, Place::Behind, code, stack);
     }
 
-    /// Inserts code before an instruction, run however control comes there.
+    /// Inserts code before an instruction, executed however control reaches it. `stack`: number of stack slots that it
+    /// needs on top of the original code's.
     pub fn before(&mut self, instruction: &Instruction<'_>, code: &[u8], stack: u16) {
         self.insert(instruction.pc, Place::Before, code, stack);
     }
 
-    /// Inserts code behind an instruction, run when it has completed.
+    /// Inserts code behind an instruction, executed when the instruction has completed.
     pub fn behind(&mut self, instruction: &Instruction<'_>, code: &[u8], stack: u16) {
         self.insert(instruction.next_pc(), Place::Behind, code, stack);
     }
 
-    /// Writes other code of the same effect on the stack in place of an instruction that is no branch.
+    /// Replaces an instruction, which is not a branch, by code with the same effect on the stack.
     pub fn replace(&mut self, instruction: &Instruction<'_>, code: &[u8]) {
         self.before(instruction, code, 0);
         self.replaced.push(instruction.pc);
     }
 
-    /// A local variable that the method does not use. Each call gives the same one.
+    /// Allocates a local variable that the method does not use. Every call returns the same one.
     pub fn scratch_local(&mut self) -> u16 {
         self.extra_locals = self.extra_locals.max(1);
         self.code.max_locals
     }
 
-    /// A second such variable, for values that live long.
+    /// Allocates a second such variable, for long-lived values.
     pub fn saved_local(&mut self) -> u16 {
         self.extra_locals = self.extra_locals.max(2);
         self.code.max_locals.saturating_add(1)
     }
 
-    /// The first of `count` variables in a row, beside those, for the time of one snippet.
+    /// Allocates `count` more variables in a row, for use within a single snippet, and returns the first.
     pub fn spilled_locals(&mut self, count: u16) -> u16 {
         self.extra_locals = self.extra_locals.max(count.saturating_add(2));
         self.code.max_locals.saturating_add(2)
     }
 
-    /// Appends a handler for everything thrown in `ranges` (pcs of the original code, end exclusive), tried after
-    /// all handlers there are. `body` finds the exception on the stack and must not fall off its end.
+    /// Appends a handler for everything thrown in `ranges` (pcs of the original code, end exclusive), tried after all
+    /// existing handlers. `body` starts with the exception on the stack and must not fall off its end.
     pub fn catch_all(&mut self, ranges: Vec<(u32, u32)>, locals: HandlerFrame, body: &[u8], stack: u16) {
         self.least_stack = self.least_stack.max(stack + 1);
         self.tails.push(Tail::CatchAll { body: body.to_vec(), ranges, locals });
     }
 
-    /// Puts code in front of an exception handler that ordinary control can reach as well: only exceptions
-    /// run it.
+    /// Inserts code before an exception handler that normal control flow can reach as well, such that only exceptions
+    /// execute it.
     pub fn before_handler(&mut self, handler: u32, body: &[u8], stack: u16) {
         self.least_stack = self.least_stack.max(stack + 1);
         self.tails.push(Tail::HandlerPrefix { body: body.to_vec(), handler });
     }
 
-    /// Inserts code behind the last instruction of the part of a handler that is its own handler, which ends before that code.
+    /// Inserts code behind the last instruction of the part of a handler that the handler itself covers. The new code
+    /// is not covered.
     pub fn behind_own_handler(&mut self, handler: u32, last: &Instruction<'_>, code: &[u8], stack: u16) {
         self.behind(last, code, stack);
         let length = (last.next_pc() - last.pc) as u16;
         self.own_handlers.push(OwnHandler { handler, last: last.pc, length });
     }
 
-    /// Where a row of the exception table ends.
+    /// New end of an entry of the exception table.
     fn end_of(&self, entry: &ExceptionEntry, layout: &Layout<'_, '_>) -> u16 {
         let is_own = |own: &&OwnHandler| {
             own.handler == u32::from(entry.handler) && own.last + u32::from(own.length) == u32::from(entry.end)
@@ -196,9 +197,9 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
         }
     }
 
-    /// Writes the content of the new `Code` attribute. `frames` holds the method's frames (with exact types on
-    /// entry wherever a handler prefix or a long method may make a new frame from an old one), `None` for methods
-    /// that go without.
+    /// Writes the content of the new `Code` attribute. `frames` has the method's frames, or `None` if it needs none.
+    /// Frames need the exact types on entry where a handler prefix or a long method may derive new frames from old
+    /// ones.
     pub fn finish(mut self, frames: Option<StackMap>, pool: &mut PoolBuilder) -> Result<Vec<u8>, EditError> {
         self.insertions.sort_by_key(|insertion| (insertion.pc, insertion.place));
         let mut layout = Layout::new(&self, frames.is_some());
@@ -306,12 +307,13 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
                         |pc| layout.target(pc.into()),
                         |pc| layout.instruction(pc.into()),
                     );
-                    // Nothing in a JVM reads these. Compilers have left damaged ones; such stay as they are.
+                    // The JVM ignores these attributes. Malformed ones, which some compilers write, are left as they
+                    // are.
                     write_attribute(out, attribute.name_index, moved.as_deref().unwrap_or(attribute.info));
                 }
                 b"StackMapTable" => match frames.take() {
                     Some(map) => write_attribute(out, attribute.name_index, &map.write()),
-                    // Version 49 and older: the VM ignores it, and so do we.
+                    // Version 49 and older: the VM ignores the attribute, and so do we.
                     None => attribute.write(out),
                 },
                 _ => attribute.write(out),
@@ -372,7 +374,7 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
     }
 }
 
-/// A table of a count and rows of `N` 16-bit columns, each row edited. A damaged table is left as it is.
+/// Edits every row of a table, which has a count and rows of `N` 16-bit columns. A malformed table is left as it is.
 fn rows<const N: usize>(info: &[u8], mut edit: impl FnMut(&mut [u16; N])) -> Vec<u8> {
     let mut out = info.to_vec();
     for row in out.get_mut(2..).unwrap_or_default().chunks_exact_mut(N * 2) {
@@ -388,15 +390,15 @@ fn rows<const N: usize>(info: &[u8], mut edit: impl FnMut(&mut [u16; N])) -> Vec
     out
 }
 
-/// How a branch instruction is written.
+/// How a branch instruction is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     AsItWas,
-    /// `goto_w`, `jsr_w`.
+    /// With a 32-bit offset: `goto_w`, `jsr_w`.
     Long,
-    /// The opposite condition over a `goto_w`; only where no frames are wanted.
+    /// As the opposite condition around a `goto_w`; only in methods without frames.
     Inverted,
-    /// By way of an island.
+    /// As a branch to an island.
     Island(usize),
 }
 
@@ -406,12 +408,12 @@ struct Layout<'e, 'a> {
     forms: Vec<Form>,
     islands: Vec<Island>,
     island_at: Vec<u32>,
-    /// Whether an island stands at the boundary, by old pc.
+    /// By old pc: whether there is an island at the boundary.
     has_island: Vec<bool>,
-    /// Where an island may stand: boundaries behind instructions that control does not leave forwards, outside
-    /// protected ranges. Worked out when the first island is wanted.
+    /// Where an island may be placed: boundaries after instructions from which control does not fall through, outside
+    /// protected ranges. Computed when the first island is needed.
     island_places: Option<Vec<u32>>,
-    /// New places by old pc; those of instructions and of the end, see `place_odd_offsets`.
+    /// New positions of branch targets, by old pc; for offsets inside instructions see `place_odd_offsets`.
     targets: Vec<u32>,
     instructions: Vec<u32>,
     tails: Vec<u32>,
@@ -419,7 +421,7 @@ struct Layout<'e, 'a> {
 
 struct Placed {
     code: Vec<u8>,
-    /// (old target, new place)
+    /// Old target and new position of each island.
     islands: Vec<(u32, u32)>,
     tails: Vec<u32>,
 }
@@ -441,13 +443,13 @@ impl<'e, 'a> Layout<'e, 'a> {
         }
     }
 
-    /// Where a branch to `pc` goes, where a range that starts or ends at `pc` does.
+    /// New position of a branch target, or of the start or end of a range.
     fn target(&self, pc: u32) -> u16 {
         let last = self.targets.len() - 1;
         self.targets[(pc as usize).min(last)] as u16
     }
 
-    /// Where the instruction at `pc` itself went.
+    /// New position of the instruction itself.
     fn instruction(&self, pc: u32) -> u16 {
         let last = self.instructions.len() - 1;
         self.instructions[(pc as usize).min(last)] as u16
@@ -481,7 +483,7 @@ impl<'e, 'a> Layout<'e, 'a> {
         }
     }
 
-    /// Gives every instruction its place with the present forms.
+    /// Computes all positions from the current forms of the branches.
     fn place(&mut self) {
         let editor = self.editor;
         let mut insertions = editor.insertions.iter().peekable();
@@ -518,8 +520,8 @@ impl<'e, 'a> Layout<'e, 'a> {
         }
     }
 
-    /// Gives the offsets inside instructions a place too: debug tables may hold such, and a JVM refuses two rows that
-    /// were different and fall together.
+    /// Assigns positions to offsets inside instructions too: debug tables may contain them, and a JVM rejects a table
+    /// in which two different rows become equal.
     fn place_odd_offsets(&mut self) {
         for instruction in &self.editor.code.instructions {
             let start = instruction.pc as usize;
@@ -533,7 +535,7 @@ impl<'e, 'a> Layout<'e, 'a> {
         }
     }
 
-    /// Finds forms for all branches with which they reach their targets.
+    /// Widens branches until all reach their targets.
     fn settle(&mut self, frames: Option<&StackMap>) -> Result<(), EditError> {
         loop {
             self.place();
@@ -573,9 +575,9 @@ impl<'e, 'a> Layout<'e, 'a> {
         }
     }
 
-    /// An island near the new place `from` that leads to the old pc `target`.
+    /// Returns an island near the new position `from` that jumps to the old pc `target`; creates it if necessary.
     fn island_for(&mut self, from: u32, target: u32, frames: Option<&StackMap>) -> Result<usize, EditError> {
-        // Leave room for what later islands and wider branches push apart.
+        // Leaves room for the growth caused by later islands and wider branches.
         const REACH: u32 = 28_000;
         let near = |place: u32| place.abs_diff(from) < REACH;
         let known = (0..self.islands.len()).find(|&index| {
@@ -587,7 +589,7 @@ impl<'e, 'a> Layout<'e, 'a> {
         if frames.is_none_or(|map| map.at(target).is_none()) {
             return Err(EditError::NoPlaceForJump);
         }
-        // Nearest first; behind the last place before `from` comes the first one after it.
+        // Nearest first; after the last place before `from` comes the first one after it.
         let places = self.island_places.get_or_insert_with(|| island_places(self.editor));
         let after = places.partition_point(|&pc| self.targets[pc as usize] < from);
         let candidates = [after.checked_sub(1).map(|before| places[before]), places.get(after).copied()];
@@ -690,21 +692,22 @@ impl<'e, 'a> Layout<'e, 'a> {
     }
 }
 
-/// Boundaries where an island may stand.
+/// Computes the boundaries where an island may be placed.
 fn island_places(editor: &CodeEditor<'_, '_>) -> Vec<u32> {
     let code = editor.code;
-    // An island inside a protected range would have to satisfy the handler's frame, which it surely does only where every frame of
-    // the method does. How many other ranges begin and end at each pc:
+    // An island inside a protected range would have to satisfy the handler's frame, which is certain only if every
+    // frame of the method does. For each pc, counts the other ranges that begin minus those that end there:
     let mut edges = vec![0i32; code.code.len() + 2];
     let mut protect = |start: u32, end: u32| {
-        // An island at a boundary stands before what a range that starts there covers, and inside one that ends there.
+        // An island at a boundary is before the code of a range that starts there, and inside a range that ends there.
         edges[start as usize + 1] += 1;
         edges[end as usize + 1] -= 1;
     };
     code.exceptions.iter().for_each(|entry| protect(entry.start.into(), entry.end.into()));
     for tail in &editor.tails {
         if let Tail::CatchAll { ranges, locals, .. } = tail {
-            // A handler of part of the code is a constructor's: before and after `super(…)` frames do not mix.
+            // A handler for a part of the code belongs to a constructor: frames from before and after `super(…)` must
+            // not be mixed.
             let is_for_all = ranges.as_slice() == [(0, code.code.len() as u32)]
                 && !locals.contains(&VerificationType::UninitializedThis);
             if !is_for_all {

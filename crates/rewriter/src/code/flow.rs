@@ -1,8 +1,8 @@
-//! Data flow: what lies in the local variables and on the operand stack before each instruction.
+//! Data-flow analysis: the contents of local variables and operand stack before each instruction.
 //!
-//! The rewriter asks only which values are uninitialised objects, and of which `new`; all other references are
-//! alike here. Where a method has stack map frames they give the state at every join (JVMS §4.10.1), and one
-//! pass in order is enough; older methods go through a fixed-point iteration (JVMS §4.10.2.2).
+//! The rewriter only needs to know which values are uninitialized objects, and from which `new`; it does not
+//! distinguish other references. In methods with stack map frames, these give the state at every join (JVMS §4.10.1)
+//! and a single pass is enough; older methods need a fixed-point iteration (JVMS §4.10.2.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,39 +11,39 @@ use super::opcode::{self, *};
 use super::{CodeAttribute, Frame, Instruction, StackMap, VerificationType};
 use crate::classfile::{Constant, ConstantPool, Malformed};
 
-/// What one local variable or stack slot holds. `long` and `double` take two slots.
+/// Abstract value of a local variable or stack slot. `long` and `double` take two slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Unknown or unusable.
     Top,
-    /// `int` or `float`.
+    /// An `int` or `float`.
     Word,
-    /// Lower-numbered slot of a `long` or `double`.
+    /// The lower-numbered slot of a `long` or `double`.
     Wide,
-    /// The other slot.
+    /// The higher-numbered slot of a `long` or `double`.
     WideHigh,
-    /// A reference to an initialised object, or null.
+    /// A reference to an initialized object, or null.
     Reference,
-    /// The same, with a number: see [`Numbering`](super::Numbering). The flow itself has none.
+    /// The same with a value number: see [`Numbering`](super::Numbering). The flow itself does not produce these.
     Numbered(u32),
-    /// `this` of a constructor, initialised, or of a method that was asked for it.
+    /// `this`: initialized in a constructor, or in another method if the flow was told to track it.
     This,
-    /// `this` of a constructor before `super(…)`.
+    /// `this` in a constructor before `super(…)`.
     UninitializedThis,
-    /// Made by the `new` at this pc, not initialised.
+    /// An object from the `new` at this pc before its constructor has run.
     Uninitialized(u32),
-    /// Pushed by `jsr`.
+    /// A return address pushed by `jsr`.
     ReturnAddress,
 }
 
-/// The state before an instruction.
+/// The abstract state before an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The local variables up to the last one in use; those behind it are unusable.
+    /// Local variables up to the last one in use; higher ones are unusable.
     pub locals: Vec<Value>,
-    /// The operand stack, its top last.
+    /// Operand stack, top last.
     pub stack: Vec<Value>,
-    /// In a constructor: `super(…)` was not called yet (flagThisUninit of JVMS §4.10.1.4), wherever `this` may be.
+    /// In a constructor: `super(…)` has not been called yet (flagThisUninit of JVMS §4.10.1.4), wherever `this` is.
     pub before_super: bool,
 }
 
@@ -64,7 +64,7 @@ impl State {
         Ok(state)
     }
 
-    /// What follows from a stack map frame.
+    /// Converts a stack map frame.
     fn of_frame(frame: &Frame, this_class: Option<&[u8]>, pool: &ConstantPool<'_>) -> Result<Self, Malformed> {
         let (mut locals, stack) = (slots(&frame.locals), slots(&frame.stack));
         let before_super = locals.contains(&Value::UninitializedThis) || stack.contains(&Value::UninitializedThis);
@@ -77,7 +77,7 @@ impl State {
         Ok(State { locals, stack, before_super })
     }
 
-    /// The value `depth` slots below the top of the stack (0 is the top).
+    /// The value `depth` slots below the top of the stack (0: the top).
     pub fn from_top(&self, depth: usize) -> Value {
         self.stack.len().checked_sub(depth + 1).map_or(Value::Top, |at| self.stack[at])
     }
@@ -121,7 +121,7 @@ impl State {
         self.locals[index] = value;
     }
 
-    /// Replaces every copy of a value: an `<init>` initialises all of them at once.
+    /// Replaces all copies of a value: `<init>` initializes all of them at once.
     fn replace(&mut self, from: Value, to: Value) {
         for value in self.locals.iter_mut().chain(&mut self.stack) {
             if *value == from {
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// Copies the top `count` slots below the `below` slots under them (the `dup` family).
+    /// Copies the top `count` slots below the next `below` slots (the `dup` family).
     fn duplicate(&mut self, count: usize, below: usize) -> Result<(), &'static str> {
         let at = self.stack.len().checked_sub(count + below).ok_or("the operand stack has too few values")?;
         let copied = self.stack[at + below..].to_vec();
@@ -138,7 +138,7 @@ impl State {
         Ok(())
     }
 
-    /// The state after `instruction`.
+    /// Applies an instruction to the state.
     pub(super) fn step(&mut self, instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<(), Malformed> {
         self.apply(instruction, pool).map_err(|error| error.or_at(instruction.pc as usize))
     }
@@ -185,7 +185,7 @@ impl State {
         Ok(())
     }
 
-    /// Instructions that need no constant pool.
+    /// Applies an instruction that does not use the constant pool.
     fn apply_plain(&mut self, instruction: &Instruction<'_>) -> Result<(), &'static str> {
         use Value::*;
         match instruction.opcode {
@@ -221,7 +221,7 @@ impl State {
                 } else {
                     self.set_local(index, top);
                 }
-                // A store into the second half of a long or double makes the first half unusable.
+                // A store to the second slot of a long or double makes the first unusable.
                 if index > 0 && self.local(index - 1) == Wide {
                     self.set_local(index - 1, Top);
                 }
@@ -290,7 +290,7 @@ impl State {
         Ok(())
     }
 
-    /// Joins another state into this one; says whether this one changed.
+    /// Merges another state into this one; returns whether this one changed.
     fn merge(&mut self, other: &State) -> Result<bool, &'static str> {
         if self.stack.len() != other.stack.len() {
             return Err("the operand stack has different depths where two paths meet");
@@ -313,7 +313,7 @@ impl State {
     }
 }
 
-/// The data flow of one method.
+/// Result of the analysis of one method.
 #[derive(Debug)]
 pub struct Flow<'c, 'a> {
     code: &'c CodeAttribute<'a>,
@@ -322,22 +322,23 @@ pub struct Flow<'c, 'a> {
     joins: Joins<'c>,
 }
 
-/// The states where paths meet.
+/// States at the joins.
 #[derive(Debug)]
 enum Joins<'c> {
-    /// As the frames declare them. `this_class` is set where `this` is told apart.
+    /// As declared by frames. `this_class` is set if `this` is to be tracked.
     Declared { frames: &'c [Frame], this_class: Option<&'c [u8]> },
-    /// As the fixed point gives them, by pc.
+    /// As computed by the iteration, by pc.
     Found(BTreeMap<u32, State>),
 }
 
-/// Bounds the iteration: slots copied or compared. Real methods stay far below; one that does not was made to.
+/// Maximum work of the iteration in slots copied or compared. Real methods stay far below; only a malicious one exceeds
+/// it.
 const MOST_WORK: usize = 1 << 26;
 
 impl<'c, 'a> Flow<'c, 'a> {
-    /// Works out the states. `receiver` is `None` for static methods; `this_class` names the class, so that a
-    /// frame's type for local 0 of a constructor can be told to be `this`, or of another method that never stores into local 0;
-    /// offsets in errors are code offsets.
+    /// Runs the analysis. `receiver` is `None` for static methods. `this_class` names the class: with it, local 0 in a
+    /// frame is recognized as `this` in a constructor, or in any other method that never stores to local 0. Offsets in
+    /// errors are relative to the code.
     pub fn new(
         code: &'c CodeAttribute<'a>,
         pool: &'c ConstantPool<'a>,
@@ -358,7 +359,7 @@ impl<'c, 'a> Flow<'c, 'a> {
         Ok(Self { code, pool, entry, joins })
     }
 
-    /// Whether paths may meet at this pc.
+    /// Whether several paths may join at this pc.
     pub fn is_join(&self, pc: u32) -> bool {
         match &self.joins {
             Joins::Declared { frames, .. } => frames.binary_search_by_key(&pc, |frame| frame.pc).is_ok(),
@@ -367,7 +368,7 @@ impl<'c, 'a> Flow<'c, 'a> {
     }
 
     /// Calls `visit` with the index of each instruction and the state before it, in order of pc; the state is `None`
-    /// where control cannot come.
+    /// for unreachable code.
     pub fn visit(&self, mut visit: impl FnMut(usize, Option<&State>)) -> Result<(), Malformed> {
         let mut current = Some(self.entry.clone());
         let mut declared = match &self.joins {
@@ -398,7 +399,8 @@ impl<'c, 'a> Flow<'c, 'a> {
                     current = None;
                 } else {
                     state.step(instruction, self.pool)?;
-                    // Behind a `jsr` the state is the join that its `ret`s give, not what was pushed.
+                    // After a `jsr`, the state is the merge of those at its `ret`s and not the one with the return
+                    // address.
                     if matches!(instruction.opcode, JSR | JSR_W) {
                         current = None;
                     }
@@ -409,11 +411,11 @@ impl<'c, 'a> Flow<'c, 'a> {
     }
 }
 
-/// The fixed point over the joins of a method without frames.
+/// Fixed-point iteration over the joins of a method without frames.
 struct Iteration<'c, 'a> {
     code: &'c CodeAttribute<'a>,
     joins: BTreeMap<u32, State>,
-    /// Pcs whose state changed since they were last followed.
+    /// Pcs whose state has changed since they were last processed.
     todo: BTreeSet<u32>,
     work: usize,
 }
@@ -435,8 +437,8 @@ impl<'c, 'a> Iteration<'c, 'a> {
 
         let mut found = Self { code, joins: BTreeMap::new(), todo: BTreeSet::new(), work: 0 };
         found.join(0, entry)?;
-        // Where subroutines go back to, and with what depth of the stack; the depths with which they end. A subroutine
-        // is taken to leave the stack as it found it, so that those called at different depths are told apart.
+        // Return targets of subroutines with the stack depth there, and the stack depths at their `ret`s. Assumes that
+        // a subroutine leaves the stack depth unchanged, which distinguishes calls at different depths.
         let mut returns: BTreeMap<u32, usize> = BTreeMap::new();
         let mut ends: BTreeMap<u32, State> = BTreeMap::new();
         while let Some(start) = found.todo.pop_first() {
@@ -453,7 +455,7 @@ impl<'c, 'a> Iteration<'c, 'a> {
                 let depth = state.stack.len();
                 state.step(instruction, pool)?;
                 if may_change_locals {
-                    // The handler may see the locals as they are after this instruction, too.
+                    // The handler may also see the locals as they are after this instruction.
                     found.throw(instruction.next_pc(), &state)?;
                 }
                 for target in instruction.targets() {
@@ -482,7 +484,7 @@ impl<'c, 'a> Iteration<'c, 'a> {
         Ok(found.joins)
     }
 
-    /// Joins what a handler sees of a state into the handlers that cover `pc`.
+    /// Merges the state that a handler sees into the handlers that cover `pc`.
     fn throw(&mut self, pc: u32, state: &State) -> Result<(), Malformed> {
         self.work += self.code.exceptions.len() / 16;
         for entry in &self.code.exceptions {

@@ -1,12 +1,11 @@
-//! The `StackMapTable` attribute (JVMS §4.7.4), with every frame written out in full.
+//! The `StackMapTable` attribute (JVMS §4.7.4), with all frames expanded to full frames.
 
 use super::CodeAttribute;
 use super::descriptor::parameters;
 use crate::classfile::{Attribute, Malformed, Reader};
 
-/// A verification type (JVMS §4.10.1.2). `long` and `double` take one place here, as in the attribute.
+/// A verification type (JVMS §4.10.1.2). `long` and `double` are a single entry, as in the attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum VerificationType {
     Top,
     Integer,
@@ -15,9 +14,9 @@ pub enum VerificationType {
     Double,
     Null,
     UninitializedThis,
-    /// Constant pool index of the class.
+    /// An object type; constant pool index of its class.
     Object(u16),
-    /// Offset of the `new`.
+    /// An uninitialized object; offset of its `new`.
     Uninitialized(u16),
 }
 
@@ -58,39 +57,37 @@ impl VerificationType {
         }
     }
 
-    /// Local variables it takes.
+    /// Number of local variables that the type takes.
     pub fn slots(self) -> usize {
         if matches!(self, Long | Double) { 2 } else { 1 }
     }
 }
 
-/// A frame in full: the types of the local variables and of the operand stack at `pc`.
+/// A full frame: the types of local variables and operand stack at `pc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Frame {
     pub pc: u32,
     pub locals: Vec<VerificationType>,
     pub stack: Vec<VerificationType>,
 }
 
-/// Bounds what a method's frames, written out in full, can take: far above the largest ones seen, and 64 MB.
+/// Maximum number of types in a method's expanded frames, which take 64 MB: far above the largest known method.
 const MOST_TYPES: usize = 1 << 24;
 
-/// All frames of a method in order of their pc, and the implicit first one.
+/// All frames of a method in order of pc, including the implicit first one.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct StackMap {
-    /// The locals on entry (JVMS §4.10.1.6), from which the first explicit frame's difference is taken.
+    /// Locals on entry (JVMS §4.10.1.6), to which the first explicit frame is relative.
     pub initial_locals: Vec<VerificationType>,
     pub frames: Vec<Frame>,
 }
 
 impl StackMap {
-    /// The locals on entry of a method.
+    /// Computes the locals on entry of a method.
     ///
-    /// `object` gives the constant pool index for a parameter of reference type (a class name in internal form or
-    /// an array descriptor). Index 0 will do where frames are only moved: the types on entry then only stand
-    /// for "the same as before", and no frame that spells them out is written.
+    /// `object` returns the constant pool index for a parameter's reference type (a class name in internal form or an
+    /// array descriptor). It may return 0 if frames are only moved: the types on entry then only stand for "unchanged",
+    /// and no frame that spells them out is written.
     pub fn initial_locals<E>(
         receiver: Option<VerificationType>,
         descriptor: &[u8],
@@ -110,7 +107,7 @@ impl StackMap {
         Ok(locals)
     }
 
-    /// Reads the attribute of a method.
+    /// Parses the attribute of a method.
     pub fn read(
         attribute: &Attribute<'_>,
         initial_locals: Vec<VerificationType>,
@@ -185,12 +182,12 @@ impl StackMap {
         Ok(Self { initial_locals, frames })
     }
 
-    /// The frame declared at `pc`.
+    /// Returns the frame declared at `pc`.
     pub fn at(&self, pc: u32) -> Option<&Frame> {
         self.frames.binary_search_by_key(&pc, |frame| frame.pc).ok().map(|index| &self.frames[index])
     }
 
-    /// The attribute's content, each frame in its shortest form.
+    /// Encodes the attribute's content with the shortest form of each frame.
     pub fn write(&self) -> Vec<u8> {
         let mut out = (self.frames.len() as u16).to_be_bytes().to_vec();
         let mut before = &self.initial_locals;

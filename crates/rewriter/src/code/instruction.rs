@@ -1,4 +1,4 @@
-//! Instructions, read in place.
+//! Instructions, decoded in place.
 
 use super::opcode::{self, *};
 use crate::classfile::Malformed;
@@ -8,11 +8,10 @@ use crate::classfile::Malformed;
 pub struct Instruction<'a> {
     /// Offset in the code.
     pub pc: u32,
-    /// The opcode; for a `wide` form the opcode behind the `wide`.
+    /// The opcode; for a `wide` form, the opcode after the `wide`.
     pub opcode: u8,
-    /// It has a `wide` prefix.
+    /// Whether it has a `wide` prefix.
     pub wide: bool,
-    /// All its bytes.
     pub bytes: &'a [u8],
 }
 
@@ -30,12 +29,12 @@ impl<'a> Instruction<'a> {
         self.pc + self.bytes.len() as u32
     }
 
-    /// The constant pool index of an instruction that has one.
+    /// Constant pool index operand of an instruction that has one.
     pub fn pool_index(&self) -> u16 {
         if self.opcode == LDC { self.bytes[1].into() } else { self.u16_at(1) }
     }
 
-    /// The local variable of a load, store, `iinc` or `ret`, whatever its form.
+    /// Index of the local variable of a load, store, `iinc` or `ret` in any of its forms.
     pub fn local(&self) -> Option<u16> {
         Some(match self.opcode {
             ILOAD..=ALOAD | ISTORE..=ASTORE | IINC | RET => {
@@ -51,7 +50,7 @@ impl<'a> Instruction<'a> {
         })
     }
 
-    /// Target of a branch (not of a switch). `None` for others; may lie outside the code.
+    /// Target of a branch; `None` for switches and all other instructions. May be outside the code.
     pub fn branch_target(&self) -> Option<i64> {
         let offset = match self.opcode {
             GOTO_W | JSR_W => i32_at(self.bytes, 1),
@@ -62,7 +61,7 @@ impl<'a> Instruction<'a> {
         Some(i64::from(self.pc) + i64::from(offset))
     }
 
-    /// Padding bytes of a switch at this pc.
+    /// Number of padding bytes in a switch at this pc.
     fn padding(&self) -> usize {
         switch_padding(self.pc)
     }
@@ -79,12 +78,12 @@ impl<'a> Instruction<'a> {
         default.into_iter().chain((0..count).map(move |index| first + index * step))
     }
 
-    /// The bytes of a switch behind its padding.
+    /// The bytes of a switch after its padding.
     pub fn switch_body(&self) -> &'a [u8] {
         &self.bytes[1 + self.padding()..]
     }
 
-    /// Targets of a branch or switch.
+    /// Targets of a branch or switch. May be outside the code.
     pub fn targets(&self) -> impl Iterator<Item = i64> + use<'a> {
         let (pc, bytes) = (i64::from(self.pc), self.bytes);
         let switch = self.switch_offsets().map(move |at| pc + i64::from(i32_at(bytes, at)));
@@ -92,12 +91,12 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// Bytes between a switch's opcode at `pc` and its aligned operands.
+/// Number of bytes between the opcode of a switch at `pc` and its aligned operands.
 pub fn switch_padding(pc: u32) -> usize {
     3 - (pc as usize & 3)
 }
 
-/// Walks the instructions of a code array in order.
+/// Iterator over the instructions of a code array.
 #[derive(Clone, Debug)]
 pub struct Instructions<'a> {
     code: &'a [u8],
@@ -105,7 +104,7 @@ pub struct Instructions<'a> {
 }
 
 impl<'a> Instructions<'a> {
-    /// From the first instruction.
+    /// Starts at the first instruction.
     pub fn new(code: &'a [u8]) -> Self {
         Self { code, pc: 0 }
     }
@@ -153,7 +152,7 @@ impl<'a> Instructions<'a> {
 }
 
 impl<'a> Iterator for Instructions<'a> {
-    /// The offset in an error is that in the code; the caller adds the code's own.
+    /// The offset in an error is relative to the code; the caller adds the offset of the code.
     type Item = Result<Instruction<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {

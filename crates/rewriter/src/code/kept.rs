@@ -1,12 +1,12 @@
-//! Which of the local variables that are set on entry, the receiver and the parameters, hold a value of just their declared type
-//! wherever control is.
+//! Finds the local variables set on entry (receiver and parameters) that have their declared type throughout the
+//! method.
 //!
-//! The frame of a handler that covers a whole method may name those, and no others. Compilers write frames with all parameters in
-//! them, and libraries that read class files as resources expect it: Byte Buddy takes the code of an
-//! advice out of its class file, and refuses a full frame without the advice's parameters.
+//! The frame of a handler for the whole method may only declare those. Compilers write frames with all parameters in
+//! them, and libraries that read class files as resources rely on it: Byte Buddy copies the code of an advice from its
+//! class file and rejects a full frame without the advice's parameters.
 //!
-//! A parameter that is overwritten is still kept if the verifier sees the same type in it afterwards. Were it another one, even
-//! of a subclass, the verifier would have to load classes that it does not load for the original code.
+//! A parameter that is overwritten still counts as kept if the verifier infers the same type afterwards. With another
+//! type, even a subclass, the verifier might have to load classes that it does not load for the original code.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::classfile::{Constant, ConstantPool, Malformed};
 
 const OBJECT: &[u8] = b"java/lang/Object";
 
-/// A parameter or the receiver, and where it lies.
+/// A parameter or the receiver, and the local variable that it is in.
 struct Parameter<'d> {
     kind: Kind<'d>,
     slot: u16,
@@ -49,17 +49,16 @@ impl<'d> Kind<'d> {
     }
 }
 
-/// The method that is asked about.
+/// The method to analyse.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Signature<'c> {
     pub receiver: Option<Value>,
     pub descriptor: &'c [u8],
     pub class: &'c [u8],
 }
 
-/// Says of the receiver, if there is one, and of each parameter whether it is kept: of each of the `initial_locals` of the frames.
-/// That of a constructor is not: its type changes.
+/// Returns for the receiver, if there is one, and each parameter whether it is kept, in the order of `initial_locals`
+/// of the frames. The receiver of a constructor is not kept, since its type changes.
 pub fn kept_locals<'c>(
     code: &'c CodeAttribute<'_>,
     pool: &'c ConstantPool<'_>,
@@ -87,7 +86,7 @@ pub fn kept_locals<'c>(
     Ok(kept)
 }
 
-/// Where a frame has something else, the parameter is gone.
+/// Excludes parameters for which some frame declares another type.
 fn by_frame(
     all: &[Parameter<'_>],
     kept: &mut [bool],
@@ -104,7 +103,7 @@ fn by_frame(
         let found = frame.locals.get(at).filter(|_| slot == usize::from(parameter.slot));
         *kept &= match (parameter.kind, found) {
             (_, None) => false,
-            // As on entry, whatever index stands for it.
+            // The same type as on entry, whatever its constant pool index.
             (_, Some(kind)) if at == index && map.initial_locals.get(at) == Some(kind) => true,
             (Kind::Reference(class), Some(&VerificationType::Object(found))) => pool.class_name(found)? == class,
             (Kind::Integer, Some(kind)) => *kind == VerificationType::Integer,
@@ -117,8 +116,8 @@ fn by_frame(
     Ok(())
 }
 
-/// Parameters that are overwritten with a number of another type are gone. Says whether references are stored into others, which
-/// must be looked at.
+/// Excludes parameters that are overwritten with a primitive of another type. Returns whether references are stored to
+/// any, which [`by_types`] has to examine.
 fn by_stores(all: &[Parameter<'_>], kept: &mut [bool], code: &CodeAttribute<'_>) -> bool {
     let mut references = false;
     for (kind, slot) in code.instructions.iter().filter_map(stored) {
@@ -140,7 +139,7 @@ fn by_stores(all: &[Parameter<'_>], kept: &mut [bool], code: &CodeAttribute<'_>)
     references
 }
 
-/// What a store stores, and where. The classes of references are not known here.
+/// Kind and local variable of a store. The class of a reference is unknown here.
 fn stored(instruction: &Instruction<'_>) -> Option<(Kind<'static>, u16)> {
     let kind = match instruction.opcode {
         ISTORE | ISTORE_0..=ISTORE_3 => Kind::Integer,
@@ -153,7 +152,7 @@ fn stored(instruction: &Instruction<'_>) -> Option<(Kind<'static>, u16)> {
     Some((kind, instruction.local()?))
 }
 
-/// Parameters that are overwritten with a reference that may be of another type are gone.
+/// Excludes parameters that are overwritten with a reference that may have another type.
 fn by_types<'c>(
     all: &[Parameter<'_>],
     kept: &mut [bool],
@@ -190,26 +189,26 @@ fn by_types<'c>(
     failure.map_or(Ok(()), Err)
 }
 
-/// What the verifier takes a value for.
+/// The type that the verifier infers for a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Type<'a> {
     Null,
     Class(Cow<'a, [u8]>),
-    /// An initialised object; of which class is not known.
+    /// An initialized object of an unknown class.
     Reference,
     Other,
 }
 
-/// Follows the types of references.
+/// Tracks the types of references.
 struct Types<'f, 'c, 'a> {
     numbering: Numbering<'f, 'c, 'a>,
     pool: &'c ConstantPool<'a>,
     class: &'c [u8],
-    /// By number.
+    /// Types by value number.
     known: Vec<Type<'c>>,
-    /// What the instruction before left on top of the stack, if it says of which type that is and the number does not.
+    /// Type of the value that the last instruction pushed, if the instruction implies it and the value number does not.
     top: Option<Type<'c>>,
-    /// What lies on the stack before the instruction, from its top.
+    /// The top two values of the stack before the instruction, top first.
     operands: [Value; 2],
     entry: Vec<Option<Type<'c>>>,
 }
@@ -229,7 +228,7 @@ impl<'f, 'c, 'a> Types<'f, 'c, 'a> {
         }
     }
 
-    /// The type on top of the stack before an instruction.
+    /// Type of the top of the stack before an instruction.
     fn before(
         &mut self,
         instruction: &Instruction<'_>,
@@ -256,7 +255,7 @@ impl<'f, 'c, 'a> Types<'f, 'c, 'a> {
         Ok(self.top.take().unwrap_or_else(|| self.of(operands[0])))
     }
 
-    /// Goes on behind an instruction.
+    /// Advances past an instruction.
     fn behind(&mut self, instruction: &Instruction<'_>) -> Result<(), Malformed> {
         let made = self.numbering.behind(instruction)?;
         let pool = self.pool;
@@ -299,7 +298,7 @@ impl<'f, 'c, 'a> Types<'f, 'c, 'a> {
             _ => None,
         };
         match (made, kind) {
-            // A cast gives the same object, and all constants have one number.
+            // A cast returns the same object, and all constants share a number.
             (None | Some(CONSTANT), kind) => {
                 let says = matches!(instruction.opcode, CHECKCAST | ACONST_NULL | LDC | LDC_W);
                 self.top = kind.filter(|_| says);
@@ -309,8 +308,8 @@ impl<'f, 'c, 'a> Types<'f, 'c, 'a> {
         Ok(())
     }
 
-    /// The type that a constant names. That of the class itself is another one than its descriptors mean if the class is a hidden
-    /// one.
+    /// The type that a class constant names. In a hidden class, the constant of the class itself is a type other than
+    /// the one that descriptors with its name mean.
     fn named(&self, name: &'c [u8]) -> Option<Type<'c>> {
         (name != self.class).then(|| Type::Class(name.into()))
     }
@@ -324,7 +323,7 @@ fn set<'c>(known: &mut Vec<Type<'c>>, number: u32, kind: Type<'c>) {
     known[at] = kind;
 }
 
-/// The types of the local variables on entry, one a slot; `None` for what is no object or has no name.
+/// Types of the local variables on entry, one per slot; `None` for primitives and for classes without a name.
 fn on_entry(signature: Signature<'_>) -> Vec<Option<Type<'_>>> {
     let mut all: Vec<_> = signature.receiver.map(|_| None).into_iter().collect();
     for kind in parameters(signature.descriptor).map(Kind::of) {
@@ -337,8 +336,8 @@ fn on_entry(signature: Signature<'_>) -> Vec<Option<Type<'_>>> {
     all
 }
 
-/// The same of the local variables and the operand stack where a frame declares them. What it has `on_entry` may be without a constant,
-/// or with one that only the new class will have.
+/// Types of local variables and operand stack that a frame declares. Those that are `on_entry` may have no constant
+/// yet, or one that is only in the new class.
 fn declared<'c>(
     frame: &'c Frame,
     on_entry: &[VerificationType],

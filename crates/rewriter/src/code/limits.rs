@@ -1,13 +1,12 @@
-//! What a JVM refuses a method for and hooks would hide: more room is made for them on the stack and among the local
-//! variables, and offsets outside the code move inside. A method that breaks one of these is not edited.
-//!
-//! JVMS §4.7.3, §4.7.12 to §4.7.14, and what HotSpot makes of them.
+//! Detects errors for which the JVM rejects a method but which hooks would hide, since they enlarge the stack and the
+//! local variables and move offsets outside the code inside. Such a method is not edited.
+//! JVMS §4.7.3, §4.7.12 to §4.7.14, and HotSpot's interpretation of them.
 
 use super::opcode::*;
 use super::{CodeAttribute, Instruction, StackMap, VerificationType, parameter_slots, return_descriptor};
 use crate::classfile::{Attribute, ConstantPool, Malformed};
 
-/// Checks a method's room and its tables. `receiver`: it has one; `frames`: those by which it is verified.
+/// Checks a method's limits and tables. `receiver`: whether it has one; `frames`: the frames by which it is verified.
 pub fn check(
     code: &CodeAttribute<'_>,
     pool: &ConstantPool<'_>,
@@ -21,7 +20,7 @@ pub fn check(
         match attribute.name {
             b"LineNumberTable" => lines(code, attribute)?,
             b"LocalVariableTable" => variables(code, pool, attribute)?,
-            // Before that it is one of the attributes that nobody knows.
+            // In older versions the JVM ignores the attribute.
             b"LocalVariableTypeTable" if major >= 49 => variables(code, pool, attribute)?,
             _ => {}
         }
@@ -54,7 +53,7 @@ fn locals(code: &CodeAttribute<'_>, arguments: usize) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The rows of a table: a count, and `N` 16-bit columns each.
+/// Rows of a table: a count, then rows of `N` 16-bit columns.
 fn rows<const N: usize>(attribute: &Attribute<'_>) -> Result<impl Iterator<Item = (usize, [u16; N])>, Malformed> {
     let info = attribute.info;
     let count = info.get(..2).map(|count| usize::from(u16::from_be_bytes([count[0], count[1]])));
@@ -96,13 +95,13 @@ fn variables(code: &CodeAttribute<'_>, pool: &ConstantPool<'_>, attribute: &Attr
     Ok(())
 }
 
-/// How deep the stack gets.
+/// Computes the maximum stack depth.
 struct Walk<'w, 'a> {
     code: &'w CodeAttribute<'a>,
     pool: &'w ConstantPool<'a>,
 }
 
-/// Handlers that cover handlers, so deep; whoever goes deeper has all that are left taken for reached.
+/// Maximum nesting of handlers that cover other handlers; beyond it, all remaining handlers are taken to be reachable.
 const MOST_ROUNDS: usize = 64;
 
 impl Walk<'_, '_> {
@@ -114,7 +113,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// In one go: wherever paths meet, a frame tells the depth.
+    /// Single pass: at every join a frame gives the depth.
     fn by_frames(self, map: &StackMap) -> Result<(), Malformed> {
         let mut frames = map.frames.iter().peekable();
         let mut depth = Some(0);
@@ -132,8 +131,8 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Along all paths: the first to come somewhere tells the depth there. Where others come with another, no JVM takes
-    /// the method, with hooks or without.
+    /// Follows all paths; the first path to reach a pc determines its depth. If another path arrives with another
+    /// depth, the JVM rejects the method with or without hooks.
     fn by_control(self) -> Result<(), Malformed> {
         let code = self.code;
         let mut depths: Vec<Option<i32>> = vec![None; code.code.len()];
@@ -155,13 +154,13 @@ impl Walk<'_, '_> {
                     if ends_block(instruction.opcode) {
                         break;
                     }
-                    // A subroutine takes its return address off the stack.
+                    // A subroutine pops its return address.
                     let is_call = matches!(instruction.opcode, JSR | JSR_W);
                     depth = if is_call { after - 1 } else { after };
                     index += 1;
                 }
             }
-            // A handler is reached from anything that it covers.
+            // A handler is reachable from every instruction that it covers.
             let mut before = vec![0];
             before.extend(depths.iter().scan(0, |sum, depth| {
                 *sum += usize::from(depth.is_some());
@@ -180,7 +179,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// By how much an instruction changes the depth.
+    /// Change of the stack depth by an instruction, in slots.
     fn change(&self, instruction: &Instruction<'_>) -> Result<i32, Malformed> {
         let slots = |descriptor: &[u8]| match descriptor.first() {
             Some(b'V') | None => 0,
@@ -210,7 +209,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// By how much an instruction without operands that tell changes the depth of the stack (JVMS §6.5).
+/// Change of the stack depth by an instruction that does not depend on its operands, in slots (JVMS §6.5).
 fn fixed_change(opcode: u8) -> i32 {
     match opcode {
         NOP
@@ -310,7 +309,7 @@ fn fixed_change(opcode: u8) -> i32 {
         }
         IASTORE | FASTORE | AASTORE..=SASTORE | LCMP | DCMPL | DCMPG => -3,
         LASTORE | DASTORE => -4,
-        // No others are left once the code is read.
+        // Other opcodes are rejected when the code is parsed.
         _ => 0,
     }
 }

@@ -1,5 +1,5 @@
-//! Method bodies: instructions, stack map frames, data flow, and an editor that inserts code and keeps
-//! everything else right.
+//! Method bodies: instructions, stack map frames, data-flow analysis, and an editor that inserts code and adjusts
+//! everything else.
 
 mod attribute;
 mod descriptor;

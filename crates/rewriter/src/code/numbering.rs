@@ -1,18 +1,18 @@
-//! Value numbering: which references in local variables and on the operand stack are surely the same object.
+//! Value numbering: which references in local variables and on the operand stack are certainly the same object.
 //!
-//! Numbers hold along straight lines of code. Where paths meet every reference gets a number of its own.
+//! Numbers are valid within basic blocks. At a join every reference gets a new number.
 
 use super::Instruction;
 use super::flow::{Flow, State, Value};
 use super::opcode::*;
 use crate::classfile::{Constant, ConstantPool, Malformed};
 
-/// Follows the instructions of a method in order, with a number for each reference.
+/// Processes the instructions of a method in order and assigns a number to each reference.
 #[derive(Debug)]
 pub struct Numbering<'f, 'c, 'a> {
     flow: &'f Flow<'c, 'a>,
     pool: &'c ConstantPool<'a>,
-    /// Local 0 is `this` from start to end.
+    /// Whether local 0 is `this` throughout the method.
     keeps_this: bool,
     state: Option<State>,
     next: u32,
@@ -22,12 +22,13 @@ pub struct Numbering<'f, 'c, 'a> {
 pub const CONSTANT: u32 = 0;
 
 impl<'f, 'c, 'a> Numbering<'f, 'c, 'a> {
-    /// Before the first instruction. With `keeps_this` local 0 holds [`Value::This`] throughout; in constructors the flow knows.
+    /// Starts before the first instruction. With `keeps_this`, local 0 is [`Value::This`] throughout; in constructors
+    /// the flow tracks it.
     pub fn new(flow: &'f Flow<'c, 'a>, pool: &'c ConstantPool<'a>, keeps_this: bool) -> Self {
         Self { flow, pool, keeps_this, state: None, next: CONSTANT + 1 }
     }
 
-    /// The state before an instruction, from that of the flow, and whether paths may meet there.
+    /// Returns the numbered state before an instruction, given the state of the flow, and whether paths may join there.
     pub fn before(&mut self, instruction: &Instruction<'_>, flow: Option<&State>) -> (Option<&State>, bool) {
         let starts = self.state.is_none() || self.flow.is_join(instruction.pc);
         if starts {
@@ -49,10 +50,10 @@ impl<'f, 'c, 'a> Numbering<'f, 'c, 'a> {
         (self.state.as_ref(), starts)
     }
 
-    /// Goes on behind an instruction. Returns the number of the reference that it has made: its result, or the object that it
-    /// has initialised.
+    /// Advances past an instruction. Returns the number of the reference that it produced: its result, or the object
+    /// that it initialized.
     pub fn behind(&mut self, instruction: &Instruction<'_>) -> Result<Option<u32>, Malformed> {
-        // Behind a `jsr` the flow knows better.
+        // After a `jsr` the state of the flow is used.
         if ends_block(instruction.opcode) || matches!(instruction.opcode, JSR | JSR_W) {
             self.state = None;
         }
@@ -67,7 +68,7 @@ impl<'f, 'c, 'a> Numbering<'f, 'c, 'a> {
         };
         let number = if is_constant { CONSTANT } else { self.next };
         let mut made = None;
-        // What was there has a number: whatever has none is new, and all of it is one object.
+        // All existing values have numbers, so values without one are new, and all of these are one object.
         let (locals, top) = match instruction.opcode {
             INVOKESPECIAL => (&mut state.locals[..], 0),
             _ => (&mut [][..], state.stack.len().saturating_sub(1)),

@@ -1,12 +1,11 @@
-//! Opcodes (JVMS §6.5): names, lengths, kinds.
-#![allow(missing_docs)] // the names are the JVMS's
+//! Opcodes (JVMS §6.5): names, lengths, properties.
 
 macro_rules! opcodes {
     ($($value:literal $name:ident $len:literal)*) => {
         $(pub const $name: u8 = $value;)*
         /// Mnemonics in upper case, by opcode.
         const NAMES: [&str; 202] = [$(stringify!($name)),*];
-        /// Bytes of the instruction, 0 where they vary.
+        /// Length of each instruction in bytes, 0 if it varies.
         const LENGTHS: [u8; 202] = [$($len),*];
     };
 }
@@ -45,22 +44,22 @@ opcodes! {
     200 GOTO_W 5 201 JSR_W 5
 }
 
-/// The mnemonic in lower case.
+/// Mnemonic in lower case.
 pub fn name(opcode: u8) -> String {
     NAMES.get(usize::from(opcode)).map_or_else(|| format!("op_{opcode}"), |name| name.to_lowercase())
 }
 
-/// Bytes of an instruction of fixed length, 0 for switches and `wide`, `None` for no opcode at all.
+/// Length in bytes of an instruction with a fixed length, 0 for switches and `wide`, `None` for undefined opcodes.
 pub fn fixed_length(opcode: u8) -> Option<usize> {
     LENGTHS.get(usize::from(opcode)).map(|&length| length.into())
 }
 
-/// A branch with a condition and a 16-bit offset.
+/// Whether it is a conditional branch, which has a 16-bit offset.
 pub fn is_conditional(opcode: u8) -> bool {
     matches!(opcode, IFEQ..=IF_ACMPNE | IFNULL | IFNONNULL)
 }
 
-/// The opposite condition.
+/// Opcode of the opposite condition.
 pub fn inverted(opcode: u8) -> u8 {
     match opcode {
         // IFEQ/IFNE … IF_ACMPEQ/IF_ACMPNE come in pairs, odd first; IFNULL/IFNONNULL even first.
@@ -69,12 +68,12 @@ pub fn inverted(opcode: u8) -> u8 {
     }
 }
 
-/// One of the `return`s.
+/// Whether it is one of the return instructions.
 pub fn is_return(opcode: u8) -> bool {
     matches!(opcode, IRETURN..=RETURN)
 }
 
-/// Control never goes on to the next instruction.
+/// Whether control never falls through to the next instruction.
 pub fn ends_block(opcode: u8) -> bool {
     matches!(opcode, GOTO | GOTO_W | RET | TABLESWITCH | LOOKUPSWITCH | IRETURN..=RETURN | ATHROW)
 }

@@ -1,9 +1,9 @@
-//! `RuntimeVisibleTypeAnnotations` of code (JVMS §4.7.20): the offsets in them move with the code.
+//! `RuntimeVisibleTypeAnnotations` of code (JVMS §4.7.20): its offsets move with the code.
 
 use crate::classfile::{Attribute, Malformed, Reader, skip_annotation};
 
-/// The attribute's content with its offsets mapped: `target` maps the start and end of a range, `instruction` the
-/// place of an instruction.
+/// Returns the attribute's content with mapped offsets: `target` maps the start and end of ranges, `instruction` the
+/// positions of instructions.
 pub fn relocate(
     attribute: &Attribute<'_>,
     target: impl Fn(u16) -> u16,

@@ -1,4 +1,4 @@
-//! Objects and arrays come to be.
+//! Allocations of objects and arrays.
 //!
 //! ```text
 //! Object.<init>:                      aload_0  allocated(Object)  …
@@ -8,27 +8,28 @@
 //! multianewarray                  ->  multianewarray  dup  <dims>  <site> allocatedMulti(Object,I,I)
 //! ```
 //!
-//! The length is taken from the stack, so the hook need not ask the array.
+//! The length is taken from the stack, so the hook does not have to query the array.
 //!
-//! Tables of numbers may consist of thousands of small arrays. Where their hooks would make a method larger than 65535 bytes,
-//! the hook makes the array of numbers itself, one byte more instead of nine. There is no room for a site.
+//! A static table of numbers may consist of thousands of small arrays. If their hooks would make a method larger than
+//! 65535 bytes, the hook itself allocates each array of numbers, which takes one extra byte instead of nine. There is
+//! no room for a site.
 
 use super::{Emitter, Hook};
 use crate::classfile::{ConstantPool, Malformed};
 use crate::code::opcode::*;
 use crate::code::{CodeEditor, Instruction, Instructions};
 
-/// What an allocating bytecode makes.
+/// The type that an allocating instruction creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayAllocation {
-    /// JVM descriptor of the object made.
+    /// JVM descriptor of the created object.
     pub descriptor: Vec<u8>,
-    /// Dimensions it allocates, 0 for `new`.
+    /// Number of dimensions that it allocates; 0 for `new`.
     pub dimensions: u8,
 }
 
 impl ArrayAllocation {
-    /// What this instruction allocates, `None` if it does not.
+    /// Returns what this instruction allocates; `None` if it does not allocate.
     pub fn of(instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<Option<Self>, Malformed> {
         let class = || pool.class_name(instruction.pool_index());
         Ok(Some(match instruction.opcode {
@@ -62,7 +63,7 @@ impl ArrayAllocation {
     }
 }
 
-/// How many allocating bytecodes a code array has.
+/// Number of allocating instructions in a code array.
 pub fn count_sites(code: &[u8]) -> Result<u32, Malformed> {
     let mut count = 0;
     for instruction in Instructions::new(code) {
@@ -71,7 +72,7 @@ pub fn count_sites(code: &[u8]) -> Result<u32, Malformed> {
     Ok(count)
 }
 
-/// `Object.<init>`.
+/// At the start of `Object.<init>`.
 pub(crate) fn object_init(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>) {
     emit.start().local(ALOAD, 0).call(Hook::Allocated);
     editor.at_entry(emit.bytes(), 1);
@@ -83,7 +84,7 @@ pub(crate) fn site(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, inst
     editor.before(instruction, emit.bytes(), 1);
 }
 
-/// Round an array allocation.
+/// Around an array allocation.
 pub(crate) fn array_allocation(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,
@@ -100,7 +101,7 @@ pub(crate) fn array_allocation(
     }
 }
 
-/// In place of a `newarray`. False if there is no such array.
+/// Replaces a `newarray`. Returns false if its array type is invalid.
 pub(crate) fn new_numbers(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,

@@ -1,4 +1,4 @@
-//! Calls of methods that make or change objects without bytecode of their own.
+//! Calls of methods that create or change objects without bytecode of their own.
 //!
 //! ```text
 //! ldc "text"                              ->  ldc "text"  dup  constant(Object)
@@ -12,12 +12,12 @@
 //! invokestatic MethodHandleNatives.init   ->  dup2  invokestatic MethodHandleNatives.init  pop  refreshed(Object)
 //! ```
 //!
-//! The hooks stand at the calls and not in the methods, for the JIT compilers have code of their own for most of these
-//! methods. A stand-in does the call it stands for, so that this code stays in use; methods that ask who calls them
-//! are never replaced.
+//! The hooks are at the calls and not in the methods, because the JIT compilers have intrinsics for most of these
+//! methods. A stand-in calls the method that it replaces, so the intrinsic stays in use; caller-sensitive methods are
+//! never replaced.
 //!
-//! The native methods of `java.base` that define classes have stand-ins that let the class be rewritten first. All that
-//! Java code defines comes by there: `ClassLoader.defineClass`, hidden classes, lambdas, proxies.
+//! Native methods of `java.base` that define classes have stand-ins that first have the class rewritten. All classes
+//! that Java code defines pass through them: `ClassLoader.defineClass`, hidden classes, lambdas, proxies.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -33,34 +33,35 @@ const UNSAFE: &str = "java/lang/HeapProxyUnsafe";
 const CLASSES: &str = "java/lang/HeapProxyClasses";
 const ANONYMOUS: &str = "java/lang/HeapProxyAnonymous";
 
-/// What is done at a call.
+/// What is inserted at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallHook {
-    /// A method of the same name in that class is called instead, which takes the receiver as its first argument.
+    /// The call is replaced by one of the method of the same name in that class, which takes the receiver as its first
+    /// argument.
     StandIn(&'static str),
-    /// The object returned may be new.
+    /// The returned object may be new.
     Made,
-    /// The object returned is new.
+    /// The returned object is new.
     MadeFresh,
-    /// As the one or the other, by the kind of call.
+    /// [`Made`](Self::Made) or [`MadeFresh`](Self::MadeFresh), depending on the kind of call.
     Cloned,
-    /// The object returned has fields that the method has set.
+    /// Fields of the returned object have been set by the method.
     Refreshed,
-    /// The first of the two arguments, or the only one, has fields that the method has set.
+    /// Fields of the first of two arguments, or of the only one, have been set by the method.
     RefreshedArgument,
-    /// The hook takes what is returned.
+    /// The hook is called with the returned value.
     Behind(Hook),
-    /// The hook takes the arguments, one or two.
+    /// The hook is called first, with the one or two arguments.
     Before(Hook),
 }
 
-/// Which events a hook is for.
+/// The events that a hook is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
     Allocations,
     Updates,
     Either,
-    /// No event at all: classes made at run time get their hooks there.
+    /// No event: the stand-in instruments classes created at run time.
     Classes,
 }
 
@@ -75,25 +76,25 @@ impl CallHook {
     }
 }
 
-/// The calls of one class's methods.
+/// Methods of one class whose calls are hooked.
 struct Owner {
     class: &'static str,
     of: Release,
-    /// Name, start of the descriptor (empty: any), what is done.
+    /// Method name, start of the descriptor (empty: any), hook.
     calls: &'static [(&'static str, &'static str, CallHook)],
 }
 
-/// Where an owner's methods are what the table takes them for.
+/// The JDK releases in which a class has these methods.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Release {
     All,
-    /// JDK 8: `sun.misc.Unsafe` is a wrapper later, and what it wraps is in the table.
+    /// JDK 8 only: from JDK 9 on, `sun.misc.Unsafe` is a wrapper around a class that is in the table.
     Eight,
 }
 
 use CallHook::{Before, Behind, Made, MadeFresh, Refreshed, RefreshedArgument, StandIn};
 
-/// The one table of calls. Natives that the class itself calls need not be listed ([`Calls::new`]).
+/// The table of hooked calls. Natives that their own class calls need not be listed ([`Calls::new`]).
 const OWNERS: &[Owner] = &[
     Owner {
         class: "java/lang/System",
@@ -116,7 +117,7 @@ const OWNERS: &[Owner] = &[
         of: Release::All,
         calls: &[("fillInStackTrace", "(I)", Refreshed), ("fillInStackTrace0", "(", Refreshed)],
     },
-    // Its `of` methods let the VM fill in elements that they made.
+    // Its `of` methods have the VM fill in elements that they have created.
     Owner { class: "java/lang/StackTraceElement", of: Release::All, calls: &[("of", "", Refreshed)] },
     Owner {
         class: "java/lang/ref/Reference",
@@ -143,7 +144,7 @@ const OWNERS: &[Owner] = &[
             ("setCallSiteTargetVolatile", "", Before(Hook::Linking)),
         ],
     },
-    // What other classes of java.base get from natives of these.
+    // Natives of these classes that other classes of java.base call.
     Owner {
         class: "java/lang/Class",
         of: Release::All,
@@ -163,7 +164,7 @@ const OWNERS: &[Owner] = &[
     Owner {
         class: "java/lang/ClassLoader",
         of: Release::All,
-        // In JDK 8 the loader is the receiver, not the first argument.
+        // In JDK 8 the loader is the receiver and not the first argument.
         calls: &[
             ("defineClass0", "(Ljava/lang/ClassLoader;Ljava/lang/Class;", StandIn(CLASSES)),
             ("defineClass1", "(Ljava/lang/ClassLoader;", StandIn(CLASSES)),
@@ -175,7 +176,7 @@ const OWNERS: &[Owner] = &[
         of: Release::All,
         calls: &[
             ("defineClass0", "(Ljava/lang/String;[BII", StandIn(CLASSES)),
-            // 9 to 16. Not the native method behind it, which is private.
+            // JDK 9 to 16. Not the native method that it calls, which is private.
             ("defineAnonymousClass", "(Ljava/lang/Class;[B[Ljava/lang/Object;)", StandIn(ANONYMOUS)),
             ("allocateInstance", "", StandIn(UNSAFE)),
             ("allocateUninitializedArray", "", StandIn(UNSAFE)),
@@ -225,25 +226,25 @@ const OWNERS: &[Owner] = &[
     },
 ];
 
-/// Natives whose results are known already, or belong to somebody else: reading a field makes nothing.
+/// Natives whose results are never new, or are reported elsewhere: reading a field creates nothing.
 const NOTHING_NEW: [&[u8]; 5] =
     [b"currentThread", b"currentCarrierThread", b"scopedValueCache", b"extentLocalCache", b"getClass"];
 
-/// Majors up to this are of JDK 8 and earlier.
+/// Class file version of JDK 8: up to this one, classes belong to JDK 8 or earlier.
 const JAVA_8: u16 = 52;
 
-/// The calls of a class that are hooked, by constant pool index.
+/// The hooked calls of a class, by constant pool index.
 #[derive(Debug, Default)]
 pub struct Calls {
     by_index: HashMap<u16, CallHook, BuildHasherDefault<FxHasher>>,
 }
 
 impl Calls {
-    /// Looks through the methods that a class refers to. In a JDK (`jdk`) its own natives that return objects are hooked
-    /// as well.
+    /// Searches the methods that a class refers to. In a JDK class (`jdk`), its own natives that return objects are
+    /// hooked too.
     pub fn new(class: &ClassFile<'_>, jdk: bool, allocations: bool, updates: bool) -> Self {
         let mut calls = Self::default();
-        // Its methods call each other, down to natives: a report at each step would be one too many.
+        // Its methods call each other down to natives: a hook at each level would report a change several times.
         let is_unsafe = matches!(class.name, b"jdk/internal/misc/Unsafe" | b"sun/misc/Unsafe") && !wraps_unsafe(class);
         let natives = if jdk && !is_unsafe { natives(class) } else { HashSet::default() };
         for (index, member) in class.pool.method_refs() {
@@ -267,7 +268,7 @@ impl Calls {
         calls
     }
 
-    /// What is done at this instruction.
+    /// Returns the hook for this instruction.
     pub(crate) fn at(&self, instruction: &Instruction<'_>) -> Option<CallHook> {
         if self.by_index.is_empty() || !matches!(instruction.opcode, INVOKEVIRTUAL..=INVOKEINTERFACE) {
             return None;
@@ -276,7 +277,7 @@ impl Calls {
     }
 }
 
-/// From JDK 9 on `sun.misc.Unsafe` is an ordinary class that calls the other one.
+/// Whether the class is the `sun.misc.Unsafe` of JDK 9 or later, an ordinary class that calls the internal one.
 fn wraps_unsafe(class: &ClassFile<'_>) -> bool {
     class.name == b"sun/misc/Unsafe" && class.major > JAVA_8
 }
@@ -296,7 +297,7 @@ fn listed(class: &ClassFile<'_>, jdk: bool, member: &MemberRef<'_>) -> Option<(C
         .map(|&(name, _, hook)| (hook, hook.serves(name)))
 }
 
-/// Natives of a class that may return new objects. Class mirrors have records of their own.
+/// Natives of the class that may return new objects. Class mirrors are excluded, as they have records of their own.
 fn natives<'a>(class: &ClassFile<'a>) -> HashSet<(&'a [u8], &'a [u8]), BuildHasherDefault<FxHasher>> {
     let makes = |descriptor: &[u8]| match descriptor.iter().position(|&byte| byte == b')') {
         Some(end) => {
@@ -318,7 +319,7 @@ pub(crate) fn constant(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, 
     editor.behind(instruction, emit.start().op(DUP).call(Hook::Constant).bytes(), 1);
 }
 
-/// At a call. False if this kind of call needs no hook.
+/// At a hooked call. Returns false if this kind of call needs no hook.
 pub(crate) fn call(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,
@@ -334,9 +335,9 @@ pub(crate) fn call(
         CallHook::Behind(hook) => behind(hook),
         CallHook::Cloned => match (instruction.opcode, member.class) {
             (_, [b'[', ..]) | (INVOKESPECIAL, b"java/lang/Object") => behind(Hook::MadeFresh),
-            // A superclass's clone may be anything; old compilers clone arrays as objects.
+            // A superclass's clone may return anything; old compilers clone arrays as objects.
             (INVOKESPECIAL, _) | (_, b"java/lang/Object") => behind(Hook::Made),
-            // The method called has hooks of its own.
+            // The called method has hooks of its own.
             _ => return false,
         },
         CallHook::StandIn(class) => {

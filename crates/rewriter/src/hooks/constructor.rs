@@ -1,4 +1,4 @@
-//! Constructors: before `super(…)` there is no `this` that could be passed to a hook.
+//! Constructors: before `super(…)`, `this` cannot be passed to a hook.
 //!
 //! ```text
 //! simple:   <id> entry(I)
@@ -10,37 +10,37 @@
 //! putfield f of this before super(…): behind the super call  aload_0  dup  getfield f  <ref> putField(…)
 //! ```
 //!
-//! *Simple* is a constructor in which, from its entry to its `super(…)`, nothing can happen on the thread; see
-//! `docs/inside/events.md`. The site of a complex one's `new` waits in a local variable while its arguments allocate.
+//! A constructor is *simple* if nothing observable can happen on the thread between its entry and its `super(…)`; see
+//! `docs/inside/events.md`. The site of a complex one's `new` is kept in a local variable while its arguments allocate.
 
 use super::{Emitter, Hook, field_ref_of};
 use crate::classfile::{Constant, ConstantPool, Malformed};
 use crate::code::opcode::*;
 use crate::code::{CodeAttribute, CodeEditor, EditError, Flow, Frame, StackMap, Value, VerificationType};
 
-/// What the data flow says of a constructor.
+/// What data-flow analysis reveals about a constructor.
 #[derive(Debug, Default)]
 pub struct Constructor {
-    /// Other code can run before `super(…)`.
+    /// Whether other code can run before `super(…)`.
     pub is_complex: bool,
     /// Indexes of the instructions that call `super(…)` or `this(…)`.
     pub super_calls: Vec<usize>,
-    /// Pcs from which `this` is not initialised yet, the super calls themselves left out.
+    /// Ranges of pcs at which `this` is not initialized yet, excluding the super calls.
     pub before_super: Vec<(u32, u32)>,
-    /// Pcs where it is.
+    /// Ranges of pcs at which `this` is initialized.
     pub after_super: Vec<(u32, u32)>,
-    /// Local 0 is `this`, uninitialised, wherever that is so.
+    /// Whether local 0 is the uninitialized `this` throughout `before_super`.
     pub early_this_in_place: bool,
-    /// Local 0 is `this` all over `after_super`.
+    /// Whether local 0 is `this` throughout `after_super`.
     pub this_in_place: bool,
-    /// Fields (constant pool indexes) of references stored into `this` before `super(…)`.
+    /// Fields of reference type stored to in `this` before `super(…)`, as constant pool indexes.
     pub early_fields: Vec<u16>,
     /// Pcs of those stores.
     pub early_stores: Vec<u32>,
 }
 
 impl Constructor {
-    /// Reads it off the data flow.
+    /// Derives the properties from the data-flow analysis.
     pub fn new(code: &CodeAttribute<'_>, flow: &Flow<'_, '_>, pool: &ConstantPool<'_>) -> Result<Self, Malformed> {
         let mut found = Self { early_this_in_place: true, this_in_place: true, ..Self::default() };
         let mut failure = None;
@@ -99,7 +99,7 @@ impl Constructor {
         failure.map_or(Ok(found), Err)
     }
 
-    /// Entry; with `keeps_site` (only of a complex one) the pending site is kept safe.
+    /// On entry; `keeps_site`, for complex constructors only, saves the pending site.
     pub(crate) fn entry(
         &self,
         editor: &mut CodeEditor<'_, '_>,
@@ -125,8 +125,8 @@ impl Constructor {
         editor.at_entry(emit.bytes(), 1);
     }
 
-    /// Before and behind the calls of `super(…)`; `field_ref` gives the ids of the fields to report, or `None`
-    /// when updates are not wanted.
+    /// Before and behind the calls of `super(…)`; `field_ref` returns the ids of fields whose updates are reported, or
+    /// `None` if updates are not.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn super_calls(
         &self,
@@ -161,9 +161,9 @@ impl Constructor {
         }
     }
 
-    /// Gives the frames before `super(…)` the local variable that keeps the site.
+    /// Adds the local variable with the saved site to the frames before `super(…)`.
     pub(crate) fn add_saved_local(&self, frames: &mut StackMap, saved: u16) -> Result<(), EditError> {
-        /// Bounds what filling the gap up to a far variable can take.
+        /// Maximum number of types inserted to fill the gap up to a high-numbered variable.
         const MOST_FILLED: usize = 1 << 22;
         let mut filled = 0;
         for Frame { locals, .. } in &mut frames.frames {
@@ -183,7 +183,7 @@ impl Constructor {
     }
 }
 
-/// Adds a range to a list of ranges in order.
+/// Appends a range to an ordered list, merging adjacent ones.
 fn extend(ranges: &mut Vec<(u32, u32)>, (start, end): (u32, u32)) {
     match ranges.last_mut() {
         Some(last) if last.1 == start => last.1 = end,

@@ -1,4 +1,4 @@
-//! Virtual threads: which call stack the events of a carrier thread belong to.
+//! Virtual threads: switches of the stack that a carrier thread's events belong to.
 //!
 //! ```text
 //! jdk.internal.vm.Continuation.run():
@@ -6,8 +6,9 @@
 //!                                     aload_0 getfield parent leaveContinuation(Object)
 //! ```
 //!
-//! `enterSpecial` starts or resumes the continuation's frames and returns when they yield or end, so all events
-//! between the two hooks are theirs. Then the stack of the enclosing continuation goes on, or (null) the carrier's own.
+//! `enterSpecial` starts or resumes the continuation's frames and returns when they yield or end, so all events between
+//! the two hooks belong to the continuation. Afterwards, events belong to the enclosing continuation, or (null) to the
+//! carrier itself.
 
 use super::{Emitter, Hook};
 use crate::classfile::{ConstantPool, Malformed};
@@ -17,7 +18,7 @@ use crate::code::{CodeEditor, Instruction};
 /// The class whose `run` switches stacks.
 pub(crate) const CONTINUATION: &str = "jdk/internal/vm/Continuation";
 
-/// Round the call of `enterSpecial`; the receiver of the calling method must be the continuation.
+/// Around the call of `enterSpecial`; the receiver of the calling method must be the continuation.
 pub(crate) fn switch_stack(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,

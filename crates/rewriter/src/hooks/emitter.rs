@@ -1,4 +1,4 @@
-//! Writes the few instructions that hooks are made of.
+//! Emits the short instruction sequences that hooks consist of.
 
 use crate::classfile::{PoolBuilder, PoolFull};
 use crate::code::opcode::*;
@@ -23,80 +23,80 @@ hooks! {
     EntryInit HEAP_PROXY "entryInit" "(I)I"
     /// A complex constructor calls `super(…)`.
     SuperCall HEAP_PROXY "superCall" "(II)V"
-    /// Normal return.
+    /// Normal exit.
     Exit HEAP_PROXY "exit" "(I)V"
-    /// Entry and exit of a static leaf.
+    /// Entry and exit of a static leaf method.
     Leaf HEAP_PROXY "leaf" "(I)V"
-    /// Entry and exit of a leaf.
+    /// Entry and exit of an instance leaf method.
     LeafOf HEAP_PROXY "leaf" "(Ljava/lang/Object;I)V"
     /// Exit by exception.
     ExitThrow HEAP_PROXY "exitThrow" "(Ljava/lang/Object;I)V"
     /// Exit of a constructor by exception, after `super(…)`.
     ExitThrowOf HEAP_PROXY "exitThrow" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
-    /// `athrow`.
+    /// Before `athrow`.
     Thrown HEAP_PROXY "thrown" "(Ljava/lang/Object;I)V"
-    /// Start of an exception handler.
+    /// At the start of an exception handler.
     Handled HEAP_PROXY "handled" "(Ljava/lang/Object;I)V"
-    /// A `new` is about to be initialised.
+    /// Before the constructor call of a `new`.
     Site HEAP_PROXY "site" "(I)V"
-    /// Takes the pending site off the thread.
+    /// Takes the pending site from the thread.
     TakeSite HEAP_PROXY "takeSite" "()I"
-    /// `Object.<init>`.
+    /// At the start of `Object.<init>`.
     Allocated HEAP_PROXY "allocated" "(Ljava/lang/Object;)V"
-    /// `newarray`, `anewarray`.
+    /// After `newarray` or `anewarray`.
     AllocatedArray HEAP_PROXY "allocatedArray" "(Ljava/lang/Object;II)V"
-    /// In place of `newarray boolean`.
+    /// Replaces `newarray boolean`.
     NewBooleans HEAP_PROXY "newBooleans" "(I)[Z"
-    /// In place of `newarray char`.
+    /// Replaces `newarray char`.
     NewChars HEAP_PROXY "newChars" "(I)[C"
-    /// In place of `newarray float`.
+    /// Replaces `newarray float`.
     NewFloats HEAP_PROXY "newFloats" "(I)[F"
-    /// In place of `newarray double`.
+    /// Replaces `newarray double`.
     NewDoubles HEAP_PROXY "newDoubles" "(I)[D"
-    /// In place of `newarray byte`.
+    /// Replaces `newarray byte`.
     NewBytes HEAP_PROXY "newBytes" "(I)[B"
-    /// In place of `newarray short`.
+    /// Replaces `newarray short`.
     NewShorts HEAP_PROXY "newShorts" "(I)[S"
-    /// In place of `newarray int`.
+    /// Replaces `newarray int`.
     NewInts HEAP_PROXY "newInts" "(I)[I"
-    /// In place of `newarray long`.
+    /// Replaces `newarray long`.
     NewLongs HEAP_PROXY "newLongs" "(I)[J"
-    /// `multianewarray`.
+    /// After `multianewarray`.
     AllocatedMulti HEAP_PROXY "allocatedMulti" "(Ljava/lang/Object;II)V"
-    /// `putfield`.
+    /// Before `putfield`.
     PutField HEAP_PROXY "putField" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
-    /// `putstatic`.
+    /// Before or after `putstatic`.
     PutStatic HEAP_PROXY "putStatic" "(Ljava/lang/Object;I)V"
-    /// `aastore`.
+    /// After `aastore`.
     PutElement HEAP_PROXY "putElement" "(Ljava/lang/Object;ILjava/lang/Object;)V"
-    /// In place of an `aastore`.
+    /// Replaces `aastore`.
     StoreElement HEAP_PROXY "storeElement" "([Ljava/lang/Object;ILjava/lang/Object;)V"
-    /// An object is used.
+    /// Witness: an object is used.
     Used HEAP_PROXY "used" "(Ljava/lang/Object;)V"
-    /// A continuation is entered.
+    /// Before a continuation is entered.
     EnterContinuation HEAP_PROXY "enterContinuation" "(Ljava/lang/Object;)V"
-    /// A continuation is left.
+    /// After a continuation was left.
     LeaveContinuation HEAP_PROXY "leaveContinuation" "(Ljava/lang/Object;)V"
-    /// How large a thread's stack is to be.
+    /// Adjusts the requested size of a thread's stack.
     StackSize HEAP_PROXY "stackSize" "(J)J"
-    /// An object that the VM may have made.
+    /// An object that the VM may have created.
     Made HEAP_PROXY_CALLS "made" "(Ljava/lang/Object;)V"
     /// A string constant.
     Constant HEAP_PROXY_CALLS "constant" "(Ljava/lang/Object;)V"
-    /// An object that the VM has made.
+    /// An object that the VM has created.
     MadeFresh HEAP_PROXY_CALLS "madeFresh" "(Ljava/lang/Object;)V"
-    /// An object with fields that native code has set.
+    /// An object whose fields native code has set.
     Refreshed HEAP_PROXY_CALLS "refreshed" "(Ljava/lang/Object;)V"
-    /// References whose referents the collector has cleared.
+    /// References that the collector has cleared.
     Cleared HEAP_PROXY_CALLS "cleared" "(Ljava/lang/Object;)V"
-    /// A reference whose referent is about to be cleared.
+    /// A reference that is about to be cleared.
     Clearing HEAP_PROXY_CALLS "clearing" "(Ljava/lang/Object;)V"
     /// A call site and its new target.
     Linking HEAP_PROXY_CALLS "linking" "(Ljava/lang/Object;Ljava/lang/Object;)V"
 }
 
-/// Collects the bytes of one snippet after another. When the constant pool is full it goes on with wrong
-/// bytes and says so in the end ([`Emitter::finish`]): the class is then given up as a whole.
+/// Collects the bytes of one snippet at a time. If the constant pool is full, it goes on with wrong bytes and
+/// [`Emitter::finish`] returns an error: the class is then not instrumented.
 #[derive(Debug)]
 pub struct Emitter<'p> {
     pool: &'p mut PoolBuilder,
@@ -106,39 +106,39 @@ pub struct Emitter<'p> {
 }
 
 impl<'p> Emitter<'p> {
-    /// Constants go to `pool`.
+    /// Creates an emitter that adds constants to `pool`.
     pub fn new(pool: &'p mut PoolBuilder) -> Self {
         Self { pool, methods: [0; HOOKS.len()], code: Vec::with_capacity(64), is_full: false }
     }
 
-    /// The pool, for other constants.
+    /// The constant pool, for other constants.
     pub fn pool(&mut self) -> &mut PoolBuilder {
         self.pool
     }
 
-    /// An error if some constant found no room.
+    /// Fails if the constant pool was full at some point.
     pub fn finish(&self) -> Result<(), PoolFull> {
         if self.is_full { Err(PoolFull) } else { Ok(()) }
     }
 
-    /// Starts a snippet.
+    /// Starts a new snippet.
     pub fn start(&mut self) -> &mut Self {
         self.code.clear();
         self
     }
 
-    /// The snippet's bytes.
+    /// Bytes of the current snippet.
     pub fn bytes(&self) -> &[u8] {
         &self.code
     }
 
-    /// An instruction of one byte.
+    /// Emits a one-byte instruction.
     pub fn op(&mut self, opcode: u8) -> &mut Self {
         self.code.push(opcode);
         self
     }
 
-    /// An instruction with a constant pool index that the class has already.
+    /// Emits an instruction with an existing constant pool index.
     pub fn op_index(&mut self, opcode: u8, index: u16) -> &mut Self {
         self.code.push(opcode);
         self.code.extend_from_slice(&index.to_be_bytes());
@@ -152,7 +152,7 @@ impl<'p> Emitter<'p> {
         })
     }
 
-    /// Pushes an int in the shortest way.
+    /// Emits the shortest instruction that pushes an int.
     pub fn int(&mut self, value: u32) -> &mut Self {
         let value = value as i32;
         match (i8::try_from(value), i16::try_from(value)) {
@@ -176,11 +176,11 @@ impl<'p> Emitter<'p> {
         self
     }
 
-    /// A load or store of a local variable: `opcode` is the general form, `ALOAD`, `ISTORE` ….
+    /// Emits a load or store of a local variable: `opcode` is the general form (`ALOAD`, `ISTORE`, …).
     pub fn local(&mut self, opcode: u8, index: u16) -> &mut Self {
         match u8::try_from(index) {
             Ok(index @ 0..=3) => {
-                // The short forms of each type stand in the order of the general forms, four each.
+                // The short forms are in the order of the general forms, four for each type.
                 let short =
                     if opcode >= ISTORE { ISTORE_0 + (opcode - ISTORE) * 4 } else { ILOAD_0 + (opcode - ILOAD) * 4 };
                 self.code.push(short + index);
@@ -194,14 +194,14 @@ impl<'p> Emitter<'p> {
         self
     }
 
-    /// An instruction that names a field.
+    /// Emits an instruction with a field operand.
     pub fn field(&mut self, opcode: u8, class: &str, name: &str, descriptor: &str) -> &mut Self {
         let index = self.pool.field_ref(class, name, descriptor);
         let index = self.constant(index);
         self.op_index(opcode, index)
     }
 
-    /// `invokestatic` of a hook.
+    /// Emits an `invokestatic` of a hook.
     pub fn call(&mut self, hook: Hook) -> &mut Self {
         let at = hook as usize;
         if self.methods[at] == 0 {
@@ -212,8 +212,8 @@ impl<'p> Emitter<'p> {
         self.op_index(INVOKESTATIC, self.methods[at])
     }
 
-    /// `invokestatic` of the method of `class` that stands in for another: its receiver, if `receiver` is not empty,
-    /// comes first among the arguments.
+    /// Emits an `invokestatic` of the method of `class` that replaces another one. If `receiver` is not empty, it is
+    /// the type of an additional first argument.
     pub fn stand_in(&mut self, class: &str, name: &[u8], receiver: &[u8], descriptor: &[u8]) -> &mut Self {
         let (name, receiver) = (String::from_utf8_lossy(name), String::from_utf8_lossy(receiver));
         let descriptor = String::from_utf8_lossy(descriptor);
@@ -238,7 +238,7 @@ mod tests {
         (HEAP_PROXY, include_str!("../../../../runtime-java/src/common/java/lang/HeapProxy.java")),
         (HEAP_PROXY_CALLS, include_str!("../../../../runtime-java/src/common/java/lang/HeapProxyCalls.java")),
     ];
-    /// In runs with an agent of JVMPI this one takes the place of the first; the classes beside it stay.
+    /// In runs with a JVMPI agent, this class replaces the first one; the others are the same.
     const JVMPI: [(&str, &str); 2] =
         [(HEAP_PROXY, include_str!("../../../../runtime-java/src/jvmpi/java/lang/HeapProxy.java")), JAVA[1]];
 

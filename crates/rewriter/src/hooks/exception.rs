@@ -1,21 +1,22 @@
-//! Throw and handle.
+//! Exceptions thrown and caught.
 //!
 //! ```text
 //! athrow          ->  dup  <id> thrown(Object,I)  athrow
 //! handler: astore ->  handler: dup  <id> handled(Object,I)  astore
 //! ```
 //!
-//! A handler that ordinary control can reach too (some compilers share its code) gets the hook out of line:
-//! the exception table leads to `dup <id> handled goto handler`.
+//! If normal control flow can reach the handler too (some compilers share its code), the hook is out of line: the
+//! exception table leads to `dup <id> handled goto handler`.
 //!
-//! A handler that is its own handler gets it behind that part:
+//! If the handler covers itself, the hook is behind the covered part:
 //!
 //! ```text
 //! handler: astore e  aload lock  monitorexit  ->  … monitorexit  aload e  <id> handled(Object,I)
 //! ```
 //!
-//! `javac` makes such ones for `synchronized` and `finally`. Were a hook in there that finds no room on the stack, its
-//! `StackOverflowError` would lead to the same hook again, for ever; and no other handler may have it either, while the monitor is held.
+//! `javac` generates such handlers for `synchronized` and `finally`. A hook in the covered part would loop for ever if
+//! the stack is full: its `StackOverflowError` would lead to the same hook again. It must not go to another handler
+//! either while the monitor is held.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ pub(crate) fn throw(
     editor.before(instruction, emit.bytes(), 2);
 }
 
-/// The handlers of a method by pc: whether ordinary control can reach them.
+/// Handlers of a method by pc, with whether normal control flow can reach them as well.
 pub(crate) fn handlers(code: &CodeAttribute<'_>) -> BTreeMap<u32, bool> {
     let mut handlers: BTreeMap<u32, bool> =
         code.exceptions.iter().map(|entry| (u32::from(entry.handler), false)).collect();
@@ -56,7 +57,7 @@ pub(crate) fn handlers(code: &CodeAttribute<'_>) -> BTreeMap<u32, bool> {
     handlers
 }
 
-/// At a handler, the instruction with this index.
+/// At the start of a handler, the instruction with this index.
 pub(crate) fn handle(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,
@@ -78,8 +79,8 @@ pub(crate) fn handle(
     }
 }
 
-/// Of a handler that is its own: the local variable with the exception, and the last instruction of that part. `None` also if it is
-/// not of the form that compilers give it.
+/// For a handler that covers itself, returns the local variable with the exception and the last instruction of the
+/// covered part. `None` if it does not cover itself, or has not the form that compilers generate.
 fn own_handler<'c, 'a>(code: &'c CodeAttribute<'a>, index: usize) -> Option<(u16, &'c Instruction<'a>)> {
     let handler = &code.instructions[index];
     let is_own = |entry: &&ExceptionEntry| {

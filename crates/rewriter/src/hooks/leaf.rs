@@ -1,4 +1,4 @@
-//! Leaf methods: entry and exit in one event.
+//! Leaf methods, whose entry and exit are a single event.
 //!
 //! ```text
 //! int size() { return size; }          ->  aload_0  getfield size  aload_0  <id> leaf(Object,I)  ireturn
@@ -6,30 +6,31 @@
 //! static int twice(int n)              ->  <id> leaf(I)  iload_0 …
 //! ```
 //!
-//! A *leaf* does nothing between its entry and its exit that has a record, or that could have one elsewhere first: it calls
-//! nothing, makes nothing, stores no references, initialises and loads no class, catches nothing, waits for no monitor, and
-//! cannot fail. So both events say the same, as long as the one hook comes where both could be: behind all that the method reads
-//! of other threads, since what led to that comes first in the trace, and before all that it writes for them. Loops are left
-//! out: the entry of a method that waits for another thread comes when it is entered.
+//! A *leaf* does nothing between entry and exit that has a record or could cause one elsewhere: it calls nothing,
+//! allocates nothing, stores no references, initializes and loads no class, catches nothing, blocks on no monitor, and
+//! cannot fail. So a single event can stand for both, as long as its hook is in a place where both could be: after
+//! everything that the method reads from other threads, so that the events that led to it come first in the trace, and
+//! before everything that it writes for them. Loops are excluded: the entry of a method that spins until another thread
+//! acts has to be reported when it is entered.
 
 use super::{Emitter, Hook, field_ref_of, method};
 use crate::classfile::{ClassFile, Constant, Malformed, Member, access};
 use crate::code::opcode::{self, *};
 use crate::code::{CodeAttribute, CodeEditor, Flow, Instruction, StackMap, Value};
 
-/// Where the hook of a leaf goes.
+/// Position of the hook in a leaf method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaf {
-    /// It reads nothing: the hook comes first.
+    /// The method reads nothing: on entry.
     Entry,
-    /// It writes nothing: the hook comes before each return.
+    /// It writes nothing: before each return.
     Returns,
-    /// It reads, then it writes: before the instruction with this index.
+    /// It reads and then writes: before the instruction with this index.
     Before(usize),
 }
 
 impl Leaf {
-    /// Where the hook goes if the method is a leaf.
+    /// Returns the position of the hook if the method is a leaf.
     pub(crate) fn of(
         class: &ClassFile<'_>,
         member: &Member<'_>,
@@ -81,7 +82,7 @@ impl Leaf {
         })
     }
 
-    /// The hook on entry, if it goes there.
+    /// Inserts the hook on entry if that is its position.
     pub(crate) fn enter(
         self,
         editor: &mut CodeEditor<'_, '_>,
@@ -96,7 +97,7 @@ impl Leaf {
         1
     }
 
-    /// The hook before an instruction, if it goes there.
+    /// Inserts the hook before an instruction if that is its position.
     pub(crate) fn before(
         self,
         editor: &mut CodeEditor<'_, '_>,
@@ -122,8 +123,8 @@ fn call<'e, 'p>(emit: &'e mut Emitter<'p>, method: u32, on_object: bool) -> &'e 
     if on_object { emit.local(ALOAD, 0).int(method).call(Hook::LeafOf) } else { emit.int(method).call(Hook::Leaf) }
 }
 
-/// Whether the instruction names a static field that the class itself declares. Its methods run only once it is initialised, or
-/// while it is, by their thread; other fields may have an initialiser run first.
+/// Whether the instruction accesses a static field that its own class declares. Its methods run only after or, in the
+/// same thread, during its initialization; access to other fields may trigger the initialization of a class.
 fn is_own_static(instruction: &Instruction<'_>, class: &ClassFile<'_>) -> Result<bool, Malformed> {
     let field = class.pool.member_ref(instruction.pool_index())?;
     let is_declared = || {
@@ -132,8 +133,8 @@ fn is_own_static(instruction: &Instruction<'_>, class: &ClassFile<'_>) -> Result
     Ok(class.access & access::INTERFACE == 0 && field.class == class.name && is_declared())
 }
 
-/// Whether all fields that are read and written are those of `this`, which is not null. As with
-/// [`can_throw`](super::can_throw), fields that are not there are left out of account.
+/// Whether all accessed fields are fields of `this`, which is not null. Ignores linkage errors of missing fields, as
+/// [`can_throw`](super::can_throw) does.
 fn all_of_this(
     class: &ClassFile<'_>,
     member: &Member<'_>,

@@ -9,14 +9,14 @@
 //! any: dup  <id> exitThrow(Object,I)  athrow         covers all of the original code
 //! ```
 //!
-//! The handler is the last of the table, so the method's own handlers come first. It starts behind the entry hook:
-//! a stack overflow in the hook leaves neither an M nor an X.
+//! The handler is the last in the table, so the method's own handlers have priority. It starts after the entry hook: a
+//! stack overflow in the hook leaves neither an M nor an X record.
 
 use super::{Emitter, Hook};
 use crate::code::opcode::*;
 use crate::code::{CodeAttribute, CodeEditor, HandlerFrame, Instruction};
 
-/// Entry of a method; constructors have their own way.
+/// On entry of a method other than a constructor.
 pub(crate) fn entry(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, method: u32, has_receiver: bool) {
     if has_receiver {
         emit.start().local(ALOAD, 0).int(method).call(Hook::EntryOf);
@@ -37,7 +37,7 @@ pub(crate) fn exit(
     editor.before(instruction, emit.bytes(), 1);
 }
 
-/// The catch-all handler over `ranges`. With `has_this` the frame's local 0 is the initialised receiver.
+/// Appends the catch-all handler for `ranges`. With `has_this`, local 0 in its frame is the initialized receiver.
 pub(crate) fn exceptional_exit(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,
@@ -56,10 +56,10 @@ pub(crate) fn exceptional_exit(
     editor.catch_all(ranges, locals, emit.bytes(), 3);
 }
 
-/// Whether the code within `ranges` can throw at all. Most getters cannot; they do without a handler.
+/// Whether the code in `ranges` can throw. Most getters cannot, and need no handler.
 ///
-/// Left out of account: stack overflow in the hooks, asynchronous exceptions and linkage errors of the class's own
-/// fields. The reader then finds the frame gone at the next event below it.
+/// Ignores stack overflow in hooks, asynchronous exceptions, and linkage errors of the class's own fields. In these
+/// cases the reader notices at the next event further down the stack that the frame is gone.
 pub(crate) fn can_throw(code: &CodeAttribute<'_>, ranges: &[(u32, u32)], has_receiver: bool) -> bool {
     ranges.iter().any(|&(start, end)| {
         let first = code.instructions.partition_point(|instruction| instruction.pc < start);

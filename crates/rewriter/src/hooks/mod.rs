@@ -1,4 +1,4 @@
-//! The hooks: what is inserted, where. One file per family; each shows the bytecode before and after.
+//! The hooks: what is inserted where. One file per family, with the bytecode before and after.
 
 mod allocation;
 mod calls;
@@ -33,9 +33,9 @@ pub(crate) use upcalls::announce;
 pub(crate) use update::{field_ref_of, put_element, put_field, put_static, store_element};
 pub(crate) use witness::{Told, Use, used, uses};
 
-/// The class all hooks are methods of. It lies in `java.base`'s own `java.lang`, so that every module and every
-/// class loader reaches it.
+/// The class with the hook methods. It is in the package `java.lang` of `java.base`, so that every module and every
+/// class loader can access it.
 pub const HEAP_PROXY: &str = "java/lang/HeapProxy";
 
-/// Its companion with the hooks at calls.
+/// The class with the hook methods for calls.
 pub const HEAP_PROXY_CALLS: &str = "java/lang/HeapProxyCalls";

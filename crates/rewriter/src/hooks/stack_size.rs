@@ -1,26 +1,26 @@
-//! The stack that a program asks for when it makes a thread.
+//! The stack size that a program requests for a new thread.
 //!
 //! ```text
 //! putfield stackSize  ->  stackSize(J)J  putfield stackSize
 //! ```
 //!
-//! The VM reads the field when it starts the thread. With hooks the frames of compiled methods are larger, so that the same stack
-//! holds fewer of them.
+//! The VM reads the field when it starts the thread. Hooks enlarge the frames of compiled methods, so a stack of the
+//! same size holds fewer of them.
 
 use super::{Emitter, Hook};
 use crate::classfile::{ConstantPool, Malformed};
 use crate::code::opcode::PUTFIELD;
 use crate::code::{CodeEditor, Instruction};
 
-/// Who has the field; from JDK 19 on the second.
+/// The classes with the field: the second one from JDK 19 on.
 const OWNERS: [&str; 2] = ["java/lang/Thread", "java/lang/Thread$FieldHolder"];
 
-/// Whether a class of a JDK has the field.
+/// Whether a class of a JDK declares the field.
 pub(crate) fn has_stack_size(class: &str) -> bool {
     OWNERS.contains(&class)
 }
 
-/// Before a store to the field, which the class has.
+/// Before a store to the field in the class that declares it.
 pub(crate) fn stack_size(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,

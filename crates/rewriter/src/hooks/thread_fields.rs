@@ -2,11 +2,11 @@
 //!
 //! | field | holds |
 //! |---|---|
-//! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer; while the end is 0 there is none, and the position means nothing |
-//! | `long etStackLow, etStackHigh` | where the thread's stack is; both 0 while that is not known |
-//! | `long etIds` | the thread's next object id, and above bit 32 how many more are its own |
-//! | `int etSite` | the site of the `new` being initialised |
-//! | `static final int etEvents` | the events that the JDK's classes are hooked for, as in the class attribute: classes made at run time follow them |
+//! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer; while the end is 0 there is no buffer and the position is meaningless |
+//! | `long etStackLow, etStackHigh` | bounds of the thread's stack; both 0 while unknown |
+//! | `long etIds` | the thread's next object id, and from bit 32 on the number of ids after it that are reserved for the thread |
+//! | `int etSite` | the site of the `new` whose constructor is about to be called |
+//! | `static final int etEvents` | the events that the JDK's classes have hooks for, as in the class attribute; classes created at run time get the same hooks |
 
 use crate::classfile::{PoolBuilder, PoolFull, access};
 use crate::rewrite::EventSet;
@@ -22,7 +22,7 @@ const OF_EACH_THREAD: [(&str, &str); 7] = [
 ];
 const EVENTS: &str = "etEvents";
 
-/// The names of all of them, for who hides them from programs.
+/// Names of all these fields, which the runtime hides from reflection.
 pub fn thread_fields() -> impl Iterator<Item = &'static str> {
     OF_EACH_THREAD.into_iter().map(|(name, _)| name).chain([EVENTS])
 }
@@ -40,7 +40,7 @@ pub(crate) fn write_thread_fields(
     }
     let (name, descriptor, constant) = (pool.utf8(EVENTS.as_bytes())?, pool.utf8(b"I")?, pool.utf8(b"ConstantValue")?);
     let value = pool.integer(events.bits().into())?;
-    // One attribute, of two bytes: ConstantValue (JVMS §4.7.2).
+    // A single attribute with two bytes of content: ConstantValue (JVMS §4.7.2).
     write(&[access::SYNTHETIC | access::STATIC | access::FINAL, name, descriptor, 1, constant, 0, 2, value]);
     Ok(OF_EACH_THREAD.len() + 1)
 }

@@ -1,23 +1,23 @@
-//! Methods that the VM itself calls, with arguments that it has made for the call.
+//! Methods that the VM itself calls with arguments that it has created for the call.
 //!
 //! ```text
 //! loadClass(String)   ->  aload_1  made(Object)  …
 //! ```
 //!
-//! Nobody could tell of these objects before: there is no bytecode that makes them, and no call that returns them.
+//! No other hook sees these objects first: no bytecode creates them, and no call returns them.
 
 use super::{Emitter, Hook};
 use crate::classfile::Member;
 use crate::code::opcode::ALOAD;
 use crate::code::{CodeEditor, parameter_slots, parameters};
 
-/// Of the JDK: class, name, start of the descriptor.
+/// Such methods of the JDK: class, name, start of the descriptor.
 const UPCALLS: &[(&str, &str, &str)] = &[
-    // Of an exception that the VM throws.
+    // Message of an exception that the VM throws.
     ("java/lang/Throwable", "<init>", "(Ljava/lang/String;"),
-    // The name of a native method to be linked.
+    // Name of a native method to be linked.
     ("java/lang/ClassLoader", "findNative", "("),
-    // The parts of a constant or a call site to be linked, and the box for its appendix.
+    // Parts of a constant or call site to be linked, and the array for its appendix.
     ("java/lang/invoke/MethodHandleNatives", "linkCallSite", "("),
     ("java/lang/invoke/MethodHandleNatives", "linkDynamicConstant", "("),
     ("java/lang/invoke/MethodHandleNatives", "linkMethod", "("),
@@ -25,11 +25,11 @@ const UPCALLS: &[(&str, &str, &str)] = &[
     ("java/lang/invoke/MethodHandleNatives", "findMethodHandleType", "("),
 ];
 
-/// The local variables that hold, on entry of the method, objects that the VM may have made for the call.
+/// The local variables that, on entry of the method, hold objects that the VM may have created for the call.
 pub fn upcall_arguments(class: &str, method: &Member<'_>, jdk: bool) -> Vec<u16> {
     let is =
         |name: &str, start: &str| method.name == name.as_bytes() && method.descriptor.starts_with(start.as_bytes());
-    // What a program's class loader overrides is called as well.
+    // The VM also calls the overriding methods in a program's class loaders.
     let loads = is("loadClass", "(Ljava/lang/String;)Ljava/lang/Class;") && !method.is_static();
     let listed = || UPCALLS.iter().any(|&(owner, name, start)| owner == class && is(name, start));
     if !(loads || jdk && listed()) {
@@ -46,7 +46,7 @@ pub fn upcall_arguments(class: &str, method: &Member<'_>, jdk: bool) -> Vec<u16>
     found
 }
 
-/// Tells of the objects in these local variables, on entry.
+/// On entry, reports the objects in these local variables.
 pub(crate) fn announce(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, locals: &[u16]) {
     emit.start();
     for &local in locals {

@@ -1,4 +1,4 @@
-//! Reference slots change.
+//! Updates of reference slots.
 //!
 //! ```text
 //! putfield                        ->  dup2  <ref> putField(Object,Object,I)  putfield
@@ -8,20 +8,20 @@
 //! aastore (of a huge method)      ->  storeElement(Object[],I,Object)
 //! ```
 //!
-//! A store that throws must not be reported. `putField` sees a null receiver itself; `aastore` fails in three ways, so
-//! its hook comes behind it, which is sound because `aastore` never synchronises. A `putstatic` of another
-//! class may first run that class's initialiser, whose own stores must come first.
+//! A store that throws must not be reported. `putField` checks for a null receiver itself; `aastore` can fail in three
+//! ways, so its hook is behind it, which is sound because `aastore` never synchronizes. A `putstatic` of another class
+//! may first run that class's initializer, whose own stores must come first.
 //!
-//! The table initialisers of some resource bundles consist of thousands of `aastore`s and would pass 65535 bytes. There
-//! the hook does the store itself, two bytes more instead of ten. It also announces a string that it stores, so that
-//! the `ldc` before it needs no hook.
+//! The table initializers of some resource bundles consist of thousands of `aastore`s and would exceed 65535 bytes. In
+//! these the hook itself stores the element, which takes two extra bytes instead of ten. It also reports the string
+//! that it stores, so the `ldc` before it needs no hook.
 
 use super::{Emitter, Hook};
 use crate::classfile::{ConstantPool, Malformed};
 use crate::code::opcode::*;
 use crate::code::{CodeEditor, Instruction};
 
-/// The constant pool index of the field, if the instruction stores a reference into one.
+/// Constant pool index of the field if the instruction stores a reference to one.
 pub(crate) fn field_ref_of(instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<Option<u16>, Malformed> {
     if !matches!(instruction.opcode, PUTFIELD | PUTSTATIC) {
         return Ok(None);
@@ -31,7 +31,7 @@ pub(crate) fn field_ref_of(instruction: &Instruction<'_>, pool: &ConstantPool<'_
     Ok(matches!(descriptor.first(), Some(b'L' | b'[')).then_some(index))
 }
 
-/// Before a `putfield` into an initialised object.
+/// Before a `putfield` to an initialized object.
 pub(crate) fn put_field(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,
@@ -42,7 +42,7 @@ pub(crate) fn put_field(
     editor.before(instruction, emit.bytes(), 3);
 }
 
-/// Round a `putstatic`.
+/// Before or behind a `putstatic`.
 pub(crate) fn put_static(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn put_static(
     }
 }
 
-/// Round an `aastore`.
+/// Around an `aastore`.
 pub(crate) fn put_element(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, instruction: &Instruction<'_>) {
     let value = editor.scratch_local();
     emit.start().local(ASTORE, value).op(DUP2).local(ALOAD, value);
@@ -69,7 +69,7 @@ pub(crate) fn put_element(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_
     editor.behind(instruction, emit.bytes(), 1);
 }
 
-/// In place of an `aastore`.
+/// Replaces an `aastore`.
 pub(crate) fn store_element(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, instruction: &Instruction<'_>) {
     editor.replace(instruction, emit.start().call(Hook::StoreElement).bytes());
 }

@@ -1,4 +1,4 @@
-//! References are used: what keeps an object alive though no other record says so.
+//! Witnesses: uses of references that keep an object alive though no other record shows it.
 //!
 //! ```text
 //! getfield                    ->  dup  used(Object)  getfield
@@ -7,7 +7,7 @@
 //! f(g(), 1L)  (from the stack)    lstore t  dup  used(Object)  lload t  invokestatic f
 //! ```
 //!
-//! Which uses there are, and which of them need no record, is defined in `docs/semantics.md`, "Witnesses".
+//! `docs/semantics.md`, "Witnesses", defines the uses, and which of them need no record.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -20,18 +20,18 @@ use crate::code::opcode::*;
 use crate::code::{CONSTANT, CodeAttribute, CodeEditor, Flow, Instruction, Numbering, State, Value, parameters};
 use crate::rewrite::Witness;
 
-/// A use that needs a record of its own.
+/// A use that needs a witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     /// Index of the instruction.
     pub(crate) index: usize,
-    /// What lies above the reference, the deepest first.
+    /// Kinds of the values above the reference on the stack, the deepest first.
     above: Vec<Kind>,
-    /// A local variable that holds it, too.
+    /// A local variable that also holds the reference, if there is one.
     local: Option<u16>,
 }
 
-/// The kinds of values that have loads and stores of their own, in the order of these.
+/// The kinds of values that have their own load and store instructions, in the order of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Int,
@@ -57,20 +57,20 @@ impl Kind {
     }
 }
 
-/// What the other hooks of a method tell of by themselves.
+/// What the other hooks of a method already report.
 #[derive(Clone, Debug)]
 pub(crate) struct Told<'p> {
-    /// Entries and exits, with their receivers.
+    /// Whether entries and exits are reported, with their receivers.
     pub(crate) methods: bool,
     pub(crate) exceptions: bool,
     pub(crate) arrays: bool,
     pub(crate) fields: bool,
     pub(crate) elements: bool,
-    /// Handlers that only exceptions reach, in order.
+    /// Handlers that only exceptions reach, in ascending order.
     pub(crate) handlers: &'p [u32],
 }
 
-/// The uses of a method that need a record.
+/// Finds the uses in a method that need a witness.
 pub(crate) fn uses<'a>(
     class: &ClassFile<'a>,
     code: &CodeAttribute<'a>,
@@ -97,7 +97,7 @@ struct Search<'s, 'p, 'a> {
     class: &'s ClassFile<'a>,
     witness: Witness,
     told: &'s Told<'p>,
-    /// Numbers of what was mentioned since the last call.
+    /// Value numbers of the objects mentioned since the last call.
     mentioned: HashSet<u32, BuildHasherDefault<FxHasher>>,
     found: Vec<Use>,
 }
@@ -136,7 +136,7 @@ impl<'a> Search<'_, '_, 'a> {
         }
     }
 
-    /// The reference below `above` is used.
+    /// Handles a use of the reference below `above`.
     fn used(&mut self, index: usize, state: &State, above: &[Kind]) {
         let depth: u16 = above.iter().map(|kind| kind.slots()).sum();
         let value = state.from_top(depth.into());
@@ -197,7 +197,7 @@ impl<'a> Search<'_, '_, 'a> {
         Ok(())
     }
 
-    /// Whether a call may run a native method, which leaves no record of its receiver.
+    /// Whether the call may run a native method, which leaves no record of its receiver.
     fn is_native(&self, member: &MemberRef<'_>) -> bool {
         let of_object = match member.name {
             b"getClass" | b"clone" => member.descriptor.starts_with(b"()L"),
@@ -215,10 +215,11 @@ impl<'a> Search<'_, '_, 'a> {
                 })
     }
 
-    /// What the instruction itself says of its operands. Returns whether a `new` gets its constructor called.
+    /// Handles what the instruction itself reports about its operands. Returns whether it is the constructor call of a
+    /// `new`.
     fn stores(&mut self, instruction: &Instruction<'_>, state: &State) -> Result<bool, Malformed> {
         match instruction.opcode {
-            // The first one of a class runs its initialiser.
+            // The first access to a class runs its initializer.
             op @ (NEW | GETSTATIC | PUTSTATIC) => {
                 let index = instruction.pool_index();
                 let class =
@@ -236,7 +237,7 @@ impl<'a> Search<'_, '_, 'a> {
             PUTFIELD if self.told.fields => {
                 let is_reference =
                     Kind::of(self.pool().member_ref(instruction.pool_index())?.descriptor) == Kind::Reference;
-                // One to `this` before `super(…)` is told of later.
+                // A store to `this` before `super(…)` is reported later.
                 if is_reference && state.from_top(1) != Value::UninitializedThis {
                     self.mention(state.from_top(0));
                     self.mention(state.from_top(1));
@@ -259,7 +260,7 @@ impl<'a> Search<'_, '_, 'a> {
         Ok(false)
     }
 
-    /// What the instruction has just told of: an array, or an object, by the exit of its constructor.
+    /// Handles what the instruction has just reported: an array, or an object by the exit of its constructor.
     fn made(&mut self, instruction: &Instruction<'_>, initialised: bool, number: u32) {
         let is_told = match instruction.opcode {
             NEWARRAY | ANEWARRAY | MULTIANEWARRAY => self.told.arrays,
@@ -272,7 +273,7 @@ impl<'a> Search<'_, '_, 'a> {
     }
 }
 
-/// Before the instruction that uses an object.
+/// Before the instruction that uses the object.
 pub(crate) fn used(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, instruction: &Instruction<'_>, used: &Use) {
     emit.start();
     match (used.above.as_slice(), used.local) {

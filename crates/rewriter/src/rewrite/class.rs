@@ -1,4 +1,4 @@
-//! Writes one class.
+//! Writes a class.
 
 use et_names::ClassNames;
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ const ATTRIBUTE_VERSION: u8 = 1;
 
 pub(super) enum WriteError {
     Class(ClassError),
-    /// The class file format has no room for what is to be added.
+    /// The result would exceed a limit of the class file format.
     NoRoom {
         why: String,
     },
@@ -31,7 +31,7 @@ impl From<PoolFull> for WriteError {
     }
 }
 
-/// One class being written.
+/// A class that is being written.
 pub(super) struct Work<'p, 'a> {
     pub(super) plan: &'p Plan<'a>,
     pub(super) ids: FirstIds,
@@ -39,12 +39,12 @@ pub(super) struct Work<'p, 'a> {
     pub(super) names: ClassNames,
     pub(super) hooks: HookCounts,
     pub(super) next_site: u32,
-    /// The constants of classes that the class has, by name, once they are asked for.
+    /// The class constants of the original class by name; computed on first use.
     pub(super) classes: Option<FxHashMap<&'a [u8], u16>>,
 }
 
 impl Work<'_, '_> {
-    /// The class file, with the fields of `java.lang.Thread` if it `adds_fields`.
+    /// Writes the class file; with `adds_fields`, including the new fields of `java.lang.Thread`.
     pub(super) fn write(&mut self, adds_fields: bool) -> Result<Vec<u8>, WriteError> {
         let class = &self.plan.class;
         let mut pool = PoolBuilder::new(&class.pool);
@@ -58,7 +58,7 @@ impl Work<'_, '_> {
             let code = CodeAttribute::read(attribute, &class.pool).map_err(|error| in_method(method, error))?;
             match self.method(index as u32, method, &code, &mut emit) {
                 Ok(Some(info)) => {
-                    // access, name, descriptor as they were, then the attributes.
+                    // access_flags, name_index and descriptor_index unchanged, then the attributes.
                     methods.extend_from_slice(&method.bytes[..8]);
                     for other in &method.attributes {
                         if other.offset == attribute.offset {
@@ -96,7 +96,7 @@ impl Work<'_, '_> {
             fields[..2].copy_from_slice(&count.to_be_bytes());
         }
 
-        // A JDK's image is not checked against them, but every other module path is: `Hash of m differs`.
+        // The JVM does not check the hashes in a JDK image but does on any other module path: `Hash of m differs`.
         let keeps = |attribute: &&Attribute<'_>| self.options.jdk || attribute.name != b"ModuleHashes";
         let kept: Vec<&Attribute<'_>> = class.attributes.iter().filter(keeps).collect();
         let count = u16::try_from(kept.len() + 1)
@@ -108,12 +108,12 @@ impl Work<'_, '_> {
         let mut mark = vec![ATTRIBUTE_VERSION];
         mark.extend_from_slice(&self.options.artifact_hash.to_be_bytes());
         mark.extend_from_slice(&self.options.base.to_be_bytes());
-        // A class without hooks is marked, too: others shall not hook it.
+        // A class without hooks gets the attribute, too, so that it is not instrumented again.
         mark.push(if self.plan.events == Wanted::NOTHING { 0 } else { self.options.events.bits() });
         write_attribute(&mut attributes, pool.utf8(ATTRIBUTE.as_bytes())?, &mark);
 
         let mut out = Vec::with_capacity(self.plan.bytes.len() + methods.len() / 4 + 1024);
-        // Magic and version.
+        // Magic number and version.
         out.extend_from_slice(&self.plan.bytes[..8]);
         pool.write(&class.pool, &mut out);
         out.extend_from_slice(class.header_bytes);

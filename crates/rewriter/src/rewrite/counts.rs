@@ -1,18 +1,17 @@
-//! How many hooks were inserted.
+//! Numbers of inserted hooks.
 
 macro_rules! counts {
     ($($field:ident $name:literal,)*) => {
-        /// Hooks inserted, by kind.
+        /// Number of inserted hooks of each kind.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[derive(serde::Serialize)]
         #[serde(rename_all = "camelCase")]
-        #[allow(missing_docs)]
         pub struct HookCounts {
             $(pub $field: u64,)*
         }
 
         impl HookCounts {
-            /// The kinds with names for people.
+            /// Each kind's display name with its number.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($name, self.$field),)*].into_iter()
             }
@@ -45,7 +44,7 @@ counts! {
 }
 
 impl HookCounts {
-    /// All hooks.
+    /// Total number of hooks.
     pub fn total(&self) -> u64 {
         self.named().map(|(_, count)| count).sum()
     }

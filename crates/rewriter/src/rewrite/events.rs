@@ -1,21 +1,20 @@
-//! What hooks a set of events needs, and what a method that is too large goes without.
+//! Which hooks a set of events requires, and which ones a method that becomes too large has to forgo.
 
 use et_names::{EventSet, Witness};
 
-/// The hooks a class or a method is to have.
+/// The hooks that a class or method is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) sites: bool,
     pub(super) arrays: bool,
-    /// Arrays of numbers in the long form, with their sites.
+    /// Whether allocations of primitive arrays get the long form with a site.
     pub(super) array_sites: bool,
     pub(super) fields: bool,
     pub(super) elements: bool,
-    /// Array updates in the short form.
+    /// Whether array updates get the short form.
     pub(super) short_elements: bool,
-    /// String constants.
     pub(super) constants: bool,
-    /// Calls of methods that make or change objects.
+    /// Calls of methods that create or change objects.
     pub(super) calls: bool,
     pub(super) methods: bool,
     pub(super) exceptions: bool,
@@ -54,13 +53,13 @@ impl Wanted {
         }
     }
 
-    /// Whether objects are told of: when they are made, or because references to them are.
+    /// Whether objects are reported when they are created or when references to them are stored.
     pub(super) fn knows_objects(self) -> bool {
         self.sites || self.fields
     }
 
-    /// What a method that outgrows its bounds goes without, step by step: first what huge table initialisers, for which
-    /// this happens, consist of; last what the stacks of the trace hang on.
+    /// The steps in which a method that exceeds a limit forgoes hooks: first those of which huge table initializers,
+    /// the usual case, mostly consist; last those on which the reconstruction of stacks depends.
     pub(super) fn sacrifices(self) -> impl Iterator<Item = Self> {
         let no_witness = Self { witness: Witness::None, ..self };
         let short_elements = Self { short_elements: self.elements, ..no_witness };
@@ -87,11 +86,11 @@ impl Wanted {
             Self::NOTHING,
         ];
         let mut before = None;
-        // What was not asked for cannot be given up.
+        // A step that only removes hooks that are not wanted is skipped.
         steps.into_iter().filter(move |&step| before.replace(step) != Some(step))
     }
 
-    /// Names the hooks that are wanted and not in `given`; empty if there are none.
+    /// Names of the wanted hooks that `given` lacks; empty if it lacks none.
     pub(super) fn missing_from(self, given: Self) -> String {
         if given == Self::NOTHING {
             return "all hooks".into();

@@ -1,4 +1,4 @@
-//! Decides and inserts the hooks of one method.
+//! Selects and inserts the hooks of a method.
 
 use std::borrow::Cow;
 
@@ -15,30 +15,30 @@ use crate::code::{
 };
 use crate::hooks::{self, ArrayAllocation, Constructor, Emitter, Leaf};
 
-/// A method being written, with what its attempts share.
+/// A method that is being written, and what all attempts share.
 struct Body<'b, 'a> {
     member: &'b Member<'a>,
     index: u32,
     id: u32,
     code: &'b CodeAttribute<'a>,
     frames: Option<StackMap>,
-    /// Which of the local variables on entry are there throughout.
+    /// For each local variable on entry, whether it is kept throughout.
     kept: Vec<bool>,
     constructor: Option<Constructor>,
-    /// (pc of the allocating instruction, site id)
+    /// Pc and site id of each allocating instruction.
     sites: Vec<(u32, u32)>,
-    /// (instruction index of the `invokespecial <init>`, pc of its `new`)
+    /// Instruction index of each `invokespecial <init>` with the pc of its `new`.
     initialised: Vec<(usize, u32)>,
-    /// Local variables that hold on entry what the VM may have made for the call.
+    /// Local variables that on entry hold objects that the VM may have created for the call.
     from_vm: Vec<u16>,
-    /// Uses of objects that need a record, in order.
+    /// Uses of objects that need a witness, in order.
     uses: Vec<hooks::Use>,
-    /// Entry and exit may be one hook.
+    /// Set if entry and exit can share one hook.
     leaf: Option<Leaf>,
 }
 
 impl<'a> Work<'_, 'a> {
-    /// The new `Code` attribute of a method, `None` if nothing is inserted.
+    /// Returns the new `Code` attribute of a method; `None` if nothing is inserted.
     pub(super) fn method(
         &mut self,
         index: u32,
@@ -64,7 +64,7 @@ impl<'a> Work<'_, 'a> {
             self.hooks.objects += 1;
             return editor.finish(None, emit.pool()).map(Some);
         }
-        // HotSpot makes every instance of a class finalizable whose finalize() is more than a return.
+        // HotSpot makes all instances of a class finalizable if its finalize() is more than a return.
         let is_empty_finalizer = member.name == b"finalize"
             && member.descriptor == b"()V"
             && matches!(code.instructions.as_slice(), [only] if only.opcode == RETURN);
@@ -102,7 +102,7 @@ impl<'a> Work<'_, 'a> {
                     | EditError::NoPlaceForJump),
                 ) => {
                     self.hooks = before;
-                    // The first failure says why, the later ones only that it was not enough.
+                    // The first failure is the reason to report; the later ones say only that a step was not enough.
                     last.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
@@ -115,18 +115,18 @@ impl<'a> Work<'_, 'a> {
                 }
             }
         }
-        // Not reached: the last attempt inserts nothing and cannot outgrow anything.
+        // Unreachable: the last attempt inserts nothing and therefore exceeds no limit.
         Ok(None)
     }
 
-    /// The hooks that the method has a use for: it cannot go without others.
+    /// The wanted hooks that the method has a place for; only these can be forgone.
     fn wanted(&self, body: &Body<'_, 'a>) -> Wanted {
         let (code, is_constructor) = (body.code, body.constructor.is_some());
         let (events, pool) = (self.plan.events, &self.plan.class.pool);
         let any = |test: &dyn Fn(&Instruction<'_>) -> bool| code.instructions.iter().any(test);
         let has = |opcodes: &[u8]| any(&|it| opcodes.contains(&it.opcode));
         Wanted {
-            // A constructor keeps the site of its object out of the way of those that it makes itself.
+            // A constructor saves the pending site of its object before it allocates others.
             sites: events.sites && (is_constructor || has(&[NEW])),
             arrays: events.arrays && has(&[NEWARRAY, ANEWARRAY, MULTIANEWARRAY]),
             array_sites: events.array_sites && has(&[NEWARRAY]),
@@ -145,7 +145,7 @@ impl<'a> Work<'_, 'a> {
         self.names.shortfalls.push(ShortfallNames { method, hooks: hooks.into(), why });
     }
 
-    /// Hands out the sites of a method.
+    /// Assigns ids to the sites of a method.
     fn sites(
         &mut self,
         method: u32,
@@ -173,7 +173,7 @@ impl<'a> Work<'_, 'a> {
         Ok(sites)
     }
 
-    /// Frames, data flow and what hangs on it.
+    /// Runs the data-flow analysis and everything that is based on it.
     fn analyse(&mut self, body: &mut Body<'_, 'a>, emit: &mut Emitter<'_>) -> Result<(), EditError> {
         let class = &self.plan.class;
         let (code, member) = (body.code, body.member);
@@ -188,8 +188,8 @@ impl<'a> Work<'_, 'a> {
             _ => VerificationType::Object(class.this_class),
         });
 
-        // JVMS §4.10: version 50 and later are checked with frames; one of version 50 without a StackMapTable that
-        // would need one is checked the old way, and adding frames would not help it.
+        // JVMS §4.10: version 50 and later are verified with frames. A method of version 50 that lacks a required
+        // StackMapTable is verified in the old way, and adding frames would not help.
         let table = code.attribute("StackMapTable");
         let needs_table = || {
             !code.exceptions.is_empty()
@@ -197,8 +197,8 @@ impl<'a> Work<'_, 'a> {
         };
         let has_frames = class.major >= 51 || (class.major == 50 && (table.is_some() || !needs_table()));
         let handlers_shared = self.plan.events.exceptions && hooks::handlers(code).values().any(|&shared| shared);
-        // New frames are copied from old ones where a jump must be led over an island or a handler shared. No
-        // instruction grows more than an `aastore` with a scratch variable above 255: from 1 byte to 17.
+        // New frames are copied from old ones if a branch needs an island or a handler is shared. No instruction grows
+        // more than an `aastore` with a scratch variable above 255: from 1 byte to 17.
         const MAY_NEED_ISLANDS: usize = i16::MAX as usize / 17;
         let exact = is_constructor || handlers_shared || code.code.len() > MAY_NEED_ISLANDS;
         if has_frames {
@@ -270,7 +270,7 @@ impl<'a> Work<'_, 'a> {
         Ok(())
     }
 
-    /// Writes a method with the hooks wanted.
+    /// Tries to write the method with the given hooks.
     fn attempt(
         &mut self,
         body: &Body<'_, 'a>,
@@ -374,7 +374,7 @@ impl<'a> Work<'_, 'a> {
                     hooks::switch_stack(&mut editor, emit, instruction, &class.pool)?;
                 }
                 LDC | LDC_W if wanted.constants && class.pool.is_string(instruction.pool_index()) => {
-                    // The short hook of a store announces the string that it stores.
+                    // The short hook of a store also reports the string that is stored.
                     let next = code.instructions.get(index + 1);
                     let is_stored = wanted.short_elements && next.is_some_and(|next| next.opcode == AASTORE);
                     if !is_stored {
@@ -414,7 +414,7 @@ impl<'a> Work<'_, 'a> {
             self.hooks.static_updates += 1;
             return Ok(());
         }
-        // A store to `this` before `super(…)` cannot pass `this`: it is reported behind the super call.
+        // A store to `this` before `super(…)` cannot pass `this`; it is reported behind the super call.
         let is_early =
             body.constructor.as_ref().is_some_and(|constructor| constructor.early_stores.contains(&instruction.pc));
         if !is_early {
@@ -429,7 +429,7 @@ impl<'a> Work<'_, 'a> {
         let can_throw = |ranges: &[(u32, u32)]| hooks::can_throw(body.code, ranges, !body.member.is_static());
         let Some(constructor) = &body.constructor else {
             let all = vec![(0, body.code.code.len() as u32)];
-            // Byte Buddy takes no advice with a frame that lacks a parameter, not even one that the advice overwrites.
+            // Byte Buddy rejects an advice with a frame that lacks a parameter, even one that the advice overwrites.
             let is_taken = body.kept.iter().all(|&kept| kept) || !self.is_advice(body.member);
             if can_throw(&all) && is_taken {
                 let locals = self.locals_of_handler(body, None, emit.pool());
@@ -438,8 +438,8 @@ impl<'a> Work<'_, 'a> {
             }
             return;
         };
-        // The old verifier has rules of its own for uninitialised objects in protected code (JVMS §4.10.2.4);
-        // there the reader pops the frame by matching.
+        // The old verifier has special rules for uninitialized objects in protected code (JVMS §4.10.2.4); in such
+        // methods the reader infers that the frame is gone.
         if can_throw(&constructor.before_super) && constructor.early_this_in_place && body.frames.is_some() {
             let locals = self.locals_of_handler(body, Some(VerificationType::UninitializedThis), emit.pool());
             let ranges = constructor.before_super.clone();
@@ -455,8 +455,8 @@ impl<'a> Work<'_, 'a> {
         }
     }
 
-    /// The local variables of the frame of a handler for the whole method: those on entry that are there throughout. `this` is
-    /// what a constructor has for its receiver.
+    /// Local variables for the frame of a handler for the whole method: the kept ones of those on entry. `this` is the
+    /// type of a constructor's receiver.
     fn locals_of_handler(
         &mut self,
         body: &Body<'_, 'a>,
@@ -466,7 +466,8 @@ impl<'a> Work<'_, 'a> {
         let Some(frames) = &body.frames else { return Vec::new() };
         let locals = entry_locals(frames, &body.kept, this);
         let is_exact = !locals.contains(&VerificationType::Object(0));
-        // Most often the last frame has just these: the new one is then written without them, and they need no constants.
+        // Usually the last frame has the same variables: the new one is then encoded without them and needs no
+        // constants.
         let before = frames.frames.last().map_or(&frames.initial_locals, |frame| &frame.locals);
         if is_exact || (this.is_none() && locals == *before) {
             return locals;
@@ -483,7 +484,8 @@ impl<'a> Work<'_, 'a> {
         entry_locals(&StackMap { initial_locals, frames: Vec::new() }, &body.kept, this)
     }
 
-    /// A constant for a class: one that is there already, if it means the same in a hidden class as well. `None` if there is no room.
+    /// Returns a class constant, an existing one if it means the same in a hidden class. `None` if the constant pool is
+    /// full.
     fn class_constant(&mut self, name: &'a [u8], pool: &mut PoolBuilder) -> Option<u16> {
         let class = &self.plan.class;
         let there =
@@ -494,8 +496,8 @@ impl<'a> Work<'_, 'a> {
         }
     }
 
-    /// Whether the method is a template that Byte Buddy copies into others, by its annotation. It may be in another package, where
-    /// an agent has its own copy.
+    /// Whether the method is a template that Byte Buddy copies into other methods, judging by its annotation. The
+    /// annotation may be in another package if an agent has its own copy of Byte Buddy.
     fn is_advice(&self, member: &Member<'_>) -> bool {
         let types =
             member.attribute("RuntimeVisibleAnnotations").map(|all| annotation_types(all, &self.plan.class.pool));
@@ -506,7 +508,7 @@ impl<'a> Work<'_, 'a> {
     }
 }
 
-/// The local variables on entry, those that are not kept left out. `this`: what the receiver is then.
+/// Local variables on entry, without those that are not kept. `this`: type of the receiver.
 fn entry_locals(frames: &StackMap, kept: &[bool], this: Option<VerificationType>) -> HandlerFrame {
     let mut locals = Vec::with_capacity(kept.len());
     for (at, (&kind, &kept)) in frames.initial_locals.iter().zip(kept).enumerate() {

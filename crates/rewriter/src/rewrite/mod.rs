@@ -1,4 +1,4 @@
-//! One class in, one class out: decides the hooks of a class, hands out its ids, writes it.
+//! Instruments one class: selects its hooks, assigns its ids, and writes it.
 
 mod class;
 mod counts;
@@ -20,24 +20,22 @@ use crate::hooks::{self, Calls};
 use class::{Work, WriteError};
 use events::Wanted;
 
-/// What holds for every class of an artifact.
+/// Options that apply to all classes of an artifact.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Events to hook.
     pub events: EventSet,
-    /// The classes are a JDK's own: the special cases of `java.base` apply.
+    /// Whether the classes belong to a JDK, so that the special cases of `java.base` apply.
     pub jdk: bool,
     /// Content hash of the artifact, for the class attribute.
     pub artifact_hash: u64,
     /// First id of the artifact's block, for the class attribute.
     pub base: u32,
-    /// Methods that do nothing else that has a record get one hook for entry and exit. Without, for tests, they get both.
+    /// Whether leaf methods get one hook for entry and exit. Without it, for tests, they get both.
     pub leaves: bool,
 }
 
-/// How many ids a class needs (and one class id).
+/// Number of ids of each kind that a class needs, in addition to one class id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct IdCounts {
     pub methods: u32,
     pub fields: u32,
@@ -45,9 +43,8 @@ pub struct IdCounts {
     pub field_refs: u32,
 }
 
-/// The first id of each kind that a class may use.
+/// The first id of each kind that is assigned to a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FirstIds {
     pub class: u32,
     pub method: u32,
@@ -56,35 +53,34 @@ pub struct FirstIds {
     pub field_ref: u32,
 }
 
-/// Why a class cannot be rewritten. Reads as the end of a sentence: "app.jar: a/B.class: …".
+/// Why a class cannot be instrumented. The message reads as the end of a sentence: "app.jar: a/B.class: …".
 #[derive(Debug, Error)]
 pub enum ClassError {
-    /// Not a class file, cut off, of a version too new, or not as JVMS §4 wants it.
+    /// Not a class file, truncated, of an unsupported version, or in violation of JVMS §4.
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    /// As above, inside a method.
+    /// The same inside a method.
     #[error("method {method}: {error}")]
     InMethod {
-        /// Name and descriptor.
+        /// Name and descriptor of the method.
         method: String,
-        /// Where and what.
         error: Malformed,
     },
-    /// It carries our attribute.
+    /// The class has our attribute.
     #[error("already instrumented (artifact {artifact:016x}): instrument the original instead")]
     AlreadyInstrumented {
-        /// What it belongs to.
+        /// Hash of the artifact for which it was instrumented.
         artifact: u64,
-        /// What it is called, which need not be what it was called then.
+        /// Name of the class, which may have been renamed since.
         class: String,
     },
 }
 
-/// Name of the class attribute that says by what a class was rewritten: version u8, artifact hash u64, base u32,
+/// Name of the class attribute that marks an instrumented class. Content: version u8, artifact hash u64, base u32,
 /// events u8.
 pub const ATTRIBUTE: &str = "org.elephanttracks.Instrumented";
 
-/// A class read and measured, before it is given ids.
+/// A class that has been parsed and measured, but has no ids yet.
 #[derive(Debug)]
 pub struct Plan<'a> {
     bytes: &'a [u8],
@@ -93,27 +89,27 @@ pub struct Plan<'a> {
     events: Wanted,
     calls: Calls,
     counts: IdCounts,
-    /// Constant pool indexes of the fields whose updates are reported, in order of first use.
+    /// Fields whose updates are reported, as constant pool indexes in order of first use.
     field_refs: Vec<u16>,
-    /// Their places in `field_refs`.
+    /// Position of each field in `field_refs`.
     field_places: HashMap<u16, u32, BuildHasherDefault<FxHasher>>,
 }
 
-/// A rewritten class.
+/// An instrumented class.
 #[derive(Debug)]
 pub struct Rewritten {
-    /// The class file.
+    /// The new class file.
     pub bytes: Vec<u8>,
-    /// Its part of the names table.
+    /// Its entries in the names table.
     pub names: ClassNames,
-    /// What was inserted.
+    /// Number of inserted hooks.
     pub hooks: HookCounts,
-    /// Methods that have code.
+    /// Number of methods with code.
     pub methods_with_code: u32,
 }
 
 impl Rewritten {
-    /// Whether the names use as many ids as the plan had asked for.
+    /// Whether the class has used exactly the number of ids that the plan requested.
     pub fn fits(&self, asked: IdCounts) -> bool {
         let names = &self.names;
         let found = [names.methods.len(), names.fields.len(), names.sites.len(), names.field_refs.len()];
@@ -123,8 +119,8 @@ impl Rewritten {
 }
 
 impl<'a> Plan<'a> {
-    /// Reads a class file. With `hooked` false (an excluded class) nothing is inserted but what others rely
-    /// on; its names are listed all the same, field resolution needs them.
+    /// Parses a class file. With `hooked` false (an excluded class) only those hooks are inserted that the events of
+    /// other classes depend on; its names are still listed because field resolution needs them.
     pub fn new(bytes: &'a [u8], hooked: bool, options: &Options) -> Result<Self, ClassError> {
         let class = ClassFile::read(bytes)?;
         if let Some(attribute) = class.attribute(ATTRIBUTE) {
@@ -135,16 +131,16 @@ impl<'a> Plan<'a> {
         let is_proxy = options.jdk && name.starts_with(hooks::HEAP_PROXY);
         let mut events = match hooked && !is_proxy {
             true => Wanted::of(options.events),
-            // All other classes' objects are reported by its constructor.
+            // The constructor of `Object` reports the objects of all other classes.
             false if is_object(&name, options) => {
                 Wanted { sites: options.events.has(EventSet::ALLOC), ..Wanted::NOTHING }
             }
             false => Wanted::NOTHING,
         };
         if options.jdk && matches!(name.as_str(), "jdk/internal/misc/Unsafe" | "sun/misc/Unsafe") {
-            // HeapProxy calls its methods: an event about them would be an event about the event.
+            // HeapProxy calls these methods: an event about them would be an event about an event.
             (events.methods, events.exceptions) = (false, false);
-            // The calls of `allocateUninitializedArray` are hooked; compiled, it has no `newarray`.
+            // Calls of `allocateUninitializedArray` are hooked; its compiled intrinsic has no `newarray`.
             events.arrays = false;
             events.witness = Witness::None;
         }
@@ -183,18 +179,18 @@ impl<'a> Plan<'a> {
         Ok(Self { bytes, class, name, events, calls, counts, field_refs, field_places })
     }
 
-    /// The class's name in internal form.
+    /// Binary name of the class in internal form.
     pub fn class_name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is a compiled form of method handles. Their frames are hidden, and they are the machinery of calls, not callees: an entry or exit
-    /// of one would be noise. Their allocations and stores are as good as any.
+    /// Whether the class is a compiled form of method handles. Its frames are hidden and only implement calls, so
+    /// entries and exits are not reported. Allocations and stores are.
     pub fn is_lambda_form(&self) -> bool {
         self.name.starts_with("java/lang/invoke/LambdaForm$")
     }
 
-    /// The ids it needs.
+    /// Number of ids that the class needs.
     pub fn counts(&self) -> IdCounts {
         self.counts
     }
@@ -219,7 +215,8 @@ impl<'a> Plan<'a> {
                 names.shortfalls = (0..names.methods.len() as u32)
                     .map(|method| ShortfallNames { method, hooks: "all hooks".into(), why: why.clone() })
                     .collect();
-                // The ids were given out already: sites and field references are listed though no event names them.
+                // The ids have been assigned already, so sites and field references are listed even though no event
+                // refers to them.
                 names.sites = work.names.sites;
                 names.sites.resize(
                     self.counts.sites as usize,
@@ -280,7 +277,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The class whose constructor every scalar allocation runs.
+/// Whether this is the class whose constructor every object allocation runs.
 fn is_object(name: &str, options: &Options) -> bool {
     options.jdk && name == "java/lang/Object"
 }

@@ -1,9 +1,9 @@
-//! Where files lie beside a trace.
+//! Paths of files beside a trace.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The folder of the life table of a trace, unless the user names another.
+/// Default folder of the life table of a trace.
 pub fn lives_of(trace: &Path) -> PathBuf {
     let mut name = trace.file_name().unwrap_or(OsStr::new("trace")).to_owned();
     name.push(".lives");

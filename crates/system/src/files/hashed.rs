@@ -1,11 +1,11 @@
-//! A file with the hash of what was written to it.
+//! A writer that computes the hash of a file while writing it.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Such a file.
+/// A file that is being written, with its hash so far.
 pub struct Hashed {
     file: BufWriter<File>,
     hash: Box<Xxh3>,
@@ -19,12 +19,12 @@ impl std::fmt::Debug for Hashed {
 }
 
 impl Hashed {
-    /// Begins to write to an empty file.
+    /// Starts with an empty file.
     pub fn new(file: File) -> Self {
         Self { file: BufWriter::with_capacity(1 << 18, file), hash: Box::new(Xxh3::new()), bytes: 0 }
     }
 
-    /// That was all: the file, its length, and the XXH3 of it.
+    /// Completes the file and returns it with its length in bytes and its XXH3.
     pub fn finish(self) -> io::Result<(File, u64, u64)> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         Ok((file, self.bytes, self.hash.digest()))

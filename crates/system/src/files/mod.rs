@@ -1,4 +1,4 @@
-//! Files that are put in place when they are complete, and where files lie beside a trace.
+//! Files that are put in place when they are complete, and paths of files beside a trace.
 
 mod beside;
 mod hashed;

@@ -1,4 +1,4 @@
-//! Files without names: they are gone however the process ends, unless they get one.
+//! Unnamed files (`O_TMPFILE`): they vanish however the process ends, unless they are given a name.
 
 use std::fs::File;
 use std::io;
@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use rustix::io::Errno;
 
-/// The folder that a file or folder is to lie in.
+/// Directory of a file or folder; `.` if the path has none.
 pub fn parent(place: &Path) -> &Path {
     place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file to read and write, on the file system of that folder; `None` if that has no files without names.
+/// Creates an unnamed file for reading and writing on the file system of `folder`; `None` if the file system does not
+/// support it.
 pub fn create(folder: &Path, mode: u32) -> io::Result<Option<File>> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match open(folder, flags, Mode::from_raw_mode(mode)) {
@@ -23,12 +24,12 @@ pub fn create(folder: &Path, mode: u32) -> io::Result<Option<File>> {
     }
 }
 
-/// Gives such a file a name that is free.
+/// Gives an unnamed file a name. Fails if the name exists.
 pub fn name(file: &File, path: &Path) -> io::Result<()> {
     Ok(linkat(CWD, in_proc(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Whether [`name`] works here: it needs `/proc`.
+/// Whether [`name`] works for this file, which needs `/proc`.
 pub fn can_be_named(file: &File) -> bool {
     in_proc(file).exists()
 }

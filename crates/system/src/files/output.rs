@@ -1,4 +1,5 @@
-//! Output files: written beside what they replace, so that nobody ever finds half of one, and only over files of the same kind.
+//! Output files: written beside what they replace, so that there is never a partial one, and only over files of the
+//! same kind.
 
 use std::fmt::Debug;
 use std::fs::{File, Metadata};
@@ -10,23 +11,22 @@ use thiserror::Error;
 
 use super::Whole;
 
-/// What a command writes.
+/// A kind of output file.
 pub trait Kind: Copy + Debug {
-    /// What messages call the files that are read.
+    /// What messages call the input files.
     const INPUT: &'static str;
-    /// How the names of files begin that are not in their place yet.
+    /// Prefix of the names of files that are not in place yet.
     const PREFIX: &'static str;
 
-    /// With its article; `None`: what one tool's looks like, another's may.
+    /// Name with an article, for messages; `None` if the output of one tool may look like that of another.
     fn name(self) -> Option<&'static str>;
 
-    /// Whether what lies there can be made again as this is made. An empty file is nobody's loss.
+    /// Whether the file at the path can be overwritten because it is of this kind. An empty file always can.
     fn is_at(self, path: &Path) -> io::Result<bool>;
 }
 
-/// Why an output cannot be written.
+/// Why an output could not be written.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum OutputError {
     #[error("{path} is {input}: write to another file", path = path.display())]
     SameFile { path: PathBuf, input: &'static str },
@@ -47,14 +47,14 @@ pub struct Output {
 
 #[derive(Debug)]
 enum To {
-    /// A device or a pipe.
+    /// A device or a pipe, written to directly.
     Directly(File),
-    /// A file that is put in place when it is complete.
+    /// A regular file, put in place when it is complete.
     Place(Whole),
 }
 
 impl Output {
-    /// Begins a file that is none of `taken`, under whatever name: the trace is still mapped while it is read.
+    /// Starts a file. Fails if it is one of `taken`, under whatever name: these are still mapped.
     pub fn create<K: Kind>(path: &Path, kind: K, force: bool, taken: &[&Path]) -> Result<Self, OutputError> {
         let fail = |source| OutputError::Io { path: path.to_owned(), source };
         let there = match path.metadata() {
@@ -79,9 +79,9 @@ impl Output {
                         None => OutputError::Exists { path },
                     });
                 }
-                // A link stays one, and what it leads to is replaced.
+                // A link is kept, and its target is replaced.
                 let place = if there.is_some() { path.canonicalize().map_err(fail)? } else { path.to_owned() };
-                // A new file is whosever the umask says it is.
+                // A new file gets its permissions from the umask.
                 let mode = there.as_ref().map_or(0o666, |there| there.permissions().mode() & 0o777);
                 To::Place(Whole::create(&place, mode, K::PREFIX).map_err(fail)?)
             }
@@ -89,7 +89,7 @@ impl Output {
         Ok(Self { path: path.to_owned(), to })
     }
 
-    /// The file, to write to.
+    /// The file to write to.
     pub fn file(&mut self) -> &mut File {
         match &mut self.to {
             To::Directly(file) => file,
@@ -97,7 +97,7 @@ impl Output {
         }
     }
 
-    /// Whether a process that is killed now leaves nothing in the folder.
+    /// Whether nothing remains in the directory if the process is killed now.
     pub fn is_nameless(&self) -> bool {
         match &self.to {
             To::Directly(_) => true,
@@ -105,13 +105,13 @@ impl Output {
         }
     }
 
-    /// This is all of the file.
+    /// Writes the whole content and completes the file.
     pub fn write_whole(mut self, content: &[u8]) -> Result<(), OutputError> {
         self.write_all(content).map_err(|source| self.error(source))?;
         self.finish()
     }
 
-    /// The file is complete.
+    /// Completes the file and puts it in place.
     pub fn finish(mut self) -> Result<(), OutputError> {
         let done = self.flush().and_then(|()| match self.to {
             To::Directly(_) => Ok(()),
@@ -120,7 +120,7 @@ impl Output {
         done.map_err(|source| OutputError::Io { path: self.path, source })
     }
 
-    /// What writing to it came to.
+    /// Adds the path to a write error.
     pub fn error(&self, source: io::Error) -> OutputError {
         OutputError::Io { path: self.path.clone(), source }
     }

@@ -9,25 +9,25 @@ use tempfile::NamedTempFile;
 
 use super::nameless::{self, parent};
 
-/// Such a file. Until [`finish`](Self::finish) its place is as it was.
+/// A file that is being written. Until [`finish`](Self::finish), its destination is unchanged.
 #[derive(Debug)]
 pub struct Whole {
     place: PathBuf,
-    /// How the names of files begin that are not in their place yet.
+    /// Prefix of the names of files that are not in place yet.
     prefix: &'static str,
     file: Kind,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// Without a name until it is complete, so that it is gone however the process ends.
+    /// Unnamed until it is complete, so that it vanishes however the process ends.
     Nameless(File),
-    /// On a file system where files have names from the start: a process that is killed leaves it.
+    /// Named, on file systems without unnamed files: it remains if the process is killed.
     Named(NamedTempFile),
 }
 
 impl Whole {
-    /// Begins a file with that mode. Where it needs a name before it is complete, that begins with the prefix.
+    /// Starts a file with these permissions. A temporary name, if one is needed, begins with the prefix.
     pub fn create(place: &Path, mode: u32, prefix: &'static str) -> io::Result<Self> {
         let file = match nameless::create(parent(place), mode)?.filter(nameless::can_be_named) {
             Some(file) => Kind::Nameless(file),
@@ -40,7 +40,7 @@ impl Whole {
         Ok(Self { place: place.to_owned(), prefix, file })
     }
 
-    /// The file, to write to.
+    /// The file to write to.
     pub fn file(&mut self) -> &mut File {
         match &mut self.file {
             Kind::Nameless(file) => file,
@@ -48,17 +48,17 @@ impl Whole {
         }
     }
 
-    /// Whether a process that is killed now leaves nothing.
+    /// Whether nothing remains if the process is killed now.
     pub fn is_nameless(&self) -> bool {
         matches!(self.file, Kind::Nameless(_))
     }
 
-    /// The file is complete: it takes its place, and replaces what is there.
+    /// Moves the completed file to its destination, replacing an existing one.
     pub fn finish(mut self) -> io::Result<()> {
         self.file().flush()?;
         let named = match self.file {
             Kind::Named(file) => file.into_temp_path(),
-            // A link cannot replace a file, a renamed one can.
+            // A link cannot replace a file, so it is created under a temporary name and renamed.
             Kind::Nameless(file) => {
                 let mut builder = tempfile::Builder::new();
                 let name = |path: &Path| nameless::name(&file, path);

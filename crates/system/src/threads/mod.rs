@@ -1,5 +1,6 @@
-//! Threads, where the system may have none to give (`ulimit -u`, `pids.max` of a container): what can be done with fewer is done with fewer, and
-//! the rest is an error of one line. `std::thread::spawn`, `Scope::spawn` and rayon's global pool panic there.
+//! Starting threads where the system may refuse (`ulimit -u`, `pids.max` of a container): what can be done with fewer
+//! threads is, and otherwise there is a one-line error. `std::thread::spawn`, `Scope::spawn` and rayon's global pool
+//! panic in that case.
 
 #[cfg(feature = "pool")]
 mod pool;
@@ -12,7 +13,7 @@ use thiserror::Error;
 #[cfg(feature = "pool")]
 pub use pool::Pool;
 
-/// The system gives no thread.
+/// The system refused to start a thread.
 #[derive(Debug, Error)]
 #[error("cannot start a thread: {0}: raise the limit of processes (ulimit -u, or pids.max of the container)")]
 pub struct NoThread(io::Error);
@@ -23,12 +24,12 @@ impl From<NoThread> for io::Error {
     }
 }
 
-/// As [`std::thread::spawn`].
+/// Like [`std::thread::spawn`], but returns an error.
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, NoThread> {
     Builder::new().spawn(work).map_err(NoThread)
 }
 
-/// As [`Scope::spawn`].
+/// Like [`Scope::spawn`], but returns an error.
 pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,

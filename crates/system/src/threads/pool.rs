@@ -1,33 +1,33 @@
-//! Rayon's pools, of as many threads as can be had.
+//! Rayon pools with as many threads as can be started.
 
 use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Takes work whose parallel iterators are to be done by several threads.
+/// Runs work whose parallel iterators use several threads.
 #[derive(Debug)]
 pub struct Pool(Option<ThreadPool>);
 
 impl Pool {
-    /// Of so many threads, or of one for each processor; of fewer if the system gives no more.
+    /// Creates a pool with this number of threads, or one per processor; with fewer if the system refuses more.
     pub fn new(wanted: Option<usize>) -> Self {
         let wanted = wanted.filter(|&wanted| wanted > 0);
         let wanted = wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         Self(fewer(wanted, |count| ThreadPoolBuilder::new().num_threads(count).build().ok()))
     }
 
-    /// The one of this process.
+    /// The shared pool of this process.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Pool> = OnceLock::new();
         SHARED.get_or_init(|| Self::new(None))
     }
 
-    /// Does the work in the pool; on this thread if there are no others.
+    /// Runs the work in the pool, or on this thread if the pool has no threads.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match &self.0 {
             Some(pool) => pool.install(work),
             None => {
-                // From then on this thread is a pool by itself, for good: rayon has no way back. It need not be the first time.
+                // Makes this thread a pool of its own, permanently, since rayon cannot undo it. It may already be one.
                 if let Ok(pool) = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
                     std::mem::forget(pool);
                 }
@@ -37,7 +37,7 @@ impl Pool {
     }
 }
 
-/// What can be made of so many, or of half as many, and so on.
+/// Tries `wanted`, then half of it, and so on, until `make` succeeds.
 fn fewer<T>(wanted: usize, mut make: impl FnMut(usize) -> Option<T>) -> Option<T> {
     let mut count = wanted;
     while count > 0 {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_as_can_be_had() {
+    fn there_are_as_many_as_can_be_started() {
         let with_limit = |limit| fewer(13, |count| (count <= limit).then_some(count));
         assert_eq!([20, 13, 12, 5, 1, 0].map(with_limit), [Some(13), Some(13), Some(6), Some(3), Some(1), None]);
         let pool = Pool::new(Some(3));
@@ -70,12 +70,12 @@ mod tests {
     #[test]
     fn without_any_this_thread_does_the_work_again_and_again() {
         let nobody = Pool(None);
-        // On threads of their own: each becomes a pool for good.
+        // On separate threads, since each becomes a pool permanently.
         for _ in 0..2 {
             std::thread::spawn(|| {
                 let nobody = Pool(None);
                 assert_eq!([squares(&nobody), squares(&nobody)], [338_350; 2]);
-                // Within such work, and in a pool there is.
+                // Inside such work, and inside an existing pool.
                 assert_eq!(nobody.run(|| squares(&Pool(None))), 338_350);
             })
             .join()

@@ -1,4 +1,4 @@
-//! The tables, one module each.
+//! The declarations of the tables, one module each.
 
 pub mod allocations_by_second;
 pub mod calls;
@@ -17,7 +17,7 @@ pub mod updates;
 
 use et_columns::Table;
 
-/// All of them: first what happened, then what its numbers mean.
+/// All tables: first those about what happened, then those that explain numbers.
 pub const ALL: [&Table; 14] = [
     &objects::TABLE,
     &updates::TABLE,

@@ -13,11 +13,11 @@ use super::split;
 use crate::{Plain, Random};
 
 thread_local! {
-    /// What packing takes is more than what a small trace takes.
+    /// Packing buffers, which are larger than a small trace.
     static PACKER: RefCell<BlockPacker> = RefCell::default();
 }
 
-/// Where the packed events begin in what is stored of a block without times, behind their length.
+/// Offset of the packed events, after their length, in the stored bytes of a block without timestamps.
 const PACKED_AT: usize = 4;
 /// More is not unpacked to be changed.
 const MOST: u32 = 1 << 18;
@@ -28,7 +28,7 @@ struct Part<'a> {
     header: BlockHeader,
     wall: Option<Wall>,
     stored: Cow<'a, [u8]>,
-    /// What is to be packed in place of what is stored.
+    /// Content to pack in place of what is stored.
     raw: Option<Vec<u8>>,
 }
 
@@ -162,7 +162,7 @@ fn change_content(parts: &mut [Part<'_>], random: &mut Random, plain: Plain<'_>)
             plain(&mut raw);
         }
         _ if raw.len() >= WORD && random.one_in(2) => {
-            // Ids stand anywhere.
+            // Ids may be anywhere.
             let (to, from) = (random.below(raw.len() - WORD + 1), random.below(raw.len() - WORD + 1));
             let value = match random.below(3) {
                 0 => u32::from_le_bytes(raw[from..from + WORD].try_into().ok()?),
@@ -190,7 +190,7 @@ fn change_packed(part: &mut Part<'_>, plain: Plain<'_>) -> Option<()> {
     Some(())
 }
 
-/// Events as words; what is no event at the end is one, too.
+/// Events as words; an incomplete event at the end is included as one.
 fn events_of(raw: &[u8]) -> Vec<Vec<u32>> {
     let words: Vec<u32> = raw.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
     let mut events = Vec::new();

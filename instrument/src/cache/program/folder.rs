@@ -1,5 +1,5 @@
-//! The rewritten copy of a folder of classes. Each class is an artifact by itself, with its names table beside it, so
-//! that only classes that changed are written again. All else in it is a link to the original.
+//! The instrumented copy of a class folder. Each class is an artifact of its own with its names table beside it, so
+//! that only changed classes have to be written again. Everything else is a link to the original.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +19,10 @@ use crate::files::{FileError, create_folder, mode_of_copy, remove_any, write_wit
 use crate::input::Input;
 use crate::report::{ShortfallReport, Skip};
 
-/// What is noted of a folder.
+/// Metadata of a folder's copy.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FolderItem {
-    /// By path in the folder.
+    /// Classes by path relative to the folder.
     classes: BTreeMap<String, Class>,
     links: BTreeSet<String>,
     /// Which rules of the filter have decided over its classes.
@@ -36,7 +36,7 @@ struct Class {
     made: Made,
 }
 
-/// What lies in the copy.
+/// What the copy of a class file is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Made {
     Rewritten {
@@ -60,7 +60,7 @@ impl Made {
         Ok(self.clone())
     }
 
-    /// Nobody has damaged it.
+    /// Whether the copy is undamaged.
     fn is_whole(&self, path: &Path) -> bool {
         match self {
             Self::Rewritten { class, table, .. } => class.holds(path) && table.holds(&beside(path)),
@@ -78,7 +78,7 @@ impl FolderItem {
             && self.links.iter().all(|name| fs::symlink_metadata(copy.join(name)).is_ok())
     }
 
-    /// Whether it was made of what lies there, which has other times.
+    /// Whether the copy was made from the current content, although modification times differ.
     fn has_content(&self, listing: &Listing, original: &Path, copy: &Path) -> bool {
         let is_made_of = |(name, class): (&String, &Class)| {
             Digest::of_file(&original.join(name)).is_ok_and(|digest| digest == class.digest)
@@ -139,7 +139,7 @@ impl Programs<'_> {
         Ok(true)
     }
 
-    /// A link stands for the copy, for jars to name.
+    /// Makes the copy a link to the original, so that jars can refer to it.
     fn folder_as_is(&mut self, original: &Path, slot: &Slot, why: AsIs) -> Result<bool, CacheError> {
         if why == AsIs::TooLarge {
             self.done.notes.push(format!("{}: too much for a folder of classes, run as it is", original.display()));
@@ -162,7 +162,7 @@ impl Programs<'_> {
     ) -> Result<FolderItem, CacheError> {
         remove_stale(copy, listing, &known)?;
         create_folder(copy)?;
-        // Nobody looks into it before it has the modes of the original.
+        // Others must not look into it before it has the permissions of the original.
         fs::set_permissions(copy, Permissions::from_mode(0o700)).map_err(FileError::at("write", copy))?;
         let mut item =
             FolderItem { links: listing.links.clone(), decided: known.decided.clone(), ..FolderItem::default() };
@@ -192,7 +192,7 @@ impl Programs<'_> {
         item.decided.extend(settings.filter.decided());
         let names = listing.classes.keys().chain(&listing.links);
         let folders: BTreeSet<&Path> = names.flat_map(|name| Path::new(name).ancestors().skip(1)).collect();
-        // The inner ones first: nobody comes to them yet.
+        // Inner folders first, while the outer ones are still inaccessible.
         for folder in folders.into_iter().rev() {
             let (from, to) = (original.join(folder), copy.join(folder));
             let mode = mode_of_copy(&fs::metadata(&from).map_err(FileError::at("read", &from))?);
@@ -215,7 +215,7 @@ impl Programs<'_> {
         let done = instrument(&input, name, ArtifactKind::Application, settings, &mut blocks, |_, bytes| bytes);
         let done = match done {
             Ok(done) => done,
-            // Instrumented already.
+            // It is already instrumented.
             Err(ArtifactError::Class { .. }) => {
                 link(from, to)?;
                 return Ok(Made::Link(None));
@@ -243,7 +243,7 @@ impl Programs<'_> {
     }
 }
 
-/// The names table of a class.
+/// Path of the names table of a class.
 fn beside(class: &Path) -> std::path::PathBuf {
     let mut name = class.as_os_str().to_owned();
     name.push(".etn");

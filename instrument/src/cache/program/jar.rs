@@ -23,16 +23,16 @@ use crate::report::{ShortfallReport, Skip};
 /// Attributes of manifests that name other jars, and whether they hold URLs.
 const NAMING: [(&str, bool); 2] = [("Class-Path", true), ("Boot-Class-Path", false)];
 
-/// What is noted of a jar.
+/// Metadata of a jar's copy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JarItem {
     stamp: Stamp,
     digest: Digest,
     /// Of the copy, if it is rewritten; else it is a link.
     seal: Option<Seal>,
-    /// What it names, absolute.
+    /// Absolute paths of what its manifest refers to.
     named: Vec<PathBuf>,
-    /// What in it was copied unchanged.
+    /// Entries that were copied unchanged.
     skipped: Vec<Skip>,
     /// Methods that have fewer hooks than asked for.
     shortfalls: Vec<ShortfallReport>,
@@ -41,12 +41,12 @@ pub(super) struct JarItem {
 }
 
 impl JarItem {
-    /// Whether it was made of what lies there.
+    /// Whether the copy was made from the current content.
     fn has_content(&self, original: &Path) -> bool {
         Digest::of_file(original).unwrap_or(Digest::of(&[])) == self.digest
     }
 
-    /// Nobody has damaged the copy.
+    /// Whether the copy is undamaged.
     fn is_whole(&self, copy: &Path) -> bool {
         match &self.seal {
             Some(seal) => seal.holds(copy),
@@ -170,7 +170,7 @@ impl Programs<'_> {
         self.as_is_but(slot, metadata, digest, skipped)
     }
 
-    /// A link stands for the copy, for other jars to name.
+    /// Makes the copy a link to the original, so that other jars can refer to it.
     fn as_is_but(
         &mut self,
         slot: &Slot,
@@ -186,7 +186,7 @@ impl Programs<'_> {
     }
 }
 
-/// What a manifest names.
+/// What a manifest refers to.
 #[derive(Default)]
 struct Named {
     attributes: Vec<(&'static str, Vec<Name>)>,
@@ -197,7 +197,7 @@ struct Named {
 struct Name {
     path: PathBuf,
     is_url: bool,
-    /// A URL with a slash at its end is a folder, one without is a jar, whatever lies there.
+    /// A URL that ends with a slash is a folder and any other a jar, whatever is there.
     is_folder: bool,
 }
 
@@ -211,7 +211,7 @@ impl Named {
         for (attribute, is_url) in NAMING {
             let value = manifest::main_attribute(&content, attribute).unwrap_or_default();
             let names = value.split_ascii_whitespace();
-            // Anything but a file is fetched from where it is, and there is no name for it here.
+            // URLs other than files are fetched from their origin and have no path here.
             let names = names.filter(|name| !is_url || !name.contains("://") || name.starts_with("file:"));
             let names: Vec<Name> = names.filter_map(|name| Name::of(name, is_url, original)).collect();
             if !names.is_empty() {
@@ -231,7 +231,7 @@ impl Name {
         Some(Self { path, is_url, is_folder: name.ends_with('/') })
     }
 
-    /// What the copy names instead.
+    /// The URL that replaces it in the copy.
     fn place(&self, copy: impl Fn(&Path) -> PathBuf) -> String {
         // A folder that is named as a jar is nothing to the JVM, and is to stay so.
         let misnamed = self.is_url && !self.is_folder && self.path.is_dir();

@@ -1,4 +1,4 @@
-//! What lies in a folder of a class path.
+//! The content of a folder on a class path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,13 +10,12 @@ use walkdir::WalkDir;
 use crate::cache::stamp::Stamp;
 use crate::container::class_file;
 
-/// A class path may be `.` in any place; where there is more than this, it is no folder of classes.
+/// A class path may be `.` anywhere; a folder with more files than this is not a class folder.
 const MOST: usize = 50_000;
 
 /// Paths are relative to the folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
-    /// Class files.
     pub classes: BTreeMap<String, Stamp>,
     /// All else; also folders that need not be looked into.
     pub links: BTreeSet<String>,
@@ -27,11 +26,11 @@ pub(super) struct Listing {
 pub(super) enum AsIs {
     /// There is nothing to rewrite.
     NoClasses,
-    /// It was made by this tool.
+    /// It is an output of this tool.
     Instrumented,
-    /// It holds too much.
+    /// It has too many files.
     TooLarge,
-    /// It cannot be read in full, or holds names that are no text.
+    /// It cannot be read completely, or contains names that are not valid Unicode.
     Unreadable,
 }
 
@@ -60,7 +59,7 @@ impl Listing {
             let path = item.path();
             let name = path.strip_prefix(folder).ok().and_then(Path::to_str).ok_or(AsIs::Unreadable)?.to_owned();
             if item.file_type().is_dir() {
-                // No package is named so: `.git` and the like.
+                // Not a package name: `.git` and similar.
                 let hidden = item.file_name().as_encoded_bytes().starts_with(b".");
                 if hidden || fs::canonicalize(path).is_ok_and(|path| path.starts_with(cache)) {
                     walk.skip_current_dir();

@@ -1,13 +1,13 @@
-//! Rewritten copies of what is on class paths and module paths, made once and kept up with the originals.
+//! Instrumented copies of class path and module path entries, made once and kept up to date with the originals.
 //!
 //! ```text
-//! items/HASH/NAME        the copy of the jar or folder NAME; a link to the original if that is to run as it is
-//! items/HASH/item.json   what it was made of
-//! next-id                ids below are taken: no two items of an entry share one
+//! items/HASH/NAME        the copy of the jar or folder NAME; a link to the original if that is to be used unchanged
+//! items/HASH/item.json   what it was made from
+//! next-id                all ids below are taken: no two items of an entry share an id
 //! ```
 //!
-//! `HASH` is that of the original's absolute path, so a copy's place is known before it is made. Relative names in
-//! manifests would lead nowhere from there; copies of jars name the copies of what the originals name.
+//! `HASH` is the hash of the original's absolute path, so the path of a copy is known before it is made. Relative names
+//! in manifests would not work there; the copies of jars refer to the copies of what the originals refer to.
 
 mod folder;
 mod jar;
@@ -42,7 +42,7 @@ pub struct Programs<'a> {
     done: Done,
 }
 
-/// Who may look at what an item has.
+/// Permissions of a copy's folders and files.
 fn modes(original: &Metadata) -> (u32, u32) {
     let file = mode_of_copy(original) & 0o644;
     (file | (file & 0o444) >> 2 | 0o700, file)
@@ -57,24 +57,25 @@ impl std::fmt::Debug for Programs<'_> {
 /// What had to be written.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Jars rewritten.
+    /// Number of jars instrumented.
     pub jars: usize,
     /// Class files of folders rewritten.
     pub files: usize,
-    /// All of them: the originals.
+    /// The originals of everything that was written.
     pub rewritten: Vec<PathBuf>,
-    /// What the user may want to know.
+    /// Messages for the user.
     pub notes: Vec<String>,
-    /// What runs without hooks, unless it gets them when it is defined: `a.jar: lib/B.class: damaged`.
+    /// What runs without hooks, unless it is instrumented when it is loaded: `a.jar: lib/B.class: damaged`.
     pub skipped: Vec<String>,
     /// Methods that have fewer hooks than asked for.
     pub shortfalls: Vec<String>,
-    /// What the cache has no copy of, and cannot get one: nothing is to run from the cache then, since copies name each other.
+    /// What is not in a read-only cache. If there is anything, nothing is run from the cache, since copies refer to
+    /// each other.
     pub missing: Vec<PathBuf>,
 }
 
 impl Done {
-    /// What is missing, in few words; nothing if all is there.
+    /// Short description of what is missing; `None` if nothing is.
     pub fn lacks(&self) -> Option<String> {
         let (first, more) = self.missing.split_first()?;
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
@@ -99,14 +100,14 @@ impl Done {
 struct Updating {
     _lock: Update,
     next_id: u32,
-    /// What stands in the file: further than the ids taken, to write it less often.
+    /// The number in the file: higher than the ids taken, so that it is written less often.
     reserved: u32,
 }
 
 /// How many ids are taken from the file at once.
 const AHEAD: u32 = 1 << 16;
 
-/// What is noted of an item.
+/// Metadata of an item.
 #[derive(Debug, Serialize, Deserialize)]
 enum Item {
     Jar(jar::JarItem),
@@ -114,7 +115,8 @@ enum Item {
 }
 
 impl<'a> Programs<'a> {
-    /// The copies in `entry`, made with `settings`. Nothing below `cache` is ever copied. `say` is told what is waited for.
+    /// Opens the copies in `entry`, which are made with `settings`. Nothing below `cache` is ever copied. `say` is
+    /// called with a message before waiting for others.
     pub fn new(entry: &'a CacheEntry, cache: &'a Path, settings: &'a Settings, say: &'a dyn Fn(&str)) -> Self {
         Self { entry, settings, cache, say, update: None, placed: HashMap::new(), done: Done::default() }
     }
@@ -125,13 +127,13 @@ impl<'a> Programs<'a> {
         Ok(self.placed(&original)?.then(|| self.slot(&original).copy))
     }
 
-    /// Settings whose rules tell which of them decide over one item.
+    /// Settings with rules that record which of them decide about one item.
     fn own_settings(&self) -> Settings {
         let Settings { filter, progress, .. } = self.settings;
         Settings { filter: filter.fresh(), progress: progress.clone(), ..*self.settings }
     }
 
-    /// What holds of an item that is run, whether it was made now or before.
+    /// Reports an item that is used, whether it is new or not.
     fn tell(&mut self, original: &Path, decided: &[usize], skipped: &[Skip], shortfalls: &[ShortfallReport]) {
         self.settings.filter.note_decided(decided.iter().copied());
         self.done.skipped.extend(skipped.iter().map(|skip| format!("{}: {skip}", original.display())));
@@ -144,7 +146,7 @@ impl<'a> Programs<'a> {
         false
     }
 
-    /// What was done, when all is placed.
+    /// Returns what was done, after the last item.
     pub fn finish(mut self) -> Result<Done, CacheError> {
         self.done.skipped.sort();
         self.done.shortfalls.sort();
@@ -154,7 +156,7 @@ impl<'a> Programs<'a> {
         Ok(self.done)
     }
 
-    /// Whether there is a copy of its own.
+    /// Makes the copy if necessary; returns whether it differs from the original.
     fn placed(&mut self, original: &Path) -> Result<bool, CacheError> {
         if let Some(known) = self.placed.get(original) {
             return Ok(*known);
@@ -175,7 +177,7 @@ impl<'a> Programs<'a> {
     fn slot(&self, original: &Path) -> Slot {
         let hash = Digest::of(original.as_os_str().as_encoded_bytes());
         let folder = self.entry.folder().join("items").join(hash.to_string());
-        // The root has no name.
+        // The root directory has no name.
         let name = original.file_name().unwrap_or("root".as_ref());
         Slot { copy: folder.join("copy").join(name), note: folder.join("item.json"), original: original.to_owned() }
     }
@@ -237,7 +239,7 @@ impl Slot {
         write_with_mode(&self.note, &serde_json::to_vec(item).unwrap_or_default(), mode)
     }
 
-    /// Until the new note is written, there is none: a run that is killed leaves nothing that looks whole.
+    /// Deleted until the new metadata is written, so that a killed run leaves nothing that looks complete.
     fn open(&self) -> Result<(), FileError> {
         remove_any(&self.note)?;
         let folder = self.copy.parent().unwrap_or(&self.copy);
@@ -270,7 +272,7 @@ fn absolute(path: &Path) -> Result<PathBuf, FileError> {
     Ok(out)
 }
 
-/// Names that a list has once.
+/// Removes duplicates.
 fn unique(names: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     names.into_iter().filter(|name| seen.insert(name.clone())).collect()
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_in_few_words() {
+    fn what_is_missing_is_reported_briefly() {
         let missing =
             |names: &[&str]| Done { missing: names.iter().map(PathBuf::from).collect(), ..Done::default() }.lacks();
         assert_eq!(missing(&[]), None);
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_told() {
+    fn what_was_done_is_reported() {
         assert_eq!(Done::default().text(), None);
         let skipped = vec!["a.jar: B.class: damaged".into(), "C.class: damaged".into()];
         let shortfalls = vec!["a.jar: A.f()V: no sites (size)".into()];

@@ -10,16 +10,17 @@ pub fn hash(name: &[u8], seed: u32) -> u32 {
 /// The seed of the first look-up.
 pub const FIRST_SEED: u32 = MULTIPLIER;
 
-/// A redirect table and, per slot, the index of the name that lies there.
+/// The redirect table and, for each slot, the index of its name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
     /// Per bucket: below 0 `-1 - slot`, above 0 the seed to hash with again, 0 nothing is there.
     pub redirect: Vec<i32>,
-    /// Per slot.
+    /// Index of the name in each slot.
     pub order: Vec<u32>,
 }
 
-/// Bytes hashed before a search is given up: so many, and this many times the names'. Those of a JDK take tens.
+/// Maximum number of bytes hashed in a search: the sum of a constant and a multiple of the names' length. JDKs need a
+/// few tens of the latter.
 const MOST_WORK: (usize, usize) = (1 << 24, 256);
 
 /// A slot without a name.
@@ -58,7 +59,8 @@ pub fn build(names: &[Vec<u8>]) -> Option<Table> {
     Some(table)
 }
 
-/// The first seed that leads each of `members` to a free slot of its own. `work` is what may yet be hashed.
+/// The first seed that maps each of `members` to a free slot of its own. `work` is the number of bytes that may still
+/// be hashed.
 fn free_seed(members: &[u32], names: &[Vec<u8>], order: &[u32], work: &mut usize) -> Option<u32> {
     let mut slots = Vec::with_capacity(members.len());
     for seed in 1..i32::MAX as u32 {
@@ -104,7 +106,7 @@ mod tests {
         assert_eq!(build(&[b"/a/b".to_vec(), b"/a/b".to_vec()]), None);
     }
 
-    /// Made by the fuzzer: one bucket had so many members that no seed could tell them apart.
+    /// Found by the fuzzer: a bucket had so many members that no seed could separate them.
     #[test]
     fn a_search_that_leads_nowhere_ends() {
         let in_bucket_0 = |name: &Vec<u8>| hash(name, FIRST_SEED).is_multiple_of(300);

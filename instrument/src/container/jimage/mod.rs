@@ -1,11 +1,11 @@
-//! `lib/modules`, the image that a JDK 9 and later starts from. Reader and writer, version 1.0 (JDK 9 to 25).
+//! `lib/modules`, the image from which JDK 9 and later start. Reader and writer for version 1.0 (JDK 9 to 25).
 //!
-//! Layout, in the byte order of the machine that made it: header of seven words, redirect table, offsets table,
-//! locations, strings, content. A name's slot is found by a perfect hash ([`hash`]); the slot's offset leads to
-//! the location, a list of attributes; the attributes give the pieces of the name (as offsets into the strings)
-//! and where the content lies. Beside the resources (`/java.base/java/lang/Object.class`) there are two trees:
-//! `/modules/…` folders, whose content lists the locations of their children, and `/packages/…`, whose content
-//! lists modules by string offset. See `src/java.base/share/native/libjimage` of OpenJDK for the reading side.
+//! Layout, in the byte order of the machine that created it: header of seven words, redirect table, offsets table,
+//! locations, strings, content. The slot of a name is found by a perfect hash ([`hash`]); the offset in the slot refers
+//! to the location, a list of attributes; the attributes give the parts of the name (as offsets into the strings) and
+//! the offset of the content. In addition to resources (`/java.base/java/lang/Object.class`), there are two trees:
+//! `/modules/…` folders, whose content lists the locations of their children, and `/packages/…`, whose content lists
+//! modules by string offset. For the reading side see `src/java.base/share/native/libjimage` of OpenJDK.
 
 mod compressed;
 mod hash;
@@ -18,46 +18,45 @@ pub use write::ImageWriter;
 
 use thiserror::Error;
 
-/// First word.
+/// Magic number.
 const MAGIC: u32 = 0xcafe_dada;
-/// Major and minor version.
+/// Major version in the high half, minor version in the low half.
 const VERSION: u32 = 1 << 16;
 const HEADER: usize = 28;
 
 /// Why an image could not be read or written.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ImageError {
-    /// First word is another.
+    /// The magic number is wrong.
     #[error("not a JDK image (lib/modules): it does not start with CAFEDADA")]
     Magic,
-    /// A format we do not know.
+    /// The version is not supported.
     #[error("JDK image of format version {0}.{1}; this tool reads 1.0 (JDK 9 to 25)")]
     Version(u16, u16),
     /// Something points outside, or ends early.
     #[error("damaged JDK image: {0}")]
     Damaged(&'static str),
-    /// The end is missing.
+    /// The file is truncated.
     #[error("damaged JDK image: it is cut off: its index speaks of {needed} bytes, {found} are there")]
     CutOff {
         /// Where the last resource ends.
         needed: u64,
-        /// The file's size.
+        /// Size of the file in bytes.
         found: u64,
     },
-    /// A resource whose content cannot be had.
+    /// The content of a resource cannot be read.
     #[error("damaged JDK image: {name}: {what}")]
     Resource {
-        /// The resource.
+        /// Name of the resource.
         name: String,
-        /// What is wrong.
         what: &'static str,
     },
     /// A compression plug-in that jlink may have used.
     #[error("{name} is compressed by {plugin:?}, which this tool does not read: make the image without compression")]
     Compression {
-        /// The resource.
+        /// Name of the resource.
         name: String,
-        /// The decompressor's name.
+        /// Name of the decompressor.
         plugin: String,
     },
     /// A new resource has no place in the tree.

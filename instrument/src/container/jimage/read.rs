@@ -1,4 +1,4 @@
-//! Reading an image.
+//! Reads an image.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A class file of a module.
+    /// Whether it is a class file in a module.
     pub fn is_class(&self) -> bool {
         self.name.ends_with(".class") && !matches!(self.module.as_str(), "modules" | "packages" | "")
     }
@@ -52,13 +52,13 @@ impl Resource {
         self.name.get(self.module.len() + 2..).unwrap_or_default()
     }
 
-    /// A folder whose content lists the locations of its children. `/packages/…` lists modules instead.
+    /// Whether it is a folder whose content lists the locations of its children. `/packages/…` lists modules instead.
     pub(super) fn lists_locations(&self) -> bool {
         self.module == "modules" || self.name == "/modules" || self.name == "/packages"
     }
 }
 
-/// An image over its bytes.
+/// An image in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
     pub(super) data: &'a [u8],
@@ -183,7 +183,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The content as it lies in the image.
+    /// The content as stored in the image.
     pub(super) fn raw(&self, resource: &Resource) -> Result<&'a [u8], ImageError> {
         let [offset, compressed, uncompressed] =
             [OFFSET, COMPRESSED, UNCOMPRESSED].map(|kind| resource.location.0[kind]);
@@ -209,7 +209,7 @@ impl<'a> Image<'a> {
         if needed > found { Err(ImageError::CutOff { needed, found }) } else { Ok(()) }
     }
 
-    /// Where the content lies, to keep its order.
+    /// Offset of the content, by which its order is preserved.
     pub(super) fn offset(resource: &Resource) -> u64 {
         resource.location.0[OFFSET]
     }
@@ -219,7 +219,7 @@ impl<'a> Image<'a> {
         resource.location.0[UNCOMPRESSED]
     }
 
-    /// The content, decompressed.
+    /// The content after decompression.
     pub fn content(&self, resource: &Resource) -> Result<Cow<'a, [u8]>, ImageError> {
         let raw = self.raw(resource)?;
         if resource.location.0[COMPRESSED] == 0 {

@@ -1,4 +1,4 @@
-//! Words of four bytes and strings, as they lie in an image.
+//! Four-byte words and strings in an image.
 
 use super::ImageError;
 
@@ -8,7 +8,7 @@ pub(super) fn word(bytes: &[u8], index: usize, big_endian: bool) -> Option<u32> 
     Some(if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
 }
 
-/// The table of all strings, each with a zero behind it.
+/// The table of all strings, each terminated by a zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strings<'a>(pub &'a [u8]);
 

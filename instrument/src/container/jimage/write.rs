@@ -128,7 +128,7 @@ impl<'a> ImageWriter<'a> {
     /// Contents keep their order; new ones come last.
     fn place(&self) -> Places {
         let mut order: Vec<usize> = (0..self.resources.len()).collect();
-        // Empty contents lie where the next one does; the index keeps such ties in order.
+        // An empty resource has the same offset as the next one; the index makes the order unique.
         order.sort_by_key(|index| (Image::offset(&self.resources[*index]), *index));
         let mut offsets = vec![0; self.resources.len()];
         let mut size = 0;
@@ -222,9 +222,9 @@ impl<'a> ImageWriter<'a> {
 struct Places {
     /// Indexes of the resources in the order of their contents.
     order: Vec<usize>,
-    /// Content offsets by index, those of added resources behind the others.
+    /// Content offsets by index; those of added resources come after the others.
     offsets: Vec<u64>,
-    /// Of all contents.
+    /// Total size of the contents in bytes.
     size: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Stored entries that some tool has aligned, so that they can be mapped: they stay so.
+//! Preserves the alignment of stored entries that are to be memory-mapped.
 //!
-//! There is no field for it in the format. Tools pad the extra field of the local header, with zeros (`zipalign`) or
-//! with a field of its own that says to what (Android's signing tools).
+//! The format has no field for it. Tools pad the extra field of the local header with zeros (`zipalign`), or with a
+//! field that contains the alignment (Android's signing tools).
 
 use super::read::extra_field;
 use super::{Entry, STORED};
 
 /// The padding field: alignment as u16, then zeros.
 const FIELD: u16 = 0xd935;
-/// What zeros align to: words, and pages for native libraries.
+/// Alignments achieved by zeros: words, and pages for native libraries.
 const WORD: u64 = 4;
 const PAGE: u64 = 4096;
 
@@ -22,7 +22,7 @@ pub(super) struct Alignment {
 impl Alignment {
     pub(super) const NONE: Self = Self { to: 1, by_field: false };
 
-    /// Told by the padding that is there; chance is no alignment.
+    /// Infers the alignment from existing padding; an offset that is aligned by chance does not count.
     pub(super) fn of(entry: &Entry, data: &[u8]) -> Self {
         if entry.method != STORED {
             return Self::NONE;
@@ -39,7 +39,7 @@ impl Alignment {
         Self { to: if is_library { PAGE } else { WORD }, by_field: false }
     }
 
-    /// Pads a local extra field that is to lie at `at`, so that what follows it is aligned.
+    /// Pads a local extra field at offset `at` so that the data after it is aligned.
     pub(super) fn pad(self, extra: &mut Vec<u8>, at: u64) {
         if self == Self::NONE {
             return;
@@ -64,7 +64,7 @@ impl Alignment {
     }
 }
 
-/// The fields of an extra field without the zeros behind them.
+/// The fields of an extra field without trailing zeros.
 fn without_zeros(extra: &[u8]) -> &[u8] {
     let mut at = 0;
     while let Some([id0, id1, length0, length1]) = extra.get(at..at + 4) {

@@ -1,8 +1,9 @@
-//! Zip archives, byte for byte where nothing changes.
+//! Zip archives, which stay byte for byte the same where nothing is changed.
 //!
-//! Our own reader and writer, because a faithful copy needs what general libraries do not give: two entries of one
-//! name, bytes before the first entry (launch scripts, the header of a jmod), extra fields and attributes as
-//! they were. Compression is flate2's. The format is PKWARE's APPNOTE.TXT; section numbers below are its.
+//! Has its own reader and writer, because a faithful copy needs features that general libraries lack: two entries with
+//! the same name, bytes before the first entry (launch scripts, the header of a jmod), original extra fields and
+//! attributes. Uses flate2 for compression. The format is defined by PKWARE's APPNOTE.TXT, to which the section numbers
+//! below refer.
 
 mod align;
 mod read;
@@ -13,7 +14,7 @@ pub use write::{Packed, Writer};
 
 use thiserror::Error;
 
-/// Stored, not compressed.
+/// Compression method of uncompressed entries.
 pub const STORED: u16 = 0;
 /// The one compression method that Java reads.
 pub const DEFLATED: u16 = 8;
@@ -25,7 +26,7 @@ const END64: u32 = 0x0606_4b50;
 const END64_LOCATOR: u32 = 0x0706_4b50;
 /// Extra field that holds what does not fit 32 bits (4.5.3).
 const ZIP64_EXTRA: u16 = 1;
-/// General purpose bit 0.
+/// General purpose flag, bit 0.
 const FLAG_ENCRYPTED: u16 = 1;
 /// General purpose bit 3: sizes follow the data.
 const FLAG_DESCRIPTOR: u16 = 1 << 3;
@@ -33,10 +34,10 @@ const FLAG_DESCRIPTOR: u16 = 1 << 3;
 /// Why an archive or entry could not be read.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ZipError {
-    /// No bytes at all.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// No end record.
+    /// There is no end of central directory record.
     #[error("not a jar, or cut off: it has no zip end record; give a jar, a .class file or a folder")]
     NoEnd,
     /// The central directory does not hold together.
@@ -45,9 +46,8 @@ pub enum ZipError {
     /// One entry does not hold together.
     #[error("damaged jar: {name}: {what}; build or download it again")]
     Entry {
-        /// The entry.
+        /// Name of the entry.
         name: String,
-        /// What is wrong.
         what: &'static str,
     },
     /// An entry we cannot decompress.

@@ -18,19 +18,18 @@ const MAX_ENTRY: u64 = i32::MAX as u64;
 /// An archive's directory. It holds ranges, not slices, so that it can be kept beside the bytes it describes.
 #[derive(Debug)]
 pub struct Archive {
-    /// In central directory order.
+    /// Entries in the order of the central directory.
     pub entries: Vec<Entry>,
     /// Bytes before the first entry.
     pub prefix: Range<usize>,
-    /// What to add to the offsets in the directory to get offsets in the file.
+    /// Difference between offsets in the file and those in the directory.
     pub shift: u64,
-    /// The archive's comment.
+    /// Position of the archive's comment.
     pub comment: Range<usize>,
 }
 
 /// An entry as the central directory has it.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Entry {
     /// As text, for matching and messages; the bytes are copied from `raw_name`.
     pub name: String,
@@ -47,7 +46,7 @@ pub struct Entry {
     pub comment: Range<usize>,
     pub internal: u16,
     pub external: u32,
-    /// The data as stored.
+    /// Position of the stored data.
     pub data: Range<usize>,
 }
 
@@ -83,7 +82,7 @@ impl Archive {
         let end = find_end(data)?;
         let outside = ZipError::Directory("its directory lies outside the file");
         let size = usize::try_from(end.directory_size).map_err(|_| ZipError::NoEnd)?;
-        // Whatever stands before the zip shifts all offsets; the directory ends where the end record starts.
+        // Bytes before the zip shift all offsets; the directory ends where the end record starts.
         let Some(start) = end.at.checked_sub(size) else { return Err(outside) };
         let Some(shift) = (start as u64).checked_sub(end.directory_offset) else { return Err(outside) };
 
@@ -117,7 +116,7 @@ fn find_end(data: &[u8]) -> Result<End, ZipError> {
     let offset = bytes.u32(at + 16).ok_or(ZipError::NoEnd)?;
     let comment = at + 22..data.len();
     let end64 = at.checked_sub(20).filter(|locator| bytes.u32(*locator) == Some(END64_LOCATOR)).and_then(|locator| {
-        // The record lies right before its locator, unless it has grown an extensible part.
+        // The record directly precedes its locator, unless it has an extensible data sector.
         let declared = usize::try_from(bytes.u64(locator + 8)?).ok()?;
         let places = [Some(declared), locator.checked_sub(56)];
         let at = places.into_iter().flatten().find(|at| *at < locator && bytes.u32(*at) == Some(END64))?;
@@ -131,7 +130,7 @@ fn find_end(data: &[u8]) -> Result<End, ZipError> {
     Ok(end64.unwrap_or(End { at, directory_size: size.into(), directory_offset: offset.into(), comment }))
 }
 
-/// The entry at `at` of the directory, where its local header lies, and where the next entry is.
+/// Reads the entry at offset `at` of the directory; returns also the offsets of its local header and of the next entry.
 fn entry(data: &[u8], at: usize, end: usize, shift: u64) -> Result<(Entry, usize, usize), ZipError> {
     let bytes = Bytes(data);
     let cut = || ZipError::Directory("its directory is cut off");
@@ -209,7 +208,7 @@ pub(super) fn extra_field(extra: &[u8], wanted: u16) -> Option<&[u8]> {
 }
 
 impl Entry {
-    /// How much memory the content takes: none where it lies in the archive as it is.
+    /// Memory that the content takes in bytes: 0 if it is stored uncompressed.
     pub fn unpacked(&self) -> u64 {
         if self.method == STORED { 0 } else { self.size }
     }
@@ -219,7 +218,7 @@ impl Entry {
         self.method == STORED && self.flags & FLAG_ENCRYPTED == 0
     }
 
-    /// The first bytes of the content, so many if there are: what is not looked into need not be unpacked.
+    /// The first `length` bytes of the content, or fewer if it is shorter. Unpacks no more than that.
     pub fn start(&self, data: &[u8], length: usize) -> Result<Vec<u8>, ZipError> {
         let mut start = Vec::with_capacity(length);
         self.pieces(data, &mut |piece| {
@@ -229,7 +228,8 @@ impl Entry {
         Ok(start)
     }
 
-    /// The last bytes of the content, so many if there are. All of it is read and hardly any held.
+    /// The last `length` bytes of the content, or fewer if it is shorter. Unpacks everything but keeps only these in
+    /// memory.
     pub fn tail(&self, data: &[u8], length: usize) -> Result<Vec<u8>, ZipError> {
         let mut tail = Vec::new();
         self.pieces(data, &mut |piece| {
@@ -272,8 +272,8 @@ impl Entry {
         self.content(data)
     }
 
-    /// The content, decompressed and checked. Memory is taken as the entry's [`unpacked`](Self::unpacked) says: it is to be
-    /// claimed first.
+    /// The content, decompressed and with its checksum verified. Takes [`unpacked`](Self::unpacked) bytes of memory,
+    /// which have to be claimed first.
     pub fn content<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, ZipError> {
         if self.flags & FLAG_ENCRYPTED != 0 {
             return Err(ZipError::Unreadable("the entry is encrypted"));
@@ -306,7 +306,7 @@ impl Entry {
         }
     }
 
-    /// Folders end with a slash.
+    /// Whether it is a folder, whose name ends with a slash.
     pub fn is_folder(&self) -> bool {
         self.name.ends_with('/')
     }

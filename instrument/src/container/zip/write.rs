@@ -54,7 +54,7 @@ pub struct Writer<W: Write> {
     count: u64,
 }
 
-/// An entry's header fields, wherever they come from.
+/// Header fields of an entry from any source.
 struct Header<'a> {
     name: &'a [u8],
     made_by: u16,
@@ -74,7 +74,7 @@ struct Header<'a> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A new archive.
+    /// Starts a new archive.
     pub fn new(out: W) -> Self {
         Self { out, at: 0, shift: 0, central: Vec::new(), count: 0 }
     }
@@ -244,7 +244,7 @@ fn header<'a>(entry: &Entry, data: &'a [u8]) -> Header<'a> {
     }
 }
 
-/// Extra fields but for the zip64 one, which is made anew where it is needed.
+/// Extra fields except the zip64 one, which is created anew if necessary.
 fn without_zip64(extra: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(extra.len());
     let mut rest = extra;
@@ -258,7 +258,7 @@ fn without_zip64(extra: &[u8]) -> Vec<u8> {
         }
         rest = &rest[end..];
     }
-    // What does not parse is padding by some tool: kept.
+    // Bytes that cannot be parsed are padding by some tool and are kept.
     out.extend_from_slice(rest);
     out
 }
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn sizes_beyond_4_gb_stand_in_both_headers() {
         let mut writer = Writer::new(Vec::new());
-        // As much as a damaged entry may claim: nobody has to have 4 GB for it.
+        // A corrupt entry may claim this much, which must not be allocated.
         let huge = 6 << 30;
         let packed = Packed { method: DEFLATED, crc: 0, size: huge, data: vec![3, 0] };
         writer.add("a", &packed).unwrap();

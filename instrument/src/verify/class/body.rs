@@ -1,5 +1,4 @@
-//! A `Code` attribute (JVMS §4.7.3, §4.9.1): all that is checked of the code of a method, in the order in which one part needs
-//! the other.
+//! Checks a `Code` attribute (JVMS §4.7.3, §4.9.1): all parts of a method's code, in the order of their dependencies.
 
 use super::bytes::{Bytes, Cursor};
 use super::code::{Code, Signature};

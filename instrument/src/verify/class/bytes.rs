@@ -34,7 +34,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Reads front to back; `None` behind the end.
+/// Reads front to back; `None` at the end.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: Bytes<'a>,

@@ -2,13 +2,13 @@
 
 use super::bytes::Bytes;
 
-/// An instruction starts here.
+/// Mark: an instruction starts here.
 pub(super) const START: u8 = 1;
 /// Control comes here other than from the instruction before.
 pub(super) const NEEDS_FRAME: u8 = 2;
-/// There is a frame.
+/// Mark: there is a stack map frame here.
 pub(super) const HAS_FRAME: u8 = 4;
-/// A `new`.
+/// Mark: the instruction is a `new`.
 pub(super) const IS_NEW: u8 = 8;
 
 /// The method that the code is of.
@@ -30,7 +30,7 @@ pub(super) struct Step {
     /// Where its targets start in [`Code::targets`]; they end where the next instruction's start.
     pub targets: u32,
     pub ends_block: bool,
-    /// `jsr`: the instruction behind it is reached by its `ret`.
+    /// `jsr`: the instruction after it is reached by its `ret`.
     pub calls_subroutine: bool,
 }
 
@@ -42,12 +42,12 @@ pub(super) struct Handler {
     pub handler: u16,
 }
 
-/// Code being checked.
+/// The code under verification.
 pub(super) struct Code<'a> {
     pub max_stack: u16,
     pub max_locals: u16,
     pub bytes: Bytes<'a>,
-    /// By offset.
+    /// Marks of each offset.
     pub marks: Vec<u8>,
     pub steps: Vec<Step>,
     pub targets: Vec<u32>,

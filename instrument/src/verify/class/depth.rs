@@ -1,10 +1,9 @@
-//! The depth of the stack at each instruction (JVMS §4.9.2): the same however control comes there, and never more
-//! than `max_stack`.
+//! Checks the stack depth at each instruction (JVMS §4.9.2): it is the same on all paths and never exceeds `max_stack`.
 
 use super::Sink;
 use super::code::Code;
 
-/// `frames`: the depths that stack map frames tell, by offset.
+/// `frames`: the stack depths declared by stack map frames, by offset.
 pub(super) fn check(code: &Code<'_>, frames: &[(u32, u32)], sink: &mut Sink) {
     let mut walk = Walk { code, depths: vec![None; code.length()], work: Vec::new(), sink, failed: false };
     walk.reach(0, 0, 0);
@@ -12,7 +11,7 @@ pub(super) fn check(code: &Code<'_>, frames: &[(u32, u32)], sink: &mut Sink) {
         walk.reach(*offset as usize, *depth, *offset as usize);
     }
     walk.run();
-    // A handler can be entered from wherever it covers anything that is reached.
+    // A handler can be entered from every reachable instruction that it covers.
     loop {
         let reached: Vec<u16> = code
             .handlers

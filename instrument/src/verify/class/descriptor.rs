@@ -1,13 +1,13 @@
 //! Descriptors (JVMS §4.3), measured in slots.
 
-/// What a method takes and gives, in slots: a long or double counts two. The receiver is not among them.
+/// Slots of a method's parameters and result: a long or double counts as two. Without the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub parameters: u32,
     pub returns: u32,
 }
 
-/// The slots of a field's type; `None` if it is no field descriptor.
+/// Number of slots of a field's type; `None` if it is not a field descriptor.
 pub(super) fn field(descriptor: &[u8]) -> Option<u32> {
     match one(descriptor)? {
         (slots, []) => Some(slots),
@@ -15,7 +15,7 @@ pub(super) fn field(descriptor: &[u8]) -> Option<u32> {
     }
 }
 
-/// A method's shape; `None` if it is no method descriptor.
+/// The shape of a method; `None` if it is not a method descriptor.
 pub(super) fn method(descriptor: &[u8]) -> Option<Shape> {
     let mut parameters = 0;
     each_parameter(descriptor, |slots| parameters += slots).and_then(|rest| {

@@ -4,14 +4,14 @@ use super::bytes::Cursor;
 use super::code::{Code, HAS_FRAME, IS_NEW, NEEDS_FRAME, START, Signature};
 use super::{Attribute, Context, Sink, descriptor};
 
-/// The first version whose classes cannot do without (§4.10.1).
+/// The first version in which frames are mandatory (§4.10.1).
 const MANDATORY: u16 = 51;
 const NAME: &[u8] = b"StackMapTable";
 
-/// Slots of the local variables that a frame tells, one entry a variable.
+/// Slots of the local variables in a frame, one entry per variable.
 type Locals = Vec<u8>;
 
-/// Checks the frames and returns the depths of the stack that they tell, by offset.
+/// Checks the frames and returns the stack depths that they declare, by offset.
 pub(super) fn check(
     context: &Context<'_>,
     signature: &Signature<'_>,
@@ -109,7 +109,7 @@ struct Types<'t, 'a> {
 }
 
 impl Types<'_, '_> {
-    /// The slots of a verification type; `None` behind the end.
+    /// Number of slots of a verification type; `None` at the end.
     fn next(&mut self, cursor: &mut Cursor<'_>) -> Option<Result<u8, String>> {
         Some(match cursor.u8()? {
             0..=2 | 5 => Ok(1),

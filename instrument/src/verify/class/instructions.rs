@@ -9,7 +9,7 @@ use super::pool::{
 };
 use super::{Context, HEAP_PROXY, Method, Sink, descriptor};
 
-/// What `ldc` may load, or a bootstrap method take (§5.1).
+/// Constants that are loadable by `ldc`, or as bootstrap arguments (§5.1).
 pub(super) const LOADABLE: u32 =
     set(&[INTEGER, FLOAT, LONG, DOUBLE, CLASS, STRING, METHOD_HANDLE, METHOD_TYPE, DYNAMIC]);
 
@@ -23,7 +23,7 @@ pub(super) fn check<'a>(
     Walk { context, code, sink, last_constant: None, method }.instructions()
 }
 
-/// Reads the exception table, whose rows must cover instructions.
+/// Checks the exception table, whose ranges must cover instructions.
 pub(super) fn exception_table(
     pool: &Pool<'_>,
     code: &mut Code<'_>,
@@ -93,7 +93,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// What the opcode alone says.
+    /// The effect that depends only on the opcode.
     fn of(opcode: u8, length: usize) -> Self {
         let (pops, pushes) = effect(opcode);
         Self { length, pops: pops.into(), pushes: pushes.into(), ends_block: ends_block(opcode) }
@@ -155,7 +155,7 @@ impl Walk<'_, '_> {
         Ok(length)
     }
 
-    /// An instruction whose operands are part of it, or are numbers.
+    /// Handles an instruction without operands, or with numbers as operands.
     fn plain(&mut self, at: usize, opcode: u8) {
         if let Some((local, slots)) = short_local(opcode) {
             self.local(at, local, slots);
@@ -261,7 +261,7 @@ impl Walk<'_, '_> {
     }
 
     fn target(&mut self, at: usize, by: i32) {
-        // What is negative becomes too large to be an offset.
+        // A negative target becomes too large to be an offset.
         self.code.targets.push((at as i64 + i64::from(by)) as u32);
     }
 

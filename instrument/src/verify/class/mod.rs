@@ -1,9 +1,9 @@
-//! The structure of one class file (JVMS §4), told by a reader of its own.
+//! Checks the structure of a class file (JVMS §4) with an independent reader.
 //!
-//! Nothing here comes from the rewriter's reader: a misunderstanding of the format would otherwise be confirmed by
-//! itself. Where these checks find nothing, readers made by others have a look too ([`opinion`]).
+//! None of the rewriter's reader is used here: otherwise a misinterpretation of the format would confirm itself. If
+//! these checks find nothing, third-party readers are consulted as well ([`opinion`]).
 //!
-//! What is not checked is the type of each value: the JVM's verifier does that.
+//! Types of values are not checked: the JVM's verifier does that.
 
 mod body;
 mod bytes;
@@ -26,23 +26,23 @@ pub use opinion::Opinion;
 
 /// Findings of one class beyond this many are only counted: one wrong length spoils all that follows.
 const MOST: usize = 20;
-/// What the rewriter leaves in each class. Spelt out here again, on purpose.
+/// Attribute that the rewriter adds to each class. Deliberately repeated here.
 const MARK: &[u8] = b"org.elephanttracks.Instrumented";
 /// The class that hooks call, and its companions.
 const HEAP_PROXY: &[u8] = b"java/lang/HeapProxy";
 
-/// Something wrong in a class.
+/// A problem in a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// `name(descriptor)` of the method.
     pub method: Option<String>,
     /// Offset in the method's code.
     pub offset: Option<u32>,
-    /// What is wrong.
+    /// Description.
     pub what: String,
 }
 
-/// What the rewriter says of itself in a class.
+/// The content of the rewriter's attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Content hash of the artifact.
@@ -54,9 +54,7 @@ pub struct Mark {
 /// A method as the names table should have it, and the ids that its hooks pass as its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Method {
-    /// Its name.
     pub name: Vec<u8>,
-    /// Its descriptor.
     pub descriptor: Vec<u8>,
     /// Method ids passed by its hooks, without repetition.
     pub method_ids: Vec<u32>,
@@ -64,28 +62,29 @@ pub struct Method {
     pub ids: Option<(u32, u32)>,
 }
 
-/// What there is to know of a class.
+/// The result of checking a class.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// Internal form, in modified UTF-8; empty if it could not be read.
     pub name: Vec<u8>,
-    /// The rewriter's mark.
+    /// The rewriter's attribute, if the class has it.
     pub mark: Option<Mark>,
-    /// In class file order.
+    /// Methods in class file order.
     pub methods: Vec<Method>,
-    /// What is wrong.
+    /// Problems.
     pub faults: Vec<Fault>,
-    /// What readers made by others say.
+    /// Result of the third-party readers.
     pub opinion: Opinion,
 }
 
 /// Whether the bytes look as if the rewriter had made them, however damaged they are.
 pub fn is_marked(bytes: &[u8]) -> bool {
-    // The name stands in the constant pool behind its tag and length; added constants come last, so from the end.
+    // The attribute's name is in the constant pool after its tag and length; added constants come last, so search from
+    // the end.
     memchr::memmem::rfind(bytes, MARK).is_some()
 }
 
-/// Collects faults.
+/// Collects problems.
 #[derive(Debug, Default)]
 struct Sink {
     faults: Vec<Fault>,
@@ -94,7 +93,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// Faults so far, kept or not.
+    /// Number of problems so far, including those that are not kept.
     fn count(&self) -> usize {
         self.faults.len() + self.dropped
     }
@@ -141,7 +140,7 @@ pub fn check(bytes: &[u8]) -> Checked {
     checked
 }
 
-/// What holds for the whole class.
+/// State for checking a class.
 struct Context<'a> {
     pool: Pool<'a>,
     major: u16,
@@ -330,7 +329,7 @@ fn class_attributes(pool: &Pool<'_>, attributes: &[Attribute<'_>], sink: &mut Si
     mark
 }
 
-/// How many there are.
+/// Number of bootstrap methods.
 fn bootstrap_methods(pool: &Pool<'_>, info: &[u8]) -> Result<usize, String> {
     let cut = || "it is cut off".to_owned();
     let mut cursor = Cursor::new(info);
@@ -348,7 +347,7 @@ fn bootstrap_methods(pool: &Pool<'_>, info: &[u8]) -> Result<usize, String> {
     if cursor.is_at_end() { Ok(count.into()) } else { Err("it is longer than its content".into()) }
 }
 
-/// Modified UTF-8 for people.
+/// Converts modified UTF-8 for display.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

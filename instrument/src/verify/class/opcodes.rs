@@ -25,24 +25,24 @@ pub(super) const MULTIANEWARRAY: u8 = 197;
 pub(super) const GOTO_W: u8 = 200;
 pub(super) const JSR_W: u8 = 201;
 
-/// What follows an opcode.
+/// The operands of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operands {
-    /// So many bytes that need no check.
+    /// This number of bytes that need no check.
     Plain(u8),
-    /// A local variable of so many slots.
+    /// A local variable of this many slots.
     Local(u8),
     /// A local variable and a byte.
     Increment,
     /// The kind of a primitive array.
     ArrayKind,
-    /// One byte of constant.
+    /// A one-byte constant pool index.
     Constant1,
-    /// Two bytes of constant.
+    /// A two-byte constant pool index.
     Constant2,
     /// A constant, a count, a zero.
     Interface,
-    /// A constant, two zeros.
+    /// A constant pool index and two zero bytes.
     Dynamic,
     /// A constant and a number of dimensions.
     Dimensions,
@@ -96,7 +96,7 @@ pub(super) fn ends_block(opcode: u8) -> bool {
     matches!(opcode, GOTO | RET | TABLESWITCH | LOOKUPSWITCH | 172..=177 | ATHROW | GOTO_W)
 }
 
-/// Slots taken from and put on the stack by instructions for which the opcode tells.
+/// Number of stack slots popped and pushed by instructions for which the opcode determines it.
 pub(super) fn effect(opcode: u8) -> (u8, u8) {
     match opcode {
         0 => (0, 0),

@@ -1,12 +1,12 @@
-//! What readers made by others say of a class.
+//! Results of third-party class file readers.
 //!
-//! `cafebabe` reads everything down to annotations. It refuses a few things that the JVM takes; those are known, and
-//! then `classfile-parser` is asked instead.
+//! `cafebabe` parses everything down to annotations. It rejects a few things that the JVM accepts; in these known
+//! cases, `classfile-parser` is used instead.
 
-/// Who has read a class.
+/// Which reader has accepted or rejected a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opinion {
-    /// Nobody, because there were faults already.
+    /// None, because problems had already been found.
     #[default]
     NotAsked,
     /// `cafebabe`, and found nothing.
@@ -23,7 +23,7 @@ const TOO_STRICT: &[(&str, &str)] =
 
 /// Asks, in this order. `bytes` have passed the checks here, so sizes in it are true.
 pub(super) fn ask(bytes: &[u8]) -> Result<Opinion, String> {
-    // They are libraries that nobody has fuzzed for us; a panic of theirs is an opinion too.
+    // These libraries are not fuzzed; a panic counts as a rejection.
     let second = std::panic::catch_unwind(|| cafebabe::parse_class(bytes).map(drop).map_err(|error| error.to_string()));
     let refusal = match second {
         Ok(Ok(())) => return Ok(Opinion::Second),

@@ -21,7 +21,7 @@ pub(super) const INVOKE_DYNAMIC: u8 = 18;
 pub(super) const MODULE: u8 = 19;
 pub(super) const PACKAGE: u8 = 20;
 
-/// A set of tags as bits.
+/// A set of tags as a bit mask.
 pub(super) const fn set(tags: &[u8]) -> u32 {
     let (mut bits, mut index) = (0, 0);
     while index < tags.len() {
@@ -31,7 +31,7 @@ pub(super) const fn set(tags: &[u8]) -> u32 {
     bits
 }
 
-/// What names a field or method.
+/// A reference to a field or method.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reference<'a> {
     pub class: &'a [u8],
@@ -39,11 +39,11 @@ pub(super) struct Reference<'a> {
     pub descriptor: &'a [u8],
 }
 
-/// Where each constant lies.
+/// The constants with their positions.
 #[derive(Debug)]
 pub(super) struct Pool<'a> {
     bytes: Bytes<'a>,
-    /// Tag (0: no constant has this index), and where what follows it lies.
+    /// Tag (0: there is no constant with this index), and offset of the content after it.
     slots: Vec<(u8, u32)>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Pool<'a> {
         Ok((Self { bytes: Bytes(bytes), slots }, cursor.at()))
     }
 
-    /// The tag of a constant, 0 if there is none.
+    /// Tag of a constant; 0 if there is none.
     pub(super) fn tag(&self, index: u16) -> u8 {
         self.slots.get(usize::from(index)).map_or(0, |slot| slot.0)
     }

@@ -1,12 +1,13 @@
 //! Compressed chunks. The data of a `ZLIB` chunk:
 //!
 //! ```text
-//! u4 type of the chunk within
+//! u4 type of the compressed chunk
 //! u4 its length
-//! var its data, as zlib writes it (RFC 1950)
+//! var its data in the zlib format (RFC 1950)
 //! ```
 //!
-//! The length of the `ZLIB` chunk counts all of that, so that who does not know the type can skip it like any other.
+//! The length of the `ZLIB` chunk includes all of that, so that a receiver that does not know the type can skip it like
+//! any other.
 
 use std::io::{Read, Write};
 

@@ -1,34 +1,34 @@
-//! What a traced program allocates, by class, site and context (`ETAL`).
+//! Allocations of a traced program by class, site and context (`ETAL`).
 
 use crate::wire::{Malformed, Reader, Writer};
 
-/// What was allocated at one place since the last report.
+/// Allocations in one place since the last report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// The class, with dots.
+    /// Class name with dots.
     pub class: String,
     /// `com.acme.Cache.put:17`; empty if sites are not known.
     pub site: String,
     /// The callers of the site's method, innermost first, `;` between them; empty if they are not known.
     pub context: String,
-    /// How many objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Bytes of all of them.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
-/// What was allocated since the last report.
+/// Allocations since the last report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocations {
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub time_ms: u64,
     /// How long ago the last report was.
     pub interval_ms: u32,
     /// All objects, of places that are left out as well.
     pub objects: u64,
-    /// Bytes of all of them.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// Places with the most bytes.
+    /// The places with the most bytes.
     pub sites: Vec<Site>,
 }
 

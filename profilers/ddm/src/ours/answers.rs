@@ -6,13 +6,12 @@ use crate::wire::{Malformed, Reader, Writer};
 /// An object (`ETOB`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectInfo {
-    /// The object.
+    /// Object id.
     pub id: u64,
-    /// Its class.
+    /// Id of its class.
     pub class: u64,
-    /// The name of its class.
     pub class_name: String,
-    /// Bytes in the heap.
+    /// Size in the heap in bytes.
     pub size: u64,
     /// Elements, if it is an array.
     pub length: Option<u32>,
@@ -23,9 +22,9 @@ pub struct ObjectInfo {
 /// A class (`ETCL`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassInfo {
-    /// The class.
+    /// Class id.
     pub id: u64,
-    /// With dots.
+    /// Name with dots.
     pub name: String,
     /// 0 for `Object`, interfaces and primitive types.
     pub superclass: u64,
@@ -39,18 +38,18 @@ pub struct ClassInfo {
     pub modifiers: u32,
 }
 
-/// Who owns a monitor, and who waits for it (`ETMU`).
+/// The owner of a monitor, and the threads that wait for it (`ETMU`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MonitorUsage {
-    /// The object whose monitor it is.
+    /// Id of the object that the monitor belongs to.
     pub object: u64,
-    /// Its class.
+    /// Class of the object.
     pub class_name: String,
-    /// 0: nobody.
+    /// Thread id of the owner; 0 if there is none.
     pub owner: u32,
     /// How often the owner has entered it.
     pub entries: u32,
-    /// Threads that want to enter.
+    /// Threads blocked on entry.
     pub waiters: Vec<u32>,
     /// Threads in `wait()` that have not been notified.
     pub notify_waiters: Vec<u32>,
@@ -59,56 +58,54 @@ pub struct MonitorUsage {
 /// A thread (`ETTH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// The VM's number for it.
+    /// Thread id.
     pub id: u32,
-    /// Its name.
     pub name: String,
-    /// The group's name.
+    /// Name of the thread group.
     pub group: String,
     /// The name of the thread that started it, as far as that is known.
     pub parent: String,
-    /// 1 to 10.
+    /// Priority from 1 to 10.
     pub priority: u32,
     /// The VM does not wait for it to end.
     pub is_daemon: bool,
-    /// What it does.
     pub state: ThreadState,
     /// CPU time; `u64::MAX` if the VM does not say.
     pub cpu_ns: u64,
-    /// The object whose monitor it waits for or in; 0: none.
+    /// Id of the object whose monitor it waits for or on; 0 if there is none.
     pub waits_for: u64,
 }
 
-/// An object of a class.
+/// An object in a list of a class's instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// The object.
+    /// Object id.
     pub id: u64,
-    /// Bytes in the heap.
+    /// Size in the heap in bytes.
     pub size: u64,
 }
 
 /// Objects of a class (`ETIN`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instances {
-    /// The class.
+    /// Class id.
     pub class: u64,
-    /// How many there are.
+    /// Total number of instances.
     pub total: u64,
-    /// As many as were asked for.
+    /// Instances, up to the requested number.
     pub objects: Vec<Instance>,
 }
 
 /// A heap dump that went to the log (`ETLH`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapLogged {
-    /// Its number there.
+    /// Number of the dump in the log.
     pub dump: u32,
     /// The file, as the VM sees it.
     pub file: String,
     /// Objects that can be reached.
     pub objects: u64,
-    /// References between them.
+    /// Number of references between them.
     pub references: u64,
     /// References from outside the heap.
     pub roots: u64,

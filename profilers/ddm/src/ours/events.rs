@@ -1,4 +1,4 @@
-//! What happens to monitors and to the heap, as it happens (`ETEV`).
+//! Events of monitors and of the heap, as they happen (`ETEV`).
 
 use crate::wire::{Malformed, Reader, Writer};
 
@@ -12,72 +12,71 @@ impl Events {
     pub const PLACES: u32 = 4;
 }
 
-/// What happened. Owners are 0 where nobody is known to own the monitor.
+/// The kinds of events. An owner is 0 if it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// A thread found a monitor taken.
     ContendedEnter {
-        /// The object whose monitor it is.
+        /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Its class.
+        /// Class of the object.
         class: String,
-        /// Who waits.
+        /// The waiting thread.
         thread: u32,
-        /// Who has it.
+        /// The owner of the monitor.
         owner: u32,
     },
-    /// It has entered.
+    /// The thread has entered the monitor.
     ContendedEntered {
-        /// The object whose monitor it is.
+        /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Its class.
+        /// Class of the object.
         class: String,
-        /// Who waited.
+        /// The thread that waited.
         thread: u32,
-        /// Who had it when the wait began.
+        /// The owner when the wait began.
         owner: u32,
-        /// How long it waited.
+        /// Duration of the wait in nanoseconds.
         waited_ns: u64,
     },
     /// A thread begins `Object.wait()`.
     Wait {
-        /// The object whose monitor it is.
+        /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Its class.
+        /// Class of the object.
         class: String,
-        /// Who waits.
+        /// The waiting thread.
         thread: u32,
-        /// 0: without a limit.
+        /// Timeout in milliseconds; 0 if there is none.
         timeout_ms: u64,
     },
-    /// It goes on.
+    /// `Object.wait` has returned.
     Waited {
-        /// The object whose monitor it is.
+        /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Its class.
+        /// Class of the object.
         class: String,
-        /// Who waited.
+        /// The thread that waited.
         thread: u32,
-        /// How long it really waited.
+        /// Duration of the wait in nanoseconds.
         waited_ns: u64,
-        /// The time was up.
+        /// Whether it ended by timeout.
         timed_out: bool,
     },
     /// A collection stops the program.
     GcStart,
-    /// The program goes on.
+    /// A garbage collection has ended.
     GcFinish {
-        /// How long it stood.
+        /// Duration of the pause in nanoseconds.
         pause_ns: u64,
     },
 }
 
-/// An event.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since the Unix epoch.
     pub time_ns: u64,
-    /// What happened.
     pub what: Happened,
     /// Where in the thread's code: `com.acme.Till.open(Till.java:17)`; empty if that is not known, or was not asked for.
     pub place: String,
@@ -88,7 +87,6 @@ pub struct Event {
 pub struct Events {
     /// How many before these were dropped, because they came faster than they could be sent.
     pub lost: u32,
-    /// The events.
     pub events: Vec<Event>,
 }
 
@@ -118,10 +116,11 @@ impl Events {
     }
 }
 
-/// In the kind of an event: its place stands at its end.
+/// Flag in the kind of an event: the event ends with a place.
 const WITH_PLACE: u8 = 0x80;
 
-/// The names of classes have at most 65,535 bytes of UTF-8; an event has room for two texts of so many characters.
+/// Maximum length of a name in units. Class names have at most 65,535 bytes of UTF-8; an event has room for two texts
+/// of this length.
 const MOST_NAME: usize = 7_500;
 
 impl Event {

@@ -7,18 +7,18 @@ use crate::wire::{Malformed, Reader, Writer};
 pub struct Memory {
     /// As the VM calls it: `G1 Eden Space`; `heap` for all of it.
     pub name: String,
-    /// What is used.
+    /// Bytes in use.
     pub used: u64,
-    /// What it has.
+    /// Current size in bytes.
     pub size: u64,
-    /// What it may have; 0 if that is not known.
+    /// Maximum size in bytes; 0 if unknown.
     pub most: u64,
 }
 
 /// Sizes at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub time_ms: u64,
     /// Collections that stopped the program so far.
     pub collections: u64,
@@ -51,16 +51,16 @@ impl MemoryInfo {
     }
 }
 
-/// What a class has in the heap.
+/// The objects of a class in the heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistogramRow {
     /// For `ETCL` and `ETIN`; 0 if the VM has no ids.
     pub class: u64,
     /// With dots; arrays as `byte[]`.
     pub name: String,
-    /// How many.
+    /// Number of objects.
     pub objects: u64,
-    /// Bytes of all of them.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct HistogramRow {
 pub struct Histogram {
     /// All objects, of rows that are left out as well.
     pub objects: u64,
-    /// Bytes of all of them.
+    /// Their total size in bytes.
     pub bytes: u64,
     /// Classes with the most bytes.
     pub rows: Vec<HistogramRow>,

@@ -1,10 +1,10 @@
-//! Chunks that no other monitor knows: what the thread and heap profilers report, and what they answer when asked.
+//! Chunks that no other monitor knows: reports of the thread and heap profilers, and queries with their answers.
 //!
-//! A monitor finds out by `FEAT` which of them a VM has; to any other VM they are unknown types, with an empty reply. Ids of objects and
-//! classes are the VM's own numbers of eight bytes, never 0, and stay valid until the object is freed. Ids of threads are those of
-//! `THCR`.
+//! A monitor queries by `FEAT` which of them a VM supports; for other VMs they are unknown types, with an empty reply.
+//! Ids of objects and classes are eight-byte numbers chosen by the VM, never 0, and valid until the object is freed.
+//! Thread ids are those of `THCR`.
 //!
-//! | type | request | reply | unasked | feature |
+//! | type | request | reply | unsolicited | feature |
 //! |---|---|---|---|---|
 //! | `ETEV` | u4 kinds of events, as bits | empty | [`Events`] | `et-events` |
 //! | `ETAL` | u4 interval in ms, u4 most rows | empty | [`Allocations`] | `et-allocations` |
@@ -17,7 +17,7 @@
 //! | `ETTH` | u4 thread | [`ThreadInfo`] | | `et-threads` |
 //! | `ETLH` | text name | [`HeapLogged`] | | `et-log` |
 //!
-//! An id of nothing is answered with `FAIL`, code [`crate::message::Failure::NO_SUCH_ID`].
+//! A query for an unknown id is answered with `FAIL`, code [`crate::message::Failure::NO_SUCH_ID`].
 
 mod allocations;
 mod answers;
@@ -41,11 +41,11 @@ pub mod features {
     pub const ALLOCATIONS: &str = "et-allocations";
     /// Sizes of the heap and of its parts, with 64 bits, at little cost.
     pub const MEMORY: &str = "et-memory";
-    /// Objects and bytes by class.
+    /// Feature: objects and bytes by class.
     pub const HISTOGRAM: &str = "et-histogram";
     /// Objects, classes and monitors by id.
     pub const OBJECTS: &str = "et-objects";
-    /// Threads by id.
+    /// Feature: threads by id.
     pub const THREADS: &str = "et-threads";
     /// `HPDU` writes a heap dump: Android's name for it.
     pub const HEAP_DUMP: &str = "hprof-heap-dump";
@@ -70,11 +70,11 @@ impl ChunkType {
     pub const ETOB: Self = Self(*b"ETOB");
     /// A class.
     pub const ETCL: Self = Self(*b"ETCL");
-    /// Who owns a monitor, and who waits for it.
+    /// The owner of a monitor, and the threads that wait for it.
     pub const ETMU: Self = Self(*b"ETMU");
     /// A thread.
     pub const ETTH: Self = Self(*b"ETTH");
-    /// A heap dump into the log.
+    /// A heap dump to the log.
     pub const ETLH: Self = Self(*b"ETLH");
     /// The token: the user's own monitors know it.
     pub const ETKN: Self = Self(*b"ETKN");

@@ -9,11 +9,11 @@ pub const TAKE_SOURCE: &std::ffi::CStr = c"et_monitor_take_allocations";
 /// Takes a number of bytes, which are gone afterwards.
 pub type Put = extern "C" fn(to: *mut c_void, bytes: *const u8, count: usize);
 
-/// Who knows what is allocated.
+/// Provider of allocation statistics.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationSource {
-    /// Somebody wants to know, or nobody any more (0).
+    /// Enables (1) or disables (0) the statistics.
     pub switch: extern "C" fn(on: u8),
     /// Calls `put` once, with the data of a chunk `ETAL` of that many rows at the most: what was allocated since it was called last.
     pub report: extern "C" fn(rows: u32, to: *mut c_void, put: Put),

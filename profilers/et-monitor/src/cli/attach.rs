@@ -9,7 +9,7 @@ use super::{CliError, ScanArgs};
 use crate::attach;
 use et_cli::{print, print_json};
 
-/// Beside the programs, as they are installed.
+/// In the same folder as the programs, as they are installed.
 const LIBRARY: &str = "lib/elephant-tracks/libet_monitor.so";
 
 #[derive(Debug, clap::Args)]

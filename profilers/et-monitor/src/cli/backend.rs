@@ -1,4 +1,4 @@
-//! Whom commands ask: the monitor that runs, or one of their own that lives as long as they do. Both answer the same requests.
+//! The backend of commands: a running monitor, or one within the command itself. Both answer the same requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::web::{self, App};
 /// How long a monitor may take to answer at all: heap dumps take long.
 const PATIENCE: Duration = Duration::from_secs(1000);
 
-/// The one that is asked.
+/// The backend that is used.
 #[derive(Debug)]
 pub(super) enum Backend {
     Running(Running),

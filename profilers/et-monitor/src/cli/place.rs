@@ -9,7 +9,7 @@ use crate::discovery::{folder, is_mine};
 
 const NAME: &str = "monitor";
 
-/// A monitor with its page.
+/// A running monitor with its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Running {
     pub(super) pid: u32,
@@ -22,13 +22,13 @@ impl Running {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Whether its process lives.
+    /// Whether its process is alive.
     fn is_alive(&self) -> bool {
         Path::new(&format!("/proc/{}", self.pid)).exists()
     }
 }
 
-/// The file, while this lives.
+/// The file that announces the monitor; removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Announced {
     path: PathBuf,

@@ -305,7 +305,7 @@ pub(super) async fn exit(args: &ExitArgs, scan: &ScanArgs) -> Result<(), CliErro
     backend.post(&format!("vms/{id}/exit"), &json!({ "status": args.status })).await.map(drop)
 }
 
-/// A state in words. DDM's name says that a thread waits in the VM, as whoever calls `LockSupport.park` does.
+/// Display name of a state. In DDM, a thread in `LockSupport.park` counts as waiting in the VM.
 fn state(name: &str) -> &str {
     if name == "vmwait" { "parked" } else { name }
 }
@@ -326,10 +326,10 @@ fn pairs(value: &Value) -> String {
     out
 }
 
-/// A table whose first columns are numbers, or the last `left` are not.
+/// Formats a table: the first `numbers` columns, or all but the last `left`, are aligned as numbers.
 fn columns(heads: &[&str], numbers: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table: Vec<Vec<String>> = vec![heads.iter().map(|head| (*head).to_owned()).collect()];
-    // What a terminal would take for something else does not count as what it is written as.
+    // Special characters are escaped, and count as what is displayed.
     table.extend(rows.map(|row| row.iter().map(|cell| et_names::escape::OneLine(cell).to_string()).collect()));
     let width = |at: usize| table.iter().map(|row: &Vec<String>| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..heads.len()).map(width).collect();

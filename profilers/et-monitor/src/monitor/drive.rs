@@ -14,13 +14,13 @@ use crate::connection::{Arrived, Connection, LinkError};
 
 /// How long a VM may take to answer what costs it little.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a VM says the states of its threads while somebody looks.
+/// Interval in milliseconds at which thread states are sent while the VM is watched.
 const STATES_MS: u32 = 500;
 /// How often it says what is allocated, and how large its heap is.
 const RATES_MS: u32 = 1000;
 /// Rows of a report of allocations.
 const ROWS: u32 = 50;
-/// How long news are collected before they are told.
+/// Interval at which changes are collected before they are sent to clients.
 const COLLECTED: Duration = Duration::from_millis(200);
 
 /// One run of a VM.
@@ -32,7 +32,7 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// Until it ends.
+    /// Runs until the connection ends.
     pub(super) async fn run(mut self) -> LinkError {
         let Some(mut watchers) = self.monitor.watchers(self.id) else { return LinkError::Closed };
         // Threads as they come and go, and the heap at every collection: that costs next to nothing.
@@ -87,7 +87,7 @@ impl Drive {
         if self.can(features::MEMORY) { Request::Memory } else { Request::HeapInfo(When::Now) }
     }
 
-    /// Somebody begins to look, or nobody looks any more.
+    /// The VM is watched from now on, or no longer.
     fn look(&self, on: bool) {
         self.ask(Request::ThreadStates { interval_ms: if on { STATES_MS } else { 0 } });
         if self.can(features::EVENTS) {

@@ -1,4 +1,4 @@
-//! Who looks at a VM. What costs it something is asked for only while somebody does.
+//! Tracks which VMs are watched. Expensive reports are requested only for these.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::Monitor;
 
-/// How many look.
+/// Number of watchers.
 #[derive(Debug)]
 pub(super) struct Switch {
     count: watch::Sender<usize>,
@@ -18,7 +18,7 @@ impl Default for Switch {
     }
 }
 
-/// Somebody looks at a VM, until this is dropped.
+/// A VM is watched until this is dropped.
 #[derive(Debug)]
 pub struct Watched {
     monitor: Arc<Monitor>,
@@ -26,13 +26,13 @@ pub struct Watched {
 }
 
 impl Monitor {
-    /// Somebody looks at a VM.
+    /// Starts watching a VM.
     pub fn watch(self: &Arc<Self>, id: u32) -> Option<Watched> {
         self.lock().vms.get(&id)?.watch.count.send_modify(|count| *count += 1);
         Some(Watched { monitor: self.clone(), id })
     }
 
-    /// How many look.
+    /// Number of watchers.
     pub(super) fn watchers(&self, id: u32) -> Option<watch::Receiver<usize>> {
         self.lock().vms.get(&id).map(|entry| entry.watch.count.subscribe())
     }

@@ -1,4 +1,4 @@
-//! A heap as cells of equal size, however large it is: what a canvas shows, and the totals beside it.
+//! A heap as cells of equal size, however large it is: displayed on a canvas, with totals beside it.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 /// The most cells there are. When the heap needs more, two become one.
 const MOST_CELLS: usize = 1 << 16;
-/// Stretches of addresses that are told apart; regions of a large heap are more than anybody reads.
+/// Maximum number of address ranges displayed; the regions of a large heap are too many.
 const MOST_STRETCHES: usize = 4096;
-/// Bytes of a cell at first.
+/// Initial size of a cell in bytes.
 const FIRST_CELL: u64 = 64;
 
-/// What a cell can show, by number: what is free, what is held by hard references by kind, and what is held less firmly.
+/// The shades of cells by number: free, held by hard references by kind, and held by weaker references.
 pub const SHADES: [&str; 13] = [
     "free",
     "object",
@@ -58,7 +58,7 @@ pub struct Bitmap {
     unit: u8,
     cell_bytes: u64,
     cells: Vec<Cell>,
-    /// What the last cell holds.
+    /// Bytes in the last cell.
     filled: u64,
     stretches: Vec<Stretch>,
     more_stretches: u64,
@@ -77,7 +77,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Nothing is known of it yet.
+    /// Creates an empty bitmap.
     pub fn new(heap: u32) -> Self {
         Self {
             heap,
@@ -98,7 +98,7 @@ impl Bitmap {
         }
     }
 
-    /// A piece of the heap.
+    /// Adds a part of the heap.
     pub fn add(&mut self, segment: &Segment) {
         self.form = Some(segment.form);
         self.unit = segment.unit;
@@ -130,7 +130,7 @@ impl Bitmap {
         }
     }
 
-    /// Behind this heap another: a VM may describe what it has in pieces.
+    /// Another heap follows this one: a VM may describe its memory in several parts.
     pub fn append(&mut self, other: &Self) {
         self.form = other.form.or(self.form);
         self.unit = other.unit;
@@ -152,7 +152,7 @@ impl Bitmap {
         self.more_stretches += other.more_stretches + (other.stretches.len() - kept) as u64;
     }
 
-    /// All has been said.
+    /// All parts have been added.
     pub fn end(&mut self, time_ms: u64) {
         self.end_free_run();
         self.time_ms = time_ms;
@@ -208,7 +208,7 @@ impl Bitmap {
         self.bytes[Solidity::Free as usize].iter().sum()
     }
 
-    /// Bytes of all of it.
+    /// Total size in bytes.
     pub fn total(&self) -> u64 {
         self.bytes.iter().flatten().sum()
     }
@@ -222,7 +222,7 @@ impl Bitmap {
         });
         let fill = self.cells.iter().map(|cell| {
             let (free, all) = (u64::from(cell[0]), cell.iter().map(|&it| u64::from(it)).sum::<u64>().max(1));
-            // What is used at all is never shown as empty, nor what has a gap as full.
+            // A cell in use is never displayed as empty, nor one with a gap as full.
             let share = ((all - free) * 255).div_ceil(all);
             if free > 0 { share.min(254) as u8 } else { 255 }
         });
@@ -245,7 +245,7 @@ impl Bitmap {
             .map(|(power, (runs, bytes))| json!({ "atLeast": 1_u64 << power, "runs": runs, "bytes": bytes }))
             .collect();
         let free = self.free_bytes();
-        // What of the free bytes an object of any size could not have: none if all are in one place.
+        // The share of free bytes outside the largest gap: 0 if there is a single gap.
         let fragmentation = if free == 0 { 0.0 } else { 1.0 - self.largest_free as f64 / free as f64 };
         json!({
             "heap": self.heap,

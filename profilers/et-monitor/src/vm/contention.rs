@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::threads::{Threads, shortened};
 
-/// Events that are kept.
+/// Maximum number of events kept.
 const MOST_EVENTS: usize = 500;
-/// Classes, and lines of code, whose sums are kept; others are one.
+/// Maximum number of classes, and of lines of code, with their own sums; others are combined.
 const MOST_SUMS: usize = 2000;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,22 +43,23 @@ impl Sum {
     }
 }
 
-/// What was waited at a line of code for monitors of a class. An owner that has left before it could be asked for is not known.
+/// Waiting time at a line of code for monitors of a class. The owner is unknown if it released the monitor before it
+/// could be determined.
 #[derive(Clone, Debug, Default)]
 struct AtPlace {
     sum: Sum,
-    /// Of the waits for owners that are known, the longest: who had it, and how long.
+    /// Owner and duration of the longest wait with a known owner.
     longest_for: Option<(String, u64)>,
 }
 
-/// What is known of monitors.
+/// State of contention.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
     events: VecDeque<Value>,
     by_class: HashMap<String, Sum>,
     /// By class and place.
     by_place: HashMap<(String, String), AtPlace>,
-    /// Events that the VM dropped.
+    /// Number of events that the VM dropped.
     lost: u64,
 }
 

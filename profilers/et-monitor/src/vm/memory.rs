@@ -4,7 +4,7 @@ use et_ddm::heap::{HeapInfo, When};
 use et_ddm::ours::MemoryInfo;
 use serde_json::{Value, json};
 
-/// Who looks is told the size each second: behind a longer time nobody has looked.
+/// While the VM is watched, sizes arrive every second: after a longer gap, it was not watched.
 const LOOKED_MS: u64 = 3000;
 /// When there are more points, every second one goes.
 const MOST_POINTS: usize = 2048;
@@ -14,15 +14,15 @@ struct Point {
     time_ms: u64,
     used: u64,
     size: u64,
-    /// Somebody has looked all the time since the point before: a line between the two is true.
+    /// Whether the VM was watched all the time since the previous point, so that a line between them is accurate.
     is_joined: bool,
 }
 
-/// What is known of the heap.
+/// History of the heap's size.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryHistory {
     points: Vec<Point>,
-    /// When somebody looked last; sizes at collections come while nobody does, too.
+    /// When the VM was last watched; sizes at collections also arrive at other times.
     looked_ms: Option<u64>,
     most: u64,
     objects: Option<u64>,
@@ -91,7 +91,7 @@ impl MemoryHistory {
         });
     }
 
-    /// The last point, for those who have the others.
+    /// The last point, for clients that have the others.
     pub fn last(&self) -> Value {
         let point = self.points.last();
         let parts: Vec<Value> = self
@@ -115,7 +115,7 @@ impl MemoryHistory {
         })
     }
 
-    /// All of it.
+    /// The complete history.
     pub fn json(&self) -> Value {
         let mut all = self.last();
         all["history"] = self.points.iter().map(|it| json!([it.time_ms, it.used, it.size, it.is_joined])).collect();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_looked_no_line_is_true() {
+    fn there_is_no_line_through_unwatched_times() {
         let mut history = MemoryHistory::default();
         for second in (0..10).chain(60..70) {
             history.add(second * 1000, 1, 2, true);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(gaps(&history), [1000, 61_000]);
         history.thin();
         assert_eq!(gaps(&history), [3000, 61_000]);
-        // Collections, close to each other, while nobody looks: what was between them nobody knows.
+        // Frequent collections while the VM is not watched: sizes in between are unknown.
         for time_ms in [80_000, 80_500, 81_000] {
             history.add(time_ms, 1, 2, false);
         }

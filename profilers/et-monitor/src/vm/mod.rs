@@ -1,4 +1,4 @@
-//! What is known of a VM: what it said, in a form that the page and the shell take.
+//! State of a VM, derived from its messages, in a form for the page and the shell.
 
 mod bitmap;
 mod contention;
@@ -19,15 +19,15 @@ use memory::MemoryHistory;
 use threads::Threads;
 pub use threads::shortened;
 
-/// What a VM can do has so many names at most.
+/// Maximum number of a VM's features.
 const MOST_FEATURES: usize = 100;
 
-/// Heaps that a VM may have.
+/// Maximum number of a VM's heaps.
 const MOST_HEAPS: usize = 64;
 /// Heaps that are described within this time are described together.
 const AT_ONCE_MS: u64 = 30_000;
 
-/// What others are told of: an event's name, and its data.
+/// A notification: name and data of an event.
 pub type News = (&'static str, Value);
 
 /// A program, through all of its runs.
@@ -37,9 +37,9 @@ pub struct Vm {
     features: Vec<String>,
     /// Where it listens; none: it has gone.
     port: Option<u16>,
-    /// Where a debugger finds it.
+    /// The port for debuggers of this VM; `None` if none could be opened.
     pub debugger_port: Option<u16>,
-    /// Why it has gone.
+    /// Why it has ended.
     gone: Option<String>,
     runs: u32,
     since_ms: u64,
@@ -55,11 +55,11 @@ pub struct Vm {
     /// Heaps that are being described: the VM's, and the native one.
     coming: [BTreeMap<u32, Bitmap>; 2],
     bitmaps: [BTreeMap<u32, Bitmap>; 2],
-    /// What the list of VMs says of it has changed.
+    /// Whether its entry in the list of VMs has changed.
     has_changed: bool,
 }
 
-/// Milliseconds since 1970.
+/// The current time in milliseconds since the Unix epoch.
 pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(0))
 }
@@ -80,7 +80,7 @@ impl Vm {
         };
     }
 
-    /// The run has ended, or nobody knows.
+    /// The run has ended, or the connection was lost.
     pub fn end(&mut self, why: String) {
         self.port = None;
         self.gone = Some(why);
@@ -88,17 +88,17 @@ impl Vm {
         self.coming = Default::default();
     }
 
-    /// Whether it is there.
+    /// Whether it is running.
     pub fn is_here(&self) -> bool {
         self.port.is_some()
     }
 
-    /// Its process.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.hello.pid
     }
 
-    /// Where it listens.
+    /// Port on which it listens.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
@@ -108,7 +108,7 @@ impl Vm {
         &self.hello.application
     }
 
-    /// Whether it can do that.
+    /// Whether it supports the feature.
     pub fn can(&self, feature: &str) -> bool {
         self.features.iter().any(|it| it == feature)
     }
@@ -172,7 +172,7 @@ impl Vm {
                 bitmap.end(now_ms());
                 let told = json!({ "native": native, "timeMs": bitmap.time_ms });
                 let known = &mut self.bitmaps[usize::from(native)];
-                // Heaps that a VM no longer describes are no part of it.
+                // Heaps that a VM no longer describes are dropped.
                 known.retain(|_, old| bitmap.time_ms - old.time_ms < AT_ONCE_MS);
                 if known.len() < MOST_HEAPS {
                     known.insert(heap, bitmap);
@@ -201,7 +201,7 @@ impl Vm {
         self.has_changed || self.threads_changed || self.memory_changed
     }
 
-    /// What has changed since this was last called; also whether the list of VMs has.
+    /// Changes since the last call, and whether the list of VMs has changed.
     pub fn news(&mut self) -> (Vec<News>, bool) {
         let mut news = Vec::new();
         let count = self.threads.len();
@@ -230,7 +230,7 @@ impl Vm {
         all
     }
 
-    /// Its row in the list of VMs.
+    /// Its entry in the list of VMs.
     pub fn row(&self, id: u32, has_debugger: bool) -> Value {
         let memory = self.memory.last();
         json!({
@@ -254,7 +254,6 @@ impl Vm {
         })
     }
 
-    /// The threads.
     pub fn threads(&self) -> Value {
         self.threads.json()["changed"].take()
     }
@@ -274,7 +273,7 @@ impl Vm {
         self.allocations.clone()
     }
 
-    /// The heap as cells, as it was last described: all heaps one behind the other.
+    /// The heaps as cells, as they were last described, one after the other.
     pub fn bitmap(&self, native: bool) -> Option<Value> {
         let mut heaps = self.bitmaps[usize::from(native)].values();
         let mut all = heaps.next()?.clone();

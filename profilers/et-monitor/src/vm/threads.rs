@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use et_ddm::threads::{ThreadState, ThreadStatus};
 use serde_json::{Value, json};
 
-/// More are counted, not kept.
+/// Maximum number of threads kept; others are counted.
 const MOST_THREADS: usize = 50_000;
-/// So many that have ended are known by name: what is told of them comes behind their end.
+/// Maximum number of ended threads whose names are kept, for messages that arrive after their end.
 const MOST_ENDED: usize = 1000;
-/// Names are cut behind so many characters.
+/// Maximum length of names in characters.
 const MOST_NAME: usize = 1000;
 
 #[derive(Clone, Debug)]
@@ -17,11 +17,11 @@ struct Thread {
     name: String,
     state: ThreadState,
     is_suspended: bool,
-    /// Its state or name is other than what was last told.
+    /// Whether its state or name has changed since the last notification.
     has_changed: bool,
 }
 
-/// Threads by their numbers.
+/// Threads by id.
 #[derive(Clone, Debug, Default)]
 pub struct Threads {
     threads: BTreeMap<u32, Thread>,
@@ -69,7 +69,7 @@ impl Threads {
         }
     }
 
-    /// What threads do.
+    /// Handles a report of thread states.
     pub fn states(&mut self, states: &[ThreadStatus]) {
         for status in states {
             if let Some(thread) = self.threads.get_mut(&status.id)
@@ -82,12 +82,11 @@ impl Threads {
         }
     }
 
-    /// How many run.
     pub fn len(&self) -> usize {
         self.threads.len()
     }
 
-    /// What has changed since this was last called; `None`: nothing.
+    /// Changes since the last call; `None` if there are none.
     pub fn changes(&mut self) -> Option<Value> {
         let changed: Vec<Value> =
             self.threads.iter().filter(|(_, thread)| thread.has_changed).map(|(id, thread)| row(*id, thread)).collect();
@@ -96,7 +95,7 @@ impl Threads {
         (!changed.is_empty() || !ended.is_empty()).then(|| json!({ "all": false, "changed": changed, "ended": ended }))
     }
 
-    /// All of them.
+    /// All threads.
     pub fn json(&self) -> Value {
         let rows: Vec<Value> = self.threads.iter().map(|(id, thread)| row(*id, thread)).collect();
         json!({ "all": true, "changed": rows, "ended": [], "leftOut": self.left_out })

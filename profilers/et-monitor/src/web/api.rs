@@ -21,7 +21,7 @@ use crate::vm::{Vm, now_ms};
 type Shared = State<Arc<App>>;
 type Answer = Result<Json<Value>, ActionError>;
 
-/// Below `/TOKEN/api`.
+/// Routes below `/TOKEN/api`.
 pub fn routes() -> Router<Arc<App>> {
     let vm = Router::new()
         .route("/threads", get(threads))
@@ -63,9 +63,10 @@ pub(super) fn failure(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 
-/// Failures of the framework (a path, a query, a method, a body that is none) are text: here they are said as all others are.
+/// Errors of the framework (invalid path, query, method or body) are text: they are converted to the format of all
+/// others.
 pub(super) async fn as_json(response: Response) -> Response {
-    /// Longer reasons nobody reads.
+    /// Maximum length of an error message in bytes.
     const MOST: usize = 16 << 10;
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     let (parts, body) = response.into_parts();
@@ -106,7 +107,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Given<T> {
     }
 }
 
-/// `{}`.
+/// The empty object `{}`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
@@ -152,7 +153,7 @@ struct OfThread {
     thread: u32,
 }
 
-/// What is known of it, and its stack, as far as the VM says either.
+/// Details and stack of a thread, as far as the VM provides them.
 async fn thread(State(app): Shared, Path(OfThread { vm, thread }): Path<OfThread>) -> Answer {
     let actions = Actions::on(&app.monitor, vm)?;
     let (info, stack) = (actions.ask(Asked::Thread(thread)).await, actions.ask(Asked::Stack(thread)).await);

@@ -24,7 +24,7 @@ struct Reader {
     monitor: Arc<Monitor>,
     vm: Option<u32>,
     changes: Receiver<Change>,
-    /// To be told first.
+    /// Events to send first.
     next: VecDeque<Event>,
     /// While it lives the VM says more than it costs nothing to say.
     _watched: Option<Watched>,
@@ -69,7 +69,7 @@ impl Reader {
                     return Some(Event::default().event(change.event).data(&change.data));
                 }
                 Ok(_) => {}
-                // It reads too slowly to be told of everything: it begins anew.
+                // The client reads too slowly to get everything: starts again with the full state.
                 Err(RecvError::Lagged(_)) => self.tell_all(),
                 Err(RecvError::Closed) => return None,
             }

@@ -1,6 +1,6 @@
-//! Who gets in. The page is on a loopback address, but any page that the user's browser shows can send requests there, and a name that
-//! somebody else owns can lead there (DNS rebinding). So the URL has a token that only its reader knows, and requests say for which host
-//! and from which page they are.
+//! Access control. The page is on a loopback address, but any page in the user's browser can send requests there, and a
+//! host name owned by others can resolve to it (DNS rebinding). So the URL contains a secret token, and the host and
+//! origin of requests are checked.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Letters and digits.
+    /// The token consists of letters and digits.
     pub fn new(token: String) -> Self {
         Self(token)
     }
 
-    /// As it stands in the URL.
+    /// The token as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Takes as long for any other of the same length, so that time does not tell how much is right.
+    /// Constant-time comparison for tokens of the same length.
     fn is(&self, other: &str) -> bool {
         let differs = self.0.bytes().zip(other.bytes()).fold(0, |all, (mine, its)| all | (mine ^ its));
         differs == 0 && self.0.len() == other.len()
@@ -99,7 +99,7 @@ fn allowed(app: &App, headers: &HeaderMap, path: &str) -> Result<(), &'static st
     Ok(())
 }
 
-/// For who has the token, and asks for what is not there.
+/// The response for an unknown path after a valid token.
 pub async fn unknown() -> Response {
     (StatusCode::NOT_FOUND, Body::from("there is nothing here\n")).into_response()
 }
@@ -131,7 +131,7 @@ mod tests {
         for path in ["/", "/s3cre/", "/s3crett/", "/S3CRET/", "/api/vms", "/x/s3cret/"] {
             assert!(allowed(&app(), &headers(&here), path).is_err(), "{path}");
         }
-        // A name of somebody's that leads here; a page of somebody's that knows the token.
+        // Another host name that resolves here; another page that knows the token.
         for (name, value) in [
             ("host", "evil.example:8790"),
             ("host", "127.0.0.1"),

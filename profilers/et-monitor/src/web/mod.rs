@@ -1,4 +1,4 @@
-//! The page and the API behind it (`docs/monitor.md`), for who has the URL with the token.
+//! The page and its API (`docs/monitor.md`), for clients that have the URL with the token.
 
 mod api;
 mod events;
@@ -15,27 +15,26 @@ use axum::middleware;
 use crate::monitor::Monitor;
 pub use guard::Token;
 
-/// What handlers know.
+/// State of request handlers.
 #[derive(Debug)]
 pub struct App {
-    /// All VMs.
     pub monitor: Arc<Monitor>,
-    /// What URLs begin with.
+    /// Prefix of URLs.
     pub token: Token,
-    /// Where the page is; `None` for a command that asks by itself.
+    /// Port of the page; `None` if the monitor is within a command.
     pub port: Option<u16>,
     /// Where heap dumps go that have no path.
     pub folder: PathBuf,
 }
 
-/// A token that nobody guesses.
+/// Creates a random token.
 pub fn new_token() -> std::io::Result<Token> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(Token::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// All that is answered.
+/// All routes.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .merge(page::routes())

@@ -23,7 +23,7 @@ const CSS: &str = "text/css; charset=utf-8";
 
 /// The page itself and its files.
 pub fn routes() -> Router<std::sync::Arc<App>> {
-    // With its last slash, so that what it names lies below the token.
+    // With the trailing slash, so that relative URLs are below the token.
     Router::new().route("/{token}/", get(|| async { Html(page().into_string()) })).route("/{token}/{file}", get(file))
 }
 

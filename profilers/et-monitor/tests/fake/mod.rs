@@ -1,4 +1,4 @@
-//! A VM that is none: it says what tests want, and counts what it is asked.
+//! A fake VM: it sends what tests want, and counts requests.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use et_ddm::stack::{Frame, Stack};
 use et_ddm::threads::{Layout, ThreadState, ThreadStatus, ThreadStatuses};
 use et_ddm::{Message, Request, chunk};
 
-/// How it behaves.
+/// Behaviour of the fake VM.
 #[derive(Clone, Debug, Default)]
 pub struct Manner {
     pub name: String,
@@ -34,7 +34,7 @@ pub struct Manner {
     pub is_strict: bool,
 }
 
-/// What it was asked, and its connections.
+/// The requests it received, and its connections.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub requests: Mutex<Vec<String>>,
@@ -145,7 +145,7 @@ impl Talk {
         self.stream.write_all(&Packet::ddm(0x8000_0000, message.chunk().encode()).encode())
     }
 
-    /// Twenty times a second.
+    /// Called twenty times per second.
     fn tick(&mut self) -> io::Result<()> {
         self.round += 1;
         let round = self.round;

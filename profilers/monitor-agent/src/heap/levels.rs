@@ -17,7 +17,7 @@ impl Levels {
         (address / PAGE, (unit / 2) as usize, (unit % 2 * 4) as u32)
     }
 
-    /// The number of an object.
+    /// The level of an object.
     pub fn get(&self, address: u64) -> u8 {
         let (page, byte, shift) = Self::place(address);
         self.pages.get(&page).map_or(0, |page| page[byte] >> shift & 15)

@@ -1,10 +1,11 @@
 //! The heap as runs of allocation units.
 //!
-//! Addresses of the protocol have 32 bits. Those that are sent count from the start of the addresses set aside for the heap; heaps of more than 4 GB
-//! are several heaps to the protocol, numbered from [`FIRST`], one for every 4 GB. `ETBA` says where each really begins.
+//! Addresses in the protocol have 32 bits. Those that are sent are relative to the start of the address range reserved
+//! for the heap; a heap of more than 4 GB becomes several heaps in the protocol, numbered from [`FIRST`], one for every
+//! 4 GB. `ETBA` contains the actual start of each.
 //!
-//! Where addresses cannot be read, or the VM does not say where its heap is (ZGC), the layout is a logical one: objects side by side in the
-//! order in which the VM shows them, and what is free behind them.
+//! If addresses cannot be read, or the VM does not reveal the location of its heap (ZGC), the layout is a logical one:
+//! objects are adjacent in the order in which the VM visits them, followed by the free memory.
 
 mod levels;
 pub mod native;
@@ -30,7 +31,7 @@ use walk::Found;
 pub const FIRST: u32 = 1;
 /// Bytes of an allocation unit.
 const UNIT: u8 = 8;
-/// Runs of a chunk: 64 KB.
+/// Maximum number of runs in a chunk, which take 64 KB.
 const MOST_RUNS: usize = 32_000;
 const PIECE: u64 = 1 << 32;
 /// Where a heap of the protocol really begins: u4 heap, u8 address.
@@ -50,7 +51,7 @@ pub fn count(monitor: &Monitor, may_be_old: bool) -> u64 {
 #[derive(Debug)]
 struct Stretch {
     heap: u32,
-    /// From the start of the heap.
+    /// Offset from the start of the heap.
     address: u32,
     /// Side by side: an object or a gap, in units.
     units: Vec<(State, u64)>,
@@ -126,10 +127,10 @@ fn cut(parts: &[Range<u64>], base: u64) -> Vec<Range<u64>> {
     cut
 }
 
-/// Objects in the order of their addresses, in the parts where they lie. None if one lies elsewhere.
+/// Objects by address, in the parts that contain them. `None` if one is elsewhere.
 fn by_address(objects: &[Found], parts: &[Range<u64>], base: u64) -> Option<Vec<Stretch>> {
     let (mut objects, mut stretches) = (objects.iter().peekable(), Vec::new());
-    // Of an object that goes on in the next part.
+    // The rest of an object that continues in the next part.
     let mut rest: Option<(State, u64)> = None;
     for part in cut(parts, base) {
         let mut units = Vec::new();
@@ -162,7 +163,7 @@ fn by_address(objects: &[Found], parts: &[Range<u64>], base: u64) -> Option<Vec<
     (objects.peek().is_none() && rest.is_none()).then_some(stretches)
 }
 
-/// Objects side by side, and behind them what is free of so many bytes.
+/// Adjacent objects, followed by the free part of `committed` bytes.
 fn logical(objects: &[Found], committed: u64) -> Vec<Stretch> {
     let mut stretches = vec![Stretch { heap: FIRST, address: 0, units: Vec::new() }];
     let mut room = PIECE / 8;

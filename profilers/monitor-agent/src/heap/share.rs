@@ -1,5 +1,5 @@
-//! Walks that nobody with the token has asked for just now take no more than one part in [`SHARE`] of the time, all of them together: the
-//! program stands meanwhile.
+//! Limits heap walks that were not just requested by a client with the token to one part in [`SHARE`] of the time, all
+//! of them together, since they pause the program.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub fn is_due() -> bool {
     walks().is_due(Instant::now())
 }
 
-/// Does a walk, whoever wants it; the next is due the later for it.
+/// Runs a walk; the next limited one is delayed accordingly.
 pub fn walk<T>(walk: impl FnOnce() -> T) -> T {
     struct UnderWay(Instant);
     impl Drop for UnderWay {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_count_whoever_does_them() {
+    fn walks_count_whatever_thread_does_them() {
         assert!(!walk(is_due));
         walk(|| std::thread::sleep(Duration::from_millis(20)));
         assert!(!is_due());

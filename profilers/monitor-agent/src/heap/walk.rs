@@ -1,6 +1,6 @@
-//! Walks of the heap: which objects there are, where, of which kind, and how firmly they are held.
+//! Heap walks: which objects exist, with address, kind, and strength of reachability.
 //!
-//! An environment of JVMTI's of their own, for a moment: its only tags are those of classes that a walk must tell apart. Objects get none.
+//! Uses a temporary JVMTI environment: only classes that a walk must distinguish have tags in it.
 #![allow(unsafe_code, reason = "addresses of objects in structures of the VM")]
 
 use std::sync::atomic::Ordering;
@@ -13,12 +13,11 @@ use et_jvm::mark_word;
 use super::levels::Levels;
 use crate::state::Monitor;
 
-/// An object of the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     /// 0 if addresses cannot be read.
     pub address: u64,
-    /// Of eight bytes.
+    /// Size in units of eight bytes.
     pub units: u32,
     pub state: State,
 }
@@ -144,7 +143,7 @@ fn level_of(env: Env, class: Object, references: &[(Object, u8)]) -> Option<u8> 
     })
 }
 
-/// Whether walks show where objects are: one whose identity hash is known must be found so.
+/// Whether walks can find addresses: an object with a known identity hash must be found.
 fn can_read_addresses(monitor: &Monitor, env: Env, walker: &Walker) -> bool {
     const PROBE: i64 = -1;
     let Some(hotspot) = monitor.hotspot.get() else { return false };
@@ -166,11 +165,11 @@ fn can_read_addresses(monitor: &Monitor, env: Env, walker: &Walker) -> bool {
 /// So often it is tried to see the whole heap between two collections.
 const ATTEMPTS: u32 = 3;
 
-/// All objects, in the order of their addresses; whether these are known.
+/// All objects, ordered by address, and whether addresses are known.
 ///
-/// What holds objects comes out of one walk: between two of them objects move, and addresses mean nothing any more. What nothing holds is
-/// shown by another walk, just before, and is left out if a collection came between, or may have: collectors that work while the program
-/// runs do not show it anyway.
+/// Reachable objects come from a single walk: between two walks objects move, and addresses become meaningless.
+/// Unreachable objects come from another walk just before, and are omitted if there was, or may have been, a collection
+/// in between; walks with concurrent collectors do not visit them anyway.
 pub fn objects(monitor: &Monitor, env: Env) -> Result<(Vec<Found>, bool), JvmtiError> {
     static CAN_READ: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     let walker = Walker::new(monitor, env)?;
@@ -268,7 +267,7 @@ impl Held {
             } else if std::ptr::eq(edge.referrer_tag_at, edge.tag_at) {
                 Some(to)
             } else {
-                // SAFETY: as above; it is not the object's own place.
+                // SAFETY: as above; it is not the object's own address.
                 Some(unsafe { mark_word::referrer_address(edge.referrer_tag_at) })
             };
             let is_referent = |(_, index): &(u8, u32)| edge.kind == reference::FIELD && *index == edge.index;
@@ -286,7 +285,7 @@ impl Held {
 
     /// A reference, of a root if it is from nowhere. True if its object was not met before.
     fn meet(&mut self, from: Option<u64>, to: u64, needs: u8) -> bool {
-        // Who refers was met before.
+        // The referrer was visited before.
         let level = from.map_or(HARD, |from| self.levels.get(from).max(HARD));
         if let Some(from) = from.filter(|_| level > HARD) {
             self.loose.push(Loose::new(from, to, needs));

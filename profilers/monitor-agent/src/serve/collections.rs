@@ -1,22 +1,24 @@
-//! Which pauses are the ends of collections: the VM tells of pauses alone, and ZGC and Shenandoah have several in each collection.
+//! Determines which pauses end a collection: the VM only reports pauses, and ZGC and Shenandoah have several per
+//! collection.
 
 use std::time::{Duration, Instant};
 
-/// So long after one collection of a concurrent collector the next is not told of: its pauses may be the same's.
+/// Minimum time between reports for a concurrent collector: pauses within it may belong to the same collection.
 const QUIET: Duration = Duration::from_millis(250);
 
-/// What was told of.
+/// The last report.
 #[derive(Debug, Default)]
 pub struct Collections {
-    /// How many there had been.
+    /// Number of collections at that time.
     count: Option<u32>,
     at: Option<Instant>,
 }
 
 impl Collections {
-    /// A pause is over. `count` is how many collections the VM has begun by then, as far as it counts them. True if this is to be told of.
+    /// Handles the end of a pause. `count` is the number of collections that the VM has begun, if it counts them.
+    /// Returns whether to report a collection.
     pub fn pause(&mut self, count: Option<u32>, is_concurrent: bool, now: Instant) -> bool {
-        // Shenandoah does not count.
+        // Shenandoah does not count collections.
         let count = count.filter(|count| *count > 0);
         let is_another = count.is_none() || count != self.count;
         let is_quiet = !is_concurrent || self.at.is_none_or(|at| now.duration_since(at) >= QUIET);
@@ -41,11 +43,11 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_is_told_of_once_however_many_pauses_it_has() {
+    fn a_collection_is_reported_once_however_many_pauses_it_has() {
         // ZGC counts, and may take its time.
         let pauses = [(0, Some(1)), (2, Some(1)), (900, Some(1)), (1000, Some(2)), (1003, Some(3)), (1400, Some(3))];
         assert_eq!(told(&pauses, true), [true, false, false, true, false, true]);
-        // Shenandoah does not.
+        // Shenandoah does not count them.
         let pauses = [(0, Some(0)), (2, Some(0)), (20, Some(0)), (600, Some(0)), (605, Some(0))];
         assert_eq!(told(&pauses, true), [true, false, false, true, false]);
     }

@@ -1,4 +1,4 @@
-//! A connection: what has arrived, what waits to be sent, and what its monitor wants to be told of.
+//! A connection: received bytes, bytes to send, and what its monitor has subscribed to.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -21,20 +21,20 @@ use crate::hub::{Asker, Line};
 pub const MOST_BYTES: usize = 1 << 20;
 /// The largest of one with the token: class files on their way to a debugger's `RedefineClasses`.
 pub const MOST_TRUSTED: usize = 64 << 20;
-/// If so much waits to be sent, events are dropped, and the debugger's side is not read.
+/// Number of bytes to send above which events are dropped, and the debugger's side is not read.
 pub const ENOUGH: usize = 4 << 20;
-/// If so much waits, nobody reads it.
+/// Number of bytes to send above which the client is assumed not to read.
 const TOO_MUCH: usize = 64 << 20;
 /// Requests of one connection that may be under way.
 pub const MOST_PENDING: usize = 64;
-/// Chunks of one packet.
+/// Maximum number of chunks in a packet.
 pub const MOST_CHUNKS: usize = 16;
 /// A connection that says nothing is closed after this time, and one that has begun a packet, and one that does not read.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Another user's that does not show the token is closed after this time, whatever it says.
 const PATIENCE_WITH_STRANGERS: Duration = Duration::from_secs(5);
 
-/// What who is at the other end may do.
+/// Rights of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// Another user of the machine: nothing but show the token.
@@ -45,7 +45,7 @@ pub enum Standing {
     Trusted,
 }
 
-/// What a monitor wants to be told of.
+/// Subscriptions of a monitor.
 #[derive(Debug, Default)]
 pub struct Follows {
     pub threads: bool,
@@ -57,7 +57,7 @@ pub struct Follows {
     pub segments: Walk,
     pub objects: bool,
     pub native: Walk,
-    /// Bits of [`Events`].
+    /// Event kinds: bits of [`Events`].
     pub events: u32,
 }
 
@@ -78,20 +78,20 @@ struct Pending {
     missing: usize,
 }
 
-/// See the module.
+/// A connection with its queues.
 #[derive(Debug)]
 pub struct Connection {
     pub stream: TcpStream,
     pub line: Arc<Line>,
     pub standing: Standing,
     has_shaken_hands: bool,
-    /// Any packet has come.
+    /// Whether any packet has been received.
     has_spoken: bool,
     pub has_said_hello: bool,
     pub follows: Follows,
     /// Larger chunks are compressed; 0: none.
     pub compress_above: usize,
-    /// Threads that were told of.
+    /// Threads that have been reported.
     announced: FxHashSet<u32>,
     /// Threads that have ended since the list of all was asked for.
     ended_meanwhile: Option<FxHashSet<u32>>,
@@ -109,7 +109,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Somebody has come.
+    /// Accepts a connection.
     pub fn new(stream: TcpStream, id: u64, standing: Standing) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let _ = stream.set_nodelay(true);
@@ -157,7 +157,7 @@ impl Connection {
         }
     }
 
-    /// The next packet.
+    /// The next received packet.
     pub fn packet(&mut self) -> Result<Option<Packet>, PacketError> {
         if !self.has_shaken_hands && self.decoder.shake_hands()? {
             self.has_shaken_hands = true;
@@ -178,7 +178,7 @@ impl Connection {
         self.line.queued.store(self.out.len(), Ordering::Relaxed);
     }
 
-    /// Sends what can be sent.
+    /// Sends as much as possible without blocking.
     pub fn send(&mut self) -> io::Result<()> {
         while !self.out.is_empty() {
             let (front, _) = self.out.as_slices();
@@ -213,7 +213,7 @@ impl Connection {
         self.out.len() > ENOUGH
     }
 
-    /// Why it should be closed.
+    /// The reason for closing the connection, if there is one.
     pub fn has_failed(&self, now: Instant) -> bool {
         let for_long = |since: Option<Instant>| since.is_some_and(|since| now.duration_since(since) > PATIENCE);
         self.out.len() > TOO_MUCH
@@ -232,7 +232,7 @@ impl Connection {
         if self.compress_above > 0 && chunk.data.len() > self.compress_above { zlib::compress(chunk) } else { chunk }
     }
 
-    /// A chunk that nobody asked for just now.
+    /// Sends an unsolicited chunk.
     pub fn tell(&mut self, chunk: Chunk) {
         let id = self.next_event;
         self.next_event = self.next_event.wrapping_add(1) | 0x8000_0000;
@@ -240,7 +240,7 @@ impl Connection {
         self.write(&packet.encode());
     }
 
-    /// A packet of so many requests has come. None if there are too many under way.
+    /// Registers a packet with this number of requests. `None` if too many are pending.
     pub fn open_request(&mut self, packet: u32, chunks: usize) -> Option<u32> {
         if self.pending.len() >= MOST_PENDING || chunks > MOST_CHUNKS {
             return None;
@@ -254,7 +254,7 @@ impl Connection {
         Some(request)
     }
 
-    /// Who has asked.
+    /// Destination for the reply to a request.
     pub fn asker(&self, request: u32, index: usize) -> Asker {
         Asker { line: Arc::clone(&self.line), request, index, is_trusted: self.standing == Standing::Trusted }
     }
@@ -279,13 +279,13 @@ impl Connection {
         }
     }
 
-    /// All threads are asked for.
+    /// All threads are about to be listed.
     pub fn expect_threads(&mut self) {
         self.announced.clear();
         self.ended_meanwhile = Some(FxHashSet::default());
     }
 
-    /// A thread is there. Each is told of once, and none after its end.
+    /// Reports a thread, once and not after its end.
     pub fn thread_started(&mut self, id: u32, name: &str) {
         let has_ended = self.ended_meanwhile.as_ref().is_some_and(|ended| ended.contains(&id));
         if self.follows.threads && !has_ended && self.announced.insert(id) {
@@ -298,13 +298,13 @@ impl Connection {
         self.ended_meanwhile = None;
     }
 
-    /// A thread has ended.
+    /// Reports the end of a thread.
     pub fn thread_ended(&mut self, id: u32) {
         if let Some(ended) = &mut self.ended_meanwhile {
             ended.insert(id);
         }
         if self.announced.remove(&id) && self.follows.threads {
-            // What it did before comes before its end: who is told has its name then.
+            // Its earlier events are sent first, while the client still knows its name.
             self.flush_events(0);
             self.tell(Message::ThreadEnded(id).chunk());
         }
@@ -337,7 +337,7 @@ impl Connection {
         }
     }
 
-    /// The turn is over.
+    /// Sends the events collected in this turn.
     pub fn flush_events(&mut self, lost: u32) {
         if self.follows.events != 0 {
             self.events.lost = self.events.lost.saturating_add(lost);

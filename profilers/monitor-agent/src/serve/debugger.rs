@@ -1,7 +1,8 @@
-//! The way from a debugger to `libjdwp` and back.
+//! Forwards between a debugger and `libjdwp`.
 //!
-//! A monitor's connection carries both: packets of DDM, which end here, and all others, which go on to a second connection, to the VM's own
-//! `libjdwp`. Its replies have the ids that the debugger gave; its events have ids of its own, and those of DDM are far from them.
+//! A monitor's connection carries both: packets of DDM, which are handled here, and all others, which are forwarded to
+//! a second connection, to the VM's own `libjdwp`. Its replies have the ids chosen by the debugger; its events have its
+//! own ids, which are in another range than those of DDM.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -13,7 +14,7 @@ use et_ddm::{Packet, PacketDecoder};
 use super::connection::{ENOUGH, MOST_TRUSTED};
 use super::exempt::Exempt;
 
-/// How far it has come.
+/// State of the second connection.
 #[derive(Debug)]
 enum Way {
     /// `libjdwp` is being started; these packets wait.
@@ -24,7 +25,7 @@ enum Way {
     },
 }
 
-/// See the module.
+/// The forwarding for one debugger.
 #[derive(Debug)]
 pub struct Debugger {
     /// The connection that it came by.
@@ -37,7 +38,7 @@ pub struct Debugger {
 }
 
 impl Debugger {
-    /// The first packet has come.
+    /// Created for its first packet.
     pub fn new(owner: u64) -> Self {
         Self {
             owner,
@@ -48,7 +49,7 @@ impl Debugger {
         }
     }
 
-    /// `libjdwp` listens there.
+    /// Connects to `libjdwp` on this port.
     pub fn open(&mut self, port: u16) -> io::Result<()> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nonblocking(true)?;
@@ -59,7 +60,7 @@ impl Debugger {
         self.send()
     }
 
-    /// A packet for `libjdwp`.
+    /// Forwards a packet to `libjdwp`.
     pub fn forward(&mut self, packet: &Packet) {
         if matches!(self.way, Way::Opening) {
             self.waiting.push(packet.id);
@@ -86,7 +87,7 @@ impl Debugger {
         !self.out.is_empty()
     }
 
-    /// Sends what can be sent.
+    /// Sends as much as possible without blocking.
     pub fn send(&mut self) -> io::Result<()> {
         let Way::Open { stream, .. } = &mut self.way else { return Ok(()) };
         while !self.out.is_empty() {

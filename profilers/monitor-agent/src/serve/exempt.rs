@@ -1,7 +1,7 @@
-//! A debugger that stops all threads stops the agent's own as well, and the states of threads with them. So they are let go on at once, by
-//! commands of ours among those of the debugger, whose replies it does not see.
+//! A debugger that suspends all threads also suspends the agent's, and with them reports of thread states. So these are
+//! resumed at once, by inserting commands among those of the debugger and hiding their replies from it.
 //!
-//! Only `libjdwp` can do that: it has the VM's ability to stop threads, and nobody else may have it then.
+//! Only `libjdwp` can do that: it has the VM's capability to suspend threads, which is exclusive.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use et_ddm::Packet;
 use et_ddm::packet::Kind;
 use et_ddm::wire::{Reader, Writer};
 
-/// Ids of ours begin here. Debuggers count theirs from small numbers.
+/// First id of our commands. Debuggers number theirs from small values.
 const FIRST_ID: u32 = 0x7000_0000;
 /// `VirtualMachine.IDSizes`, `.AllThreads`, `.Suspend`; `ThreadReference.Name`, `.Resume`; `Event.Composite`.
 const ID_SIZES: (u8, u8) = (1, 7);
@@ -20,12 +20,12 @@ const RESUME: (u8, u8) = (11, 3);
 const COMPOSITE: (u8, u8) = (64, 100);
 /// The policy of an event that has stopped all threads.
 const SUSPENDS_ALL: u8 = 2;
-/// What the agent's threads are called, as they begin.
+/// Prefix of the names of the agent's threads.
 const OURS: &[u8] = b"ET monitor";
 /// More threads than that are not looked at.
 const MOST_THREADS: usize = 10_000;
 
-/// What a reply of ours is for.
+/// Purpose of one of our commands.
 #[derive(Debug)]
 enum Asked {
     Sizes,
@@ -34,7 +34,7 @@ enum Asked {
     Nothing,
 }
 
-/// See the module.
+/// Resumes the agent's threads.
 #[derive(Debug, Default)]
 pub struct Exempt {
     next: u32,
@@ -57,7 +57,7 @@ impl Exempt {
         Packet { id, kind: Kind::Command { set, command }, data }.encode()
     }
 
-    /// What is to be asked first of all.
+    /// The first commands to send.
     pub fn begin(&mut self) -> Vec<u8> {
         self.ask(ID_SIZES, Vec::new(), Asked::Sizes)
     }

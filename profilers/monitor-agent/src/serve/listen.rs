@@ -1,10 +1,10 @@
-//! The port.
+//! Opening the port.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::RangeInclusive;
 
-/// Where monitors look.
+/// Port ranges in which monitors search.
 const RANGES: [RangeInclusive<u16>; 2] = [8000..=8040, 8600..=8699];
 
 /// Listens on loopback: at that port, or at the first that is free of the ranges, or else at any.

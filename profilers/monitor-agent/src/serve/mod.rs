@@ -1,4 +1,5 @@
-//! All input and output, on one thread that the VM does not know: it neither calls the VM nor waits for anybody who does.
+//! All input and output, on one thread that is not attached to the VM: it never calls the VM, nor waits for threads
+//! that do.
 
 mod collections;
 mod connection;
@@ -27,22 +28,22 @@ pub use listen::listen;
 
 /// Connections at a time; one more takes the place of a stranger's or of one that has said nothing, or is refused.
 const MOST_CONNECTIONS: usize = 16;
-/// Those of them that other users may have who have not shown the token.
+/// Maximum number of connections of other users that have not sent the token.
 const MOST_STRANGERS: usize = 4;
 /// Connections that are taken before anything else is done.
 const MOST_AT_ONCE: usize = 16;
-/// So long one that says nothing is safe from that.
+/// Time for which a silent connection is protected from being replaced.
 const GRACE: Duration = Duration::from_secs(1);
 /// How often time-outs are looked at, and the log is written.
 const TICK: Duration = Duration::from_millis(100);
-/// The same while nobody is connected and no log is written.
+/// The interval while there is no connection and no log.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// What the thread knows.
+/// State of the thread.
 #[derive(Debug)]
 struct Server {
     monitor: &'static Monitor,
-    /// None: nobody can connect.
+    /// `None` if no connections are accepted.
     listener: Option<TcpListener>,
     token: String,
     connections: Vec<Connection>,
@@ -51,20 +52,20 @@ struct Server {
     /// A task that asks for states of threads is under way.
     states_asked: bool,
     collections: Collections,
-    /// Contention and waits are told of.
+    /// Whether contention and waits are reported.
     tells_monitors: bool,
-    /// What is allocated is counted, and told again then.
+    /// When the next allocation report is due, while allocations are counted.
     allocations_due: Option<Instant>,
     /// A task that asks for that is under way.
     allocations_asked: bool,
-    /// The heap is to be described to those who want it at collections, as soon as walks have not had their share of the time.
+    /// The heap has to be sent to subscribers as soon as the limit for heap walks allows it.
     owes_walk: bool,
     /// The program waits for a debugger.
     waits: bool,
     has_ended: bool,
 }
 
-/// What a turn of the loop has found to be ready.
+/// What is ready in a turn of the loop.
 #[derive(Debug, Default)]
 struct Ready {
     listener: bool,
@@ -97,7 +98,7 @@ pub fn start(monitor: &'static Monitor, listener: Option<TcpListener>, token: St
         waits,
         has_ended: false,
     };
-    // Signals are the program's: a thread of ours must not take them.
+    // Signals belong to the program: a thread of the agent must not handle them.
     let run = move || {
         block_signals();
         while !server.has_ended {
@@ -209,7 +210,7 @@ impl Server {
         }
     }
 
-    /// What somebody may do who has just come.
+    /// Initial rights of a client.
     fn standing(&self, stream: &TcpStream, peer: SocketAddr) -> Standing {
         match stream.local_addr() {
             _ if self.monitor.options.trusts_all => Standing::Trusted,
@@ -218,7 +219,7 @@ impl Server {
         }
     }
 
-    /// Whether there is a place for one more; somebody may have to go for it. Strangers take none from others.
+    /// Makes room for another connection, if necessary by closing one. Strangers never displace others.
     fn has_room(&mut self, standing: Standing) -> bool {
         let now = Instant::now();
         let is_stranger = |it: &Connection| it.standing == Standing::Stranger;

@@ -1,4 +1,4 @@
-//! What the threads of the VM have for monitors goes to those that want it. And the debugger's side.
+//! Forwards notes of VM threads to subscribers. And handles the debugger's side.
 
 use std::time::Instant;
 
@@ -82,7 +82,7 @@ impl Server {
         }
     }
 
-    /// A collection is over: whoever wanted to know what it left is told.
+    /// A collection has ended: subscribers get heap statistics.
     fn collected(&mut self) {
         let (count, is_concurrent) = (
             self.monitor.hotspot.get().and_then(|hotspot| hotspot.collections()),

@@ -1,4 +1,4 @@
-//! What a monitor asks for.
+//! Requests of monitors.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,11 +21,11 @@ const VERSION: u32 = 1;
 const LEAST_INTERVAL: Duration = Duration::from_millis(50);
 /// And what is allocated no more often than this.
 const LEAST_ALLOCATIONS: Duration = Duration::from_millis(100);
-/// Rows of a report.
+/// Maximum number of rows in a report.
 const MOST_ROWS: u32 = 10_000;
 /// How long chunks may be that are not compressed: u4, 0 for no compression.
 const ETZL: ChunkType = ChunkType(*b"ETZL");
-/// The reference graph.
+/// Type of the chunk with the reference graph.
 const ETRG: ChunkType = ChunkType(*b"ETRG");
 
 /// A failure as a chunk.
@@ -38,7 +38,7 @@ fn busy() -> Chunk {
     failure(Failure::FAILED, "what was asked for before is still under way")
 }
 
-/// What it takes to ask for something.
+/// The rights that a request requires.
 fn needs(request: &Request) -> Standing {
     match request {
         Request::Other(chunk) if chunk.kind == ChunkType::ETKN => Standing::Stranger,
@@ -67,13 +67,13 @@ fn only_looks(request: &Request) -> bool {
     }
 }
 
-/// Equal or not, in a time that does not tell how much of it was right.
+/// Constant-time comparison.
 fn is_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
 impl Server {
-    /// A packet has come.
+    /// Handles a packet.
     pub(super) fn packet(&mut self, index: usize, packet: Packet) {
         if !packet.is_ddm() {
             if !packet.is_reply() {
@@ -109,7 +109,7 @@ impl Server {
             other => {
                 let reply = match other {
                     Err(error) => failure(Failure::MALFORMED, error.to_string()),
-                    // Whether a type is known to the program is nobody's business.
+                    // Whether the program handles a type is not revealed.
                     Ok(Request::Other(_)) => return self.connections[index].reply(request, at, None),
                     Ok(_) => {
                         failure(Failure::NOT_ALLOWED, format!("{} is for those who have shown the token", chunk.kind))
@@ -169,7 +169,7 @@ impl Server {
                 if on {
                     let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
                     connection.expect_threads();
-                    // Those that start from now on are told of, before the others are listed.
+                    // Threads that start from now on are reported before the list of existing threads is complete.
                     self.update_wanted();
                     self.monitor.task(Task::Threads(ticket));
                 } else {
@@ -258,7 +258,7 @@ impl Server {
         Message::Hello(Hello { version: VERSION, pid, vm, application })
     }
 
-    /// What somebody wants to be told of.
+    /// Updates the union of all subscriptions.
     pub(super) fn update_wanted(&mut self) {
         let hub = &self.monitor.hub;
         let all = |kinds, connection: &super::Connection| kinds | connection.follows.events;
@@ -272,7 +272,7 @@ impl Server {
         }
     }
 
-    /// Counting costs a little, so it is done only while somebody looks.
+    /// Counting has a small cost, so it is only enabled for subscribers.
     fn update_allocations(&mut self) {
         let wanted =
             self.connections.iter().filter_map(|it| it.follows.allocations).map(|(interval, _)| interval).min();
@@ -281,14 +281,14 @@ impl Server {
             allocations::switch(wanted.is_some());
         }
         let next = wanted.map(|interval| Instant::now() + interval);
-        // Somebody who comes later does not put it off for others.
+        // A new subscriber does not delay reports for others.
         self.allocations_due = match (self.allocations_due, next) {
             (Some(due), Some(next)) => Some(due.min(next)),
             (_, next) => next,
         };
     }
 
-    /// A report goes to all who want one; the next is due in a while.
+    /// Sends a report to all subscribers and schedules the next.
     pub(super) fn allocations(&mut self, data: Vec<u8>) {
         self.allocations_asked = false;
         let chunk = Chunk::new(ChunkType::ETAL, data);

@@ -1,4 +1,4 @@
-//! Answers to what was asked.
+//! Answers to requests.
 
 use et_ddm::message::Failure;
 use et_ddm::ours::{
@@ -17,9 +17,9 @@ use crate::state::Monitor;
 use crate::tags::{self, ClassTag};
 use crate::{classes, ids, threads, time};
 
-/// Frames of a stack that are told.
+/// Maximum number of frames returned.
 const DEPTH: usize = 1024;
-/// Threads whose numbers are told of a monitor.
+/// Maximum number of threads listed for a monitor.
 const MOST_THREADS: usize = 100_000;
 
 /// The reply; none for an empty one.
@@ -115,7 +115,7 @@ fn memory(monitor: &Monitor) -> MemoryInfo {
     }
 }
 
-/// By tags of classes in an environment of its own, which ends with it.
+/// Uses tags of classes in a temporary environment.
 fn histogram(monitor: &Monitor, env: Env, rows: usize) -> Result<Histogram, JvmtiError> {
     let walker = Jvmti::new(monitor.vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
     walker.add_capabilities(&[Capability::TagObjects])?;
@@ -152,7 +152,7 @@ fn histogram(monitor: &Monitor, env: Env, rows: usize) -> Result<Histogram, Jvmt
     result
 }
 
-/// Those that are told of get numbers.
+/// The objects that are listed get ids.
 fn instances(monitor: &Monitor, env: Env, class: Object, tag: ClassTag, most: usize) -> Result<Instances, JvmtiError> {
     let is_array = monitor.jvmti.class_signature(class).is_ok_and(|name| name.starts_with('['));
     let is_mirror = monitor.class_of_classes(env).is_some_and(|classes| env.is_same(classes, class));
@@ -188,7 +188,7 @@ fn object_info(monitor: &Monitor, env: Env, id: u64, object: Object) -> ObjectIn
     let class_name = class.map_or_else(String::new, |class| classes::name(monitor, class));
     let length = class_name.ends_with("[]").then(|| env.array_length(object).max(0) as u32);
     let size = monitor.jvmti.object_size(object).unwrap_or(0);
-    // Who has made it is known of those that the log tells of, and there.
+    // The thread that allocated it is known only for logged objects, and only in the log.
     ObjectInfo { id, class: tag.map_or(0, |tag| tag.id), class_name, size, length, thread: 0 }
 }
 
@@ -231,7 +231,7 @@ fn thread_info(monitor: &Monitor, env: Env, id: u32, thread: Object) -> Result<T
     let jvmti = monitor.jvmti;
     let names = jvmti.thread_names(env, thread)?;
     let text = |name: &std::ffi::CStr| et_jvm::from_modified_utf8(name);
-    // The capability is to be had while the VM starts only.
+    // The capability is available during VM startup only.
     let waits_for = jvmti.contended_monitor(env, thread).ok().flatten();
     Ok(ThreadInfo {
         id,

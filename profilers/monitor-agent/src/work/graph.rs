@@ -1,6 +1,7 @@
-//! The reference graph of all objects that can be reached: over the connection (`ETRG`), or into the log.
+//! The graph of all reachable objects: sent to a client (`ETRG`), or written to the log.
 //!
-//! Objects without a number get one for the walk, in their tags. While they have it the VM keeps some fifty bytes for each outside the heap.
+//! Objects without an id get one for the duration of the walk, in their tags. Meanwhile the VM needs some fifty bytes
+//! of native memory for each.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -22,19 +23,19 @@ use crate::xml::XmlLog;
 use crate::{classes, time};
 
 const ETRG: ChunkType = ChunkType(*b"ETRG");
-/// Bytes of a chunk.
+/// Size of a chunk in bytes.
 const PIECE: usize = 64 << 10;
 /// The most references that are kept: some 1.6 GB.
 const MOST_EDGES: usize = 64 << 20;
 
-/// An object of the graph.
+/// An object in the graph.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     id: u64,
     class: u64,
     size: u64,
     is_array: bool,
-    /// It had no number before.
+    /// Whether it got its id for this walk.
     is_fresh: bool,
 }
 
@@ -57,7 +58,7 @@ impl Edge {
         self.from == 0 || self.kind >= FIRST_ROOT
     }
 
-    /// As the log has it.
+    /// Element for the log.
     fn element(&self, dump: u32) -> String {
         if self.is_root() {
             let root = Element::new("gcRoot").number("objIdRef", self.to).text("type", root_type(self.kind));
@@ -211,7 +212,7 @@ fn put(monitor: &Monitor, asker: &Asker, data: Vec<u8>) -> bool {
     is_there
 }
 
-/// The names of all classes.
+/// Sends the names of all classes.
 fn names(monitor: &Monitor, env: Env, asker: &Asker) -> bool {
     env.frame(et_jvm::jvmti::CLASSES, |env| {
         let classes = monitor.jvmti.loaded_classes(env).unwrap_or_default();
@@ -248,7 +249,7 @@ pub fn log(monitor: &Monitor, env: Env, xml: &XmlLog, name: &str) -> Result<Heap
 /// The graph as elements. When this comes back they are in the file.
 fn write(xml: &XmlLog, graph: &Graph, name: &str, at: Duration) -> Result<HeapLogged, String> {
     static DUMPS: AtomicU32 = AtomicU32::new(1);
-    // What does not fit into memory is written meanwhile; why that fails is said at the end.
+    // What does not fit in memory is written during the walk; errors are reported at the end.
     let mut why = None;
     let mut write_much = || {
         if xml.is_full() {

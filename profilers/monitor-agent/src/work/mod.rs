@@ -1,4 +1,4 @@
-//! What needs the VM, on one thread of the VM's, one thing after the other.
+//! Work that needs the VM, done sequentially on one attached thread.
 
 mod answers;
 mod exit;
@@ -25,7 +25,7 @@ use crate::{monitors, threads};
 
 pub use graph::log as log_heap;
 
-/// Who has no token walks the heap no more often than [`share`] has it.
+/// Clients without the token are subject to the limit of [`share`].
 const TOO_OFTEN: &str = "without the token, walks of the heap take a twentieth of the time: ask again later";
 
 /// Starts the thread.
@@ -54,7 +54,7 @@ struct Worker {
     tells_monitors: bool,
 }
 
-/// A failure.
+/// A failure message.
 pub fn failed(code: u32, message: impl Into<String>) -> Message {
     Message::Fail(Failure { code, message: message.into() })
 }
@@ -87,7 +87,7 @@ impl Worker {
                 monitor.hub.reply(&asker, None);
                 self.segments(env, &[(ticket, ends)]);
             }
-            // Another was quicker.
+            // Another request came first.
             Task::Segments(_) if !share::is_due() => monitor.hub.put(Note::WalkOwed),
             Task::Segments(to) => self.segments(env, &to),
             Task::NativeSegments(to) => to.iter().for_each(|ticket| heap::native::send(monitor, ticket.line())),

@@ -35,7 +35,7 @@ impl XmlLog {
         self.put(&head.elements());
     }
 
-    /// The program ends.
+    /// Writes the end of the program.
     pub fn end(&self) {
         self.put(&trace_end(time::now()));
     }
@@ -64,7 +64,7 @@ impl XmlLog {
         }
     }
 
-    /// Defines a class and, unless that is `java.lang.Class` before it is known itself, the object that stands for it.
+    /// Defines a class and its mirror, the latter unless it is that of `java.lang.Class` before the class is known.
     pub fn define_class(&self, id: u64, class: &ClassDef, class_of_classes: u64, mirror_size: Option<u64>) {
         self.put(&(class.element(id, time::now()) + &object_def(id, class_of_classes, mirror_size, false)));
     }

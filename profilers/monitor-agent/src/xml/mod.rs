@@ -1,8 +1,8 @@
 //! A log in the trace format of TPTP's viewers; `docs/trcxml.xsd` is its schema.
 //!
-//! Elements are put into a buffer by whichever thread they come from, in one order; the thread that does input and output writes them, ten times
-//! a second, or when there are many. The file always ends with its closing tag, which the next elements overwrite: after `kill -9` it is
-//! well-formed, and what is missing is the last tenth of a second.
+//! Any thread can add elements to a buffer; the thread for input and output writes them in that order, ten times per
+//! second, or when there are many. The file always ends with its closing tag, which the next elements overwrite: after
+//! `kill -9` it is well-formed, and only the last tenth of a second is missing.
 
 mod definitions;
 
@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use et_trcxml::{END, START};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// So many bytes are written at once, by the thread that has put the last.
+/// Number of buffered bytes at which the thread that adds an element writes them itself.
 const MANY: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ struct Written {
     end: u64,
 }
 
-/// See the module.
+/// A log file with its buffer.
 #[derive(Debug)]
 pub struct XmlLog {
     waiting: Mutex<Waiting>,
@@ -57,7 +57,7 @@ impl XmlLog {
         Ok(Self { waiting: Mutex::default(), written, has_failed: AtomicBool::new(false), path })
     }
 
-    /// One or more elements.
+    /// Adds one or more elements.
     pub fn put(&self, elements: &str) {
         let mut waiting = lock(&self.waiting);
         self.put_into(&mut waiting, elements);
@@ -69,7 +69,7 @@ impl XmlLog {
         }
     }
 
-    /// Whether so much waits that it should not wait for its turn. Nobody may be asked from inside a collection's pause.
+    /// Whether the buffer should be written now. Must not be called inside a collection's pause.
     pub fn is_full(&self) -> bool {
         lock(&self.waiting).text.len() >= MANY
     }
@@ -79,7 +79,6 @@ impl XmlLog {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -102,7 +101,7 @@ impl XmlLog {
             }
             Some(error) => {
                 self.has_failed.store(true, Ordering::Relaxed);
-                // Elements that are there are kept, where there is room for the end behind them.
+                // Existing elements are kept, if there is room for the closing tag after them.
                 let room = done.saturating_sub(END.len()).min(length as usize);
                 let whole = bytes[..room].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
                 written.end += whole as u64;

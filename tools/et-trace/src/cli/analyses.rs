@@ -80,7 +80,7 @@ pub(crate) struct EscapeArgs {
     show: ShowArgs,
 }
 
-/// Opens a trace whose deaths are known, works something out of it, and prints that.
+/// Opens a trace with known deaths, computes a result and prints it.
 fn answer<T: Serialize>(
     input: &InputArgs,
     json: bool,

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     Ok(opened.finish())
 }
 
-/// What the profile says of itself, and what it lacks.
+/// Metadata of the profile, including what the trace lacks.
 fn about(opened: &Opened) -> About {
     let mut comments = Vec::new();
     if !opened.source.events().has(EventSet::METHOD) {

@@ -133,7 +133,7 @@ fn take<'a>(source: &'a Source, lives: Option<&LifeTable>, args: &HeapArgs) -> R
     Ok(heap::take(source, &request)?)
 }
 
-/// What is kept with the life table; the number is that of its form.
+/// File name of the timeline kept with the life table, with its format version.
 const TIMELINE: &str = "timeline-1.json";
 
 /// The timeline that was kept with the life table, or a new one, which takes a reading of the whole trace.

@@ -1,4 +1,4 @@
-//! `et-trace report`: a page that shows what a trace tells, or one of its tables as text.
+//! `et-trace report`: a page about a trace, or one of its tables as text.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,6 @@ pub struct ReportArgs {
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum NoReport {
     #[error("the report of {path} has no {wanted}; there are: {there}", path = path.display())]
     NoTable { path: PathBuf, wanted: String, there: String },
@@ -103,7 +102,7 @@ fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Resul
     Ok(chosen.iter().map(Table::render).collect::<Vec<_>>().join("\n"))
 }
 
-/// What is kept with the life table; the number is that of the report's form.
+/// File name of the report kept with the life table, with its format version.
 const KEPT: &str = "report-2.json";
 
 /// The report that was kept with the life table, or a new one.

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use crate::signals::Signals;
 
-/// A folder that only its user can look into, under a name that nobody could make before. It goes with this, and the process with it, if it
-/// was sent a signal that ends it.
+/// A private folder with an unpredictable name. Removed when this is dropped, and when the process is ended by a
+/// signal.
 #[derive(Debug)]
 pub(super) struct Spill {
     // Fields are dropped in this order.

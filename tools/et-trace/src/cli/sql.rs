@@ -70,9 +70,8 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((pair.0.to_owned(), pair.1.to_owned()))
 }
 
-/// Why nothing was answered.
+/// Why a query was not answered.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub(crate) enum SqlError {
     #[error("there is no query {name}; there are: {there}")]
     NoQuery { name: String, there: String },
@@ -112,7 +111,7 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
         warn_of_deaths(&tables, &query)?;
     }
     let format = if args.json { "json" } else { "csv" };
-    // By itself DuckDB writes what has no room in memory to the current folder.
+    // By default, DuckDB spills to the current folder.
     let spill = Spill::new().map_err(SqlError::Spill)?;
     let mut views = format!("{NO_BAR}\nset temp_directory = {};\n", literal(&spill.path().to_string_lossy()));
     if let Some(memory) = args.memory {
@@ -138,7 +137,7 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// Tells of runs that the query cannot answer for: it must not look as if all of their objects lived.
+/// Warns about runs without deaths: it must not look as if all of their objects were alive.
 fn warn_of_deaths(tables: &Tables, query: &Query) -> Result<(), CliError> {
     let runs = tables.without_deaths()?;
     if runs.is_empty() {
@@ -161,7 +160,7 @@ fn list() -> String {
     })
 }
 
-/// What is asked, if anything.
+/// The SQL to run, if any is given.
 fn statement(args: &SqlArgs) -> Result<Option<String>, SqlError> {
     let Some(name) = &args.query else { return Ok(args.sql.clone()) };
     let there = || Query::all().map(|query| query.name).collect::<Vec<_>>().join(", ");
@@ -180,11 +179,11 @@ const NO_BAR: &str = "set enable_progress_bar = false;";
 
 /// Runs a statement with Python.
 const DRIVER: &str = include_str!("duckdb.py");
-/// What the driver says if there is no such module.
+/// Exit code of the driver if the module is missing.
 const NO_MODULE: i32 = 97;
 const PYTHONS: [&str; 2] = ["python3", "python"];
 
-/// DuckDB at work.
+/// A running DuckDB.
 struct Engine {
     child: Child,
     said: JoinHandle<String>,
@@ -212,7 +211,7 @@ impl Engine {
         Err(SqlError::NoEngine)
     }
 
-    /// `None`: there is no such program.
+    /// `None` if there is no such program.
     fn spawn(mut command: Command, is_python: bool, input: String) -> Result<Option<Self>, SqlError> {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match piped.spawn() {
@@ -226,7 +225,7 @@ impl Engine {
         let listen = || {
             et_system::threads::spawn(move || {
                 let mut text = Vec::new();
-                // What was read before an error is said.
+                // What was read before an error is reported.
                 let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
                 String::from_utf8_lossy(&text).into_owned()
             })
@@ -249,7 +248,7 @@ impl Engine {
         let listening = et_system::threads::spawn(move || {
             let mut text = Vec::new();
             let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text));
-            // Whoever asked may be gone.
+            // The receiver may be gone.
             let _ = done.send(read.map(|_| text));
         });
         if let Err(no_thread) = listening {
@@ -262,7 +261,7 @@ impl Engine {
                 Ok(read) => break read,
                 Err(RecvTimeoutError::Disconnected) => break Err(io::ErrorKind::BrokenPipe.into()),
                 Err(RecvTimeoutError::Timeout) if spill.is_unwanted() => {
-                    // It may have ended by itself. What it has started in turn may hold its output open.
+                    // It may have ended. Its own child processes may still hold its output open.
                     let _ = self.child.kill();
                     break Ok(Vec::new());
                 }
@@ -358,7 +357,7 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "name            bytes");
         assert_eq!(lines[2], "a, \"b\"              7");
-        // What is not one line would spoil the columns, and terminals.
+        // Values with line breaks would break the columns, and affect terminals.
         assert_eq!(lines[3], r"two\u000alines");
         assert_eq!(lines[5], "(3 rows)");
     }

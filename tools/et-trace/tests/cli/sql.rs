@@ -1,4 +1,4 @@
-//! `et-trace sql`, with a DuckDB of ours: what it is told, and what is left of it.
+//! `et-trace sql` with a fake DuckDB: what it gets, and what remains afterwards.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -30,7 +30,7 @@ impl Place {
     }
 
     fn et_reader(&self, args: &[&str]) -> Command {
-        // Whoever started us may have us ignore signals.
+        // The parent process may ignore signals.
         let mut command = Command::new("env");
         command.args(["--default-signal", env!("CARGO_BIN_EXE_et-trace")]);
         let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
@@ -38,7 +38,8 @@ impl Place {
         command
     }
 
-    /// A DuckDB that writes the folder that it is given to `told`, a file into that folder, and then does as the script says.
+    /// A fake DuckDB that writes the path of its folder to `told`, creates a file in that folder, and then runs the
+    /// script.
     fn duckdb(&self, then: &str) {
         let script = format!(
             "#!/bin/sh\n[ \"$1\" = --version ] && exit\nfolder=$(sed -n \"s/^set temp_directory = '\\(.*\\)';$/\\1/p\")\n\
@@ -77,7 +78,7 @@ fn process_of(spilled: &Path) -> PathBuf {
 }
 
 #[test]
-fn rows_are_spilled_where_nobody_else_can_read_or_has_been_before() {
+fn rows_are_spilled_to_a_new_private_folder() {
     let place = Place::new();
     place.duckdb("echo a; echo 1");
     let victim = place.path("victim");

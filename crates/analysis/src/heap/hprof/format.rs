@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
-/// Bytes of an id.
+/// Size of an id in bytes.
 pub const ID: usize = 8;
 
 const UTF8: u8 = 0x01;
@@ -21,7 +21,6 @@ const UNKNOWN_LINE: u32 = u32::MAX;
 /// Types of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Basic {
     Object = 2,
     Boolean = 4,
@@ -61,7 +60,7 @@ impl Basic {
     }
 }
 
-/// A file up to its heap dump.
+/// Writes the parts of the file before and around the heap dump.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -69,7 +68,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file.
+    /// Starts a file.
     pub fn new(mut out: W, unix_millis: u64) -> io::Result<Self> {
         out.write_all(b"JAVA PROFILE 1.0.2\0")?;
         out.write_all(&(ID as u32).to_be_bytes())?;
@@ -107,7 +106,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&name.to_be_bytes())
     }
 
-    /// A frame of a method, whose line is not known.
+    /// Writes a frame with an unknown line.
     pub fn frame(&mut self, id: u64, (name, descriptor, source): (&str, &str, &str), class: u32) -> io::Result<()> {
         let texts = [self.string(name)?, self.string(descriptor)?, self.string(source)?];
         self.head(FRAME, (4 * ID + 8) as u32)?;
@@ -128,7 +127,7 @@ impl<W: Write> Writer<W> {
         frames.iter().try_for_each(|frame| self.out.write_all(&frame.to_be_bytes()))
     }
 
-    /// What is alive, and what was allocated by then.
+    /// Writes the summary: number and bytes of live objects, and bytes allocated so far.
     pub fn summary(&mut self, live: (u64, u64), allocated_bytes: u64) -> io::Result<()> {
         self.head(HEAP_SUMMARY, 24)?;
         let (bytes, objects) = live;
@@ -151,7 +150,7 @@ impl<W: Write> Writer<W> {
         &mut self.out
     }
 
-    /// That was all.
+    /// Completes the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.head(HEAP_DUMP_END, 0)?;
         self.out.flush()
@@ -163,11 +162,10 @@ pub const NO_TRACE: u32 = 1;
 
 /// What holds an object from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum GcRoot {
     Unknown,
     JniGlobal,
-    /// Of a thread.
+    /// A local of the thread with this serial number.
     JniLocal(u32),
     /// Thread, and place on its stack, 0 the innermost.
     Frame(u32, u32),
@@ -199,25 +197,23 @@ impl GcRoot {
     }
 }
 
-/// A field with its value: 0 where it is not known.
+/// A field with its value: 0 if unknown.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct StaticField {
     pub name: u64,
     pub basic: Basic,
     pub value: u64,
 }
 
-/// A class as it stands in the heap dump.
+/// A class in the heap dump.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct ClassDump<'a> {
     pub id: u64,
     pub super_id: u64,
     pub loader: u64,
     pub instance_size: u32,
     pub statics: &'a [StaticField],
-    /// Name and type of each field of its own.
+    /// Name and type of each field that it declares.
     pub fields: &'a [(u64, Basic)],
 }
 
@@ -232,7 +228,7 @@ impl ClassDump<'_> {
             out.extend(id.to_be_bytes());
         }
         out.extend(self.instance_size.to_be_bytes());
-        // The constant pool.
+        // An empty constant pool.
         out.extend(0u16.to_be_bytes());
         let count = |all: usize| u16::try_from(all).unwrap_or(u16::MAX);
         out.extend(count(self.statics.len()).to_be_bytes());
@@ -283,7 +279,7 @@ pub fn numbers(out: &mut impl Write, id: u64, basic: Basic, length: u32) -> io::
     out.write_all(&[basic as u8])
 }
 
-/// So many zero bytes.
+/// Writes zero bytes.
 pub fn zeros(out: &mut impl Write, mut count: u64) -> io::Result<()> {
     const ZEROS: [u8; 4096] = [0; 4096];
     while count > 0 {

@@ -1,4 +1,4 @@
-//! Which fields the objects of each class have, and where they stand in a heap dump.
+//! The fields of each class's objects, and their offsets in a heap dump.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,12 +11,10 @@ use et_reader::types::class_name;
 
 /// A class of a heap dump.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Layout {
     pub descriptor: String,
     /// Its mirror if it is known, else a number that no object has.
     pub id: u64,
-    /// Its mirror.
     pub mirror: Option<Node>,
     /// Hash of its class loader.
     pub loader: u32,
@@ -27,11 +25,10 @@ pub struct Layout {
     pub statics: Vec<(String, Basic, u32)>,
     /// Bytes of the fields of an object, those of superclasses included.
     pub length: u32,
-    /// Where references stand among them, by the field's id.
+    /// Offset of each reference field in an instance, by field id.
     pub offsets: FxHashMap<u32, u32>,
 }
 
-/// All classes.
 #[derive(Debug, Default)]
 pub struct Layouts {
     pub all: Vec<Layout>,
@@ -48,7 +45,7 @@ const FIRST_MADE_UP: u64 = 7 << 60;
 const MOST_ABOVE: usize = 1000;
 
 impl Layouts {
-    /// The layouts of all that is in a snapshot, and of all classes whose mirrors are.
+    /// Computes the layouts of all classes of objects in a snapshot, and of all classes whose mirrors are in it.
     pub fn of(snapshot: &Snapshot<'_>, trace: Option<&Trace>) -> Self {
         let mut layouts = Self::default();
         for (node, descriptor) in &snapshot.mirrors {
@@ -70,7 +67,7 @@ impl Layouts {
         layouts
     }
 
-    /// Which is that of a class.
+    /// Index of the layout of a class.
     pub fn find(&self, descriptor: &str) -> Option<usize> {
         self.by_descriptor.get(descriptor).copied()
     }
@@ -129,7 +126,7 @@ impl Layouts {
         index
     }
 
-    /// A class and those above it.
+    /// A class and its superclasses.
     pub fn chain(&self, from: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(from), |&at| self.all[at].above).take(MOST_ABOVE)
     }

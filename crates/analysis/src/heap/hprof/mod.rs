@@ -1,7 +1,7 @@
-//! A snapshot as a heap dump, for the tools that read those.
+//! A snapshot as a heap dump for other tools.
 //!
-//! References, classes, lengths of arrays and what holds objects are what the trace says. The contents of primitive fields and of arrays of
-//! numbers are not recorded: they are zero.
+//! References, classes, array lengths and roots are those of the trace. The contents of primitive fields and of
+//! primitive arrays are not recorded: they are zero.
 
 mod format;
 mod layout;
@@ -22,9 +22,8 @@ use et_reader::types::class_name;
 use format::{Basic, ClassDump, GcRoot, INSTANCE_HEAD, NUMBERS_HEAD, OBJECTS_HEAD, StaticField, Writer};
 use layout::Layouts;
 
-/// What a heap dump came to.
+/// The size of a heap dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Dumped {
     pub classes: u64,
     /// Objects, mirrors included, which the dump has as classes.
@@ -39,7 +38,7 @@ const NOTE: &str = "Written by et-trace from a trace: references and lengths of 
 
 /// Parts of the dump are this long, or as long as one array. Tests make them small.
 const SEGMENT: u64 = 1 << 30;
-/// Those between angle brackets are no static fields of the program; HotSpot has such ones as well.
+/// Names in angle brackets are not static fields of the program; HotSpot uses such names as well.
 const FIELD_OF_MIRROR: &str = "Class";
 
 /// Writes a snapshot of that source.
@@ -221,7 +220,7 @@ impl<W: Write> Dump<'_, '_, W> {
             let value = held.get(field).filter(|_| *basic == Basic::Object).map_or(0, |&target| id(target));
             statics.push(StaticField { name: self.out.string(name)?, basic: *basic, value });
         }
-        // What the mirror itself holds has no other place: a mirror is no instance here.
+        // Other references of the mirror have no other place, since a mirror is not an instance here.
         for reference in mirror.iter().flat_map(|&mirror| snapshot.references(mirror)) {
             if let Via::Field(field) = reference.via {
                 let text = snapshot.field_text(field);

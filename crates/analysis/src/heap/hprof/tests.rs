@@ -1,4 +1,4 @@
-//! What was written is read by the crate `jvm-hprof`.
+//! Reads the output with the crate `jvm-hprof`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use jvm_hprof::{IdSize, RecordTag, parse_hprof};
 use super::super::tests::{at, list, open};
 use super::*;
 
-/// What a heap dump says, by names.
+/// The content of a heap dump, by names.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     /// Names of classes by id, with the superclass, static fields and bytes of an object.
@@ -142,7 +142,7 @@ fn a_heap_dump_is_read_by_others() {
     assert_eq!(read.roots, [("frame", 0x21), ("local", 0xd)]);
     // The one without frames, and that of the thread: main, run and mark.
     assert_eq!(read.stacks, [0, 3]);
-    // All six mirrors are classes, and so is that of byte[], whose mirror no record told of.
+    // All six mirrors are classes, and so is that of byte[], whose mirror is in no record.
     assert_eq!((dumped.classes, dumped.objects), (7, snapshot.len() as u64));
     assert_eq!(read.classes.len(), 7);
     assert_eq!(read.instances.len() + read.arrays.len() + 6, snapshot.len());

@@ -1,4 +1,4 @@
-//! What is read of whole traces, cut ones, and buffer files.
+//! Reading of complete and truncated traces, and of buffer files.
 
 use et_format::Nanos;
 use et_format::event::{self, Event, ObjectHash, encode};
@@ -85,7 +85,7 @@ fn buffers_complete_a_trace_without_an_end() {
     }
 }
 
-/// A trace without an end, and a buffer file with one chunk more.
+/// A trace without an end, and a buffer file with one more chunk.
 fn cut_and_buffers(run: RunId, buffers_run: RunId) -> (TraceBuilder, Vec<u8>) {
     let mut builder = TraceBuilder::of_run(run);
     builder.events(1, 5, &[Event::Entry { method: MethodId(1) }]);
@@ -106,13 +106,13 @@ fn cut_and_buffers(run: RunId, buffers_run: RunId) -> (TraceBuilder, Vec<u8>) {
     (builder, buf)
 }
 
-/// What is said of a cut-off trace.
+/// The message about a truncated trace.
 fn said(trace: Vec<u8>, buffers: Option<Vec<u8>>) -> String {
     TraceFile::from_bytes(trace, buffers).unwrap().cut_off().unwrap().to_string()
 }
 
 #[test]
-fn only_the_buffers_of_the_same_run_are_taken_and_others_are_told() {
+fn only_the_buffers_of_the_same_run_are_used_and_others_are_reported() {
     let (run, other) = (RunId::random(), RunId::random());
     let (mut builder, own) = cut_and_buffers(run, run);
     let trace = builder.without_end();
@@ -171,14 +171,14 @@ fn a_trace_says_why_it_was_stopped_and_takes_no_buffers_then() {
 }
 
 #[test]
-fn the_last_sign_of_life_and_blocks_that_went_missing_are_told() {
+fn the_last_sign_of_life_and_missing_blocks_are_reported() {
     let mut builder = TraceBuilder::new();
     builder.progress(&Progress { seconds: 1.0, blocks: 2, ..Progress::default() });
     builder.progress(&Progress { seconds: 2.5, blocks: 9, ..Progress::default() });
     let trace = builder.without_end();
     let text = said(trace.clone(), None);
     assert!(text.contains("2.50 s") && text.contains("at least 6 more had been written"), "{text}");
-    // Caught while it was written over: the one before counts.
+    // Truncated while it was overwritten: the previous one counts.
     let mut torn = trace;
     *torn.last_mut().unwrap() ^= 1;
     assert!(said(torn, None).contains("1.00 s"));
@@ -190,7 +190,7 @@ fn records_of_the_journals_are_taken_unless_they_were_written() {
 
     let run = RunId::random();
     let mut builder = TraceBuilder::of_run(run);
-    // Blocks 1 and 2: what the writer wrote of the batch that begins with block 1.
+    // Blocks 1 and 2: what the writer wrote of the records that begin with block 1.
     builder.class(&ClassRecord { signature: "LOne;".into(), ..ClassRecord::default() }).problem("one", 1);
     let trace = builder.without_end();
     let size = 1024;
@@ -227,7 +227,7 @@ fn records_of_the_journals_are_taken_unless_they_were_written() {
     GcRecord::default().encode(&mut gc);
     let mut buf = header.encode().to_vec();
     buf.resize(buffers::JOURNALS_AT, 0);
-    // What waits comes first in the file, and last in the order.
+    // The journal that is still queued is first in the file, and last in the order.
     let waiting = [problem("three"), class("LTwo;"), (BlockKind::Gcs, vec![1])];
     buf.extend(journal(0, true, &waiting));
     buf.extend(journal(1, false, &[class("LOne;"), problem("one"), problem("two"), (BlockKind::Gcs, gc)]));
@@ -247,7 +247,7 @@ fn records_of_the_journals_are_taken_unless_they_were_written() {
     }
 }
 
-/// A small program's trace, written before blocks told when they happened.
+/// The trace of a small program from before blocks had timestamps.
 #[test]
 fn a_trace_of_the_first_format_is_read_and_has_no_times() {
     let trace = include_bytes!("../../../tests/traces/version-1.trace");

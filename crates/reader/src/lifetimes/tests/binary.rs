@@ -1,4 +1,5 @@
-//! Programs as a runtime writes them down: event buffers of many threads, ordered by tickets, cut into blocks anywhere.
+//! Programs in the form in which a runtime records them: event buffers of many threads, ordered by tickets, cut into
+//! blocks anywhere.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,14 +16,14 @@ use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 use crate::trace::Trace;
 use crate::types::TypeId;
 
-/// A method of the programs that is a constructor; the others are below.
+/// The method of the programs that is a constructor; the others have lower ids.
 const INIT: MethodId = MethodId(7);
-/// The program's thread that is a virtual one, and the carriers that it runs on by turns.
+/// The program's virtual thread, and the carriers on which it alternates.
 const VIRTUAL: ThreadId = ThreadId(3);
 const CARRIERS: [u32; 2] = [4, 5];
 const CONTINUATION: ObjectHash = ObjectHash(0x40);
 const MIRROR: u32 = 0x10;
-/// Fields of the programs by the ids that the names table gives them, from 1.
+/// Fields of the programs by their ids in the names table, from 1.
 const FIELDS: [u32; 7] = [0, 1, 2, 20, 21, 22, 9];
 const CLASSES: [(TypeId, &str, &str); 7] = [
     (PLAIN, "LPlain;", ""),
@@ -39,7 +40,7 @@ fn mirror(ty: TypeId) -> ObjectHash {
     ObjectHash(MIRROR + at as u32)
 }
 
-/// A program, and how it is written down: one number for each step and more.
+/// A program, with at least one random number per step that decides how the step is recorded.
 #[derive(Clone, Debug)]
 pub struct Story {
     pub program: Program,
@@ -51,7 +52,7 @@ pub fn story(program: impl Strategy<Value = Program>) -> impl Strategy<Value = S
         .prop_map(|(program, choices)| Story { program: with_constructors(program), choices })
 }
 
-/// Every third plain object has a constructor, unless an exception is in flight, which no method can return from.
+/// Gives every third plain object a constructor, unless an exception is in flight, during which no method can return.
 fn with_constructors(mut program: Program) -> Program {
     let mut in_flight = HashSet::new();
     let steps = std::mem::take(&mut program.steps);
@@ -72,23 +73,23 @@ fn with_constructors(mut program: Program) -> Program {
     program
 }
 
-/// What the trace calls what the program calls otherwise.
+/// Translates the names of the program to those in the trace.
 struct Writer<'a> {
     story: &'a Story,
     builder: TraceBuilder,
-    /// Events of each buffer that are in no block yet, behind the ticket of the block.
+    /// Events of each buffer that are in no block yet, with the first ticket of the block.
     open: HashMap<u32, (u64, Vec<Event<'static>>)>,
     ticket: u64,
     last_buffer: u32,
     hashes: HashMap<ObjectId, ObjectHash>,
     ids: HashMap<ObjectId, ObjectId>,
     uses: HashMap<ObjectHash, u64>,
-    /// Hashes that no event names any more.
+    /// Hashes that no event refers to any more.
     free: Vec<ObjectHash>,
     slots: HashMap<(ObjectId, Slot), ObjectId>,
 }
 
-/// The trace, and the program's names of its objects.
+/// The trace, and the ids in it of the program's objects.
 pub fn written(story: &Story) -> (Trace, HashMap<ObjectId, ObjectId>) {
     let mut writer = Writer {
         story,
@@ -147,7 +148,7 @@ fn world() -> TraceBuilder {
     builder
 }
 
-/// The step behind which nothing names the object; receivers on stacks are named at the end.
+/// The step after which nothing names the object; receivers on stacks are named at the end.
 fn last_mentions(program: &Program) -> HashMap<ObjectId, usize> {
     let mut last = HashMap::new();
     let mut stacks: HashMap<ThreadId, Vec<ObjectId>> = HashMap::new();
@@ -174,7 +175,7 @@ impl Writer<'_> {
         choices[number % choices.len()].rotate_left(what * 5)
     }
 
-    /// What was there when tracing began.
+    /// Writes the objects that existed when tracing began.
     fn start(&mut self) {
         let mut references = InitialReferences { fields: Vec::new(), references: Vec::new() };
         for name in ["f0", "f1", "f2", "s0", "s1", "s2"] {
@@ -205,7 +206,7 @@ impl Writer<'_> {
         if object.is_null() { ObjectHash::NULL } else { self.hashes[&object] }
     }
 
-    /// Scattered, as the VM's are; perhaps one that is not needed any more.
+    /// A hash, scattered like those of the VM; possibly one that is no longer in use.
     fn new_hash(&mut self, object: ObjectId, again: bool) -> ObjectHash {
         let free = self.free.pop().filter(|_| again);
         let hash = free.unwrap_or(ObjectHash((object.0 as u32).wrapping_mul(0x9E37_79B1) & 0x7fff_ffff | 0x100));
@@ -216,14 +217,14 @@ impl Writer<'_> {
         hash
     }
 
-    /// Ends the buffer's block.
+    /// Ends the current block of the buffer.
     fn close(&mut self, buffer: u32) {
         if let Some((ticket, events)) = self.open.remove(&buffer) {
             self.builder.events(buffer, ticket, &events);
         }
     }
 
-    /// Puts events down, under a new ticket unless the thread has the last one.
+    /// Writes events, with a new ticket unless the thread already has the last one.
     fn put(&mut self, number: usize, thread: ThreadId, events: &[Event<'static>]) {
         let choice = self.choice(number, 0);
         let is_virtual = thread == VIRTUAL;
@@ -255,7 +256,7 @@ impl Writer<'_> {
                 self.update(number, thread, origin, slot, target);
                 return self.copy_again(number, thread, origin);
             }
-            // Comes with its object.
+            // Written together with its object.
             Record::Entry { method: INIT, .. } => return,
             Record::Entry { method: entered, receiver, .. } if receiver.is_null() => {
                 Event::Entry { method: method(entered) }
@@ -307,7 +308,7 @@ impl Writer<'_> {
             }
             AllocKind::Found => {
                 let found = Event::Found { object, class, length };
-                // A second sight says nothing new.
+                // Seeing the object a second time has no effect.
                 self.put(number, alloc.thread, &[found, found][..1 + choice as usize % 2]);
             }
             AllocKind::Initial => {}
@@ -321,7 +322,7 @@ impl Writer<'_> {
         let (to, of) = (self.hash(target), self.hash(origin));
         let event = match slot {
             Slot::Element(index @ 1..=2) if changes && choice.is_multiple_of(3) => {
-                // With its neighbour, which keeps what it has.
+                // Together with a neighbouring slot that keeps its target.
                 let beside = self.slots.get(&(origin, Slot::Element(index - 1))).copied().unwrap_or_default();
                 if self.is_named(beside) {
                     return self.copy(number, thread, of, index - 1, &[self.hash(beside), to]);
@@ -341,7 +342,7 @@ impl Writer<'_> {
         self.put(number, thread, &[event]);
     }
 
-    /// Whether its hash leads to it.
+    /// Whether its hash still refers to it.
     fn is_named(&self, object: ObjectId) -> bool {
         if object.is_null() {
             return true;
@@ -357,7 +358,7 @@ impl Writer<'_> {
         self.put(number, thread, &[Event::PutElements { start, array, targets }]);
     }
 
-    /// Slots that are read back and hold what they held are no record, and no mention.
+    /// Slots that are read back and hold the same as before cause no record and no mention.
     fn copy_again(&mut self, number: usize, thread: ThreadId, origin: ObjectId) {
         if !self.choice(number, 3).is_multiple_of(4) || origin.is_null() {
             return;
@@ -380,12 +381,12 @@ impl Writer<'_> {
     }
 }
 
-/// A record of the trace as the program has it; `None` if it is about a class.
+/// Translates a record of the trace to the program's ids; `None` if it is about a class.
 pub fn translated(record: &Record, trace: &Trace, ids: &HashMap<ObjectId, ObjectId>) -> Option<Record> {
     if matches!(record, Record::Alloc(alloc) if alloc.object.0 < CONTINUATION.0.into()) {
         return None;
     }
-    // An object that the program does not know is seen.
+    // A record of an object that is not in the program is left out.
     let id = |object: ObjectId| {
         if object.is_null() { object } else { ids.get(&object).copied().unwrap_or(ObjectId(u64::MAX)) }
     };

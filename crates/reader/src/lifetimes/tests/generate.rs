@@ -1,4 +1,4 @@
-//! Programs at random: threads, cycles, weak references, exceptions, statics, arrays.
+//! Random programs: threads, cycles, weak references, exceptions, statics, arrays.
 
 use std::collections::HashMap;
 
@@ -26,16 +26,16 @@ pub fn special() -> Special {
     }
 }
 
-/// A well-formed sequence of steps, updates of weak slots given as any others.
+/// A well-formed sequence of steps. Updates of weak slots are ordinary updates here.
 #[derive(Clone, Default)]
 pub struct Program {
     pub steps: Vec<Step>,
-    /// What the VM holds besides.
+    /// What the VM holds in addition.
     pub held_at_end: Vec<ObjectId>,
 }
 
 impl Program {
-    /// What a text can say of it.
+    /// Drops what a text cannot express.
     pub fn without_vm(self) -> Self {
         let steps = self.steps.into_iter().filter(|step| matches!(step, Step::Record(_))).collect();
         Self { steps, held_at_end: Vec::new() }
@@ -101,8 +101,7 @@ pub fn program() -> impl Strategy<Value = Program> {
     })
 }
 
-/// What a runtime can write down: objects that were there at the start, all held by statics, and then no steps that only
-/// stand for the VM.
+/// What a runtime can record: initial objects, all held by statics, and then no steps that only stand for the VM.
 pub fn program_of_events() -> impl Strategy<Value = Program> {
     (0..6u32, prop::collection::vec(draw(), 1..100)).prop_map(|(initial, draws)| {
         let mut maker = Maker::default();
@@ -135,7 +134,7 @@ impl Maker {
         self.program.steps.push(Step::Record(record));
     }
 
-    /// A tree of objects that a static field holds.
+    /// Creates a tree of objects that a static field holds.
     fn begin(&mut self, count: u32) {
         for id in 1..=count {
             let (object, kind, thread) = (ObjectId(id.into()), AllocKind::Initial, ThreadId(0));
@@ -151,7 +150,7 @@ impl Maker {
         }
     }
 
-    /// Mostly one of the youngest.
+    /// Usually one of the youngest objects.
     fn object(&self, draw: u32) -> Option<ObjectId> {
         let count = self.objects.len();
         let back = if draw.is_multiple_of(4) { draw as usize / 4 % count.max(1) } else { draw as usize / 4 % 5 };
@@ -237,7 +236,7 @@ impl Maker {
             }
             Op::PutReferent => {
                 let Some(origin) = self.of_type(b, &[WEAK_REFERENCE, FINAL_REFERENCE]) else { return };
-                // As a Reference does: its constructor sets the referent, later it is only cleared.
+                // Like a Reference: its constructor sets the referent, which is later only cleared.
                 let target = if self.slots.contains_key(&(origin, REFERENT)) { Some(ObjectId::NULL) } else { target };
                 self.put(origin, REFERENT, target.unwrap_or_default(), thread);
             }
@@ -255,7 +254,7 @@ impl Maker {
                 let (Some(origin), Some(target)) = (self.object(b), self.object(c)) else { return };
                 let slot = Slot::Field(FieldId(30 + a % 2));
                 let origin = if a.is_multiple_of(5) { ObjectId::NULL } else { origin };
-                // Before anything has happened to them, as at the start.
+                // Only slots that have not been stored to, as at the start.
                 let untouched = !self.slots.contains_key(&(origin, slot));
                 let is_start = self
                     .program

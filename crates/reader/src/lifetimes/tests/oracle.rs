@@ -1,4 +1,4 @@
-//! The definition of death, word by word, in quadratic time.
+//! The definition of death, implemented literally in quadratic time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use crate::types::TypeId;
 
 type Slots = BTreeMap<(ObjectId, Slot), ObjectId>;
 
-/// What the program's objects did.
+/// All deaths in a program.
 pub struct Deaths {
-    /// Step after which the object was unreachable.
+    /// Step after which each object was unreachable.
     died_after: BTreeMap<ObjectId, usize>,
     /// Weak slots after each step.
     weak: Vec<Slots>,
     threads: Vec<ThreadId>,
-    /// What is reachable behind the last step, but would not be without stacks.
+    /// What is reachable after the last step only because of stacks.
     pub only_on_stacks: BTreeSet<ObjectId>,
 }
 
-/// What slots lead to, from static fields and these objects.
+/// Everything reachable from static fields and these objects.
 fn reach(slots: &Slots, mut reachable: BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {
     reachable.extend(slots.iter().filter(|((origin, _), _)| origin.is_null()).map(|(_, &target)| target));
     loop {
@@ -45,7 +45,7 @@ fn put(slots: &mut Slots, origin: ObjectId, slot: Slot, target: ObjectId) {
     }
 }
 
-/// Works out all deaths of a program.
+/// Computes all deaths of a program.
 pub fn deaths(program: &Program) -> Deaths {
     let mut types = BTreeMap::new();
     let mut born = BTreeMap::new();
@@ -148,7 +148,7 @@ impl Deaths {
         Some(record)
     }
 
-    /// Weak references that are cleared because their referents die behind that step.
+    /// Weak references that are cleared because their referents die at that step.
     pub fn clearings(&self, number: usize) -> Vec<Record> {
         let dies_here = |object: &ObjectId| self.died_after.get(object) == Some(&number);
         let is_alive = |object: &ObjectId| self.died_after.get(object).is_none_or(|&died| died > number);
@@ -167,7 +167,7 @@ impl Deaths {
         clearings
     }
 
-    /// Deaths behind that step.
+    /// Deaths at that step.
     pub fn after(&self, number: usize) -> impl Iterator<Item = Record> + '_ {
         let dead = self.died_after.iter().filter(move |&(_, &died)| died == number);
         dead.map(move |(&object, _)| Record::Death { object, thread: self.threads[number] })
