@@ -1,8 +1,8 @@
 //! The report as a page.
 
-use et_analysis::report::{Finding, Lack, Page, Report, Top, Weight};
+use et_analysis::report::{Finding, Lack, LackKind, Page, Report, Top, Weight};
 use et_names::shell::quoted;
-use et_names::units::{bytes, counted, number, percent, seconds};
+use et_names::units::{bytes, counted, counted_as, number, percent, seconds};
 use maud::{Markup, html};
 
 use crate::data;
@@ -74,12 +74,12 @@ fn overview(report: &Report) -> Markup {
         None => "complete",
         Some(_) => "cut off",
     };
-    let is_broken = summary.lost > 0 || summary.cut_off.is_some();
+    let damage: Vec<&Lack> = report.lacks.iter().filter(|lack| lack.kind.is_damage()).collect();
     html! {
-        @if is_broken {
+        @if !damage.is_empty() {
             div.alarm role="note" {
-                @for lack in report.lacks.iter().take(usize::from(summary.lost > 0) + usize::from(summary.cut_off.is_some())) {
-                    p { strong { (lack.what) ". " } (lack.why) ". " (lack.remedy) "." }
+                @for lack in damage {
+                    p { strong { (lack.kind.what()) ". " } (lack.why) "; " (lack.kind.remedy()) "." }
                 }
             }
         }
@@ -94,7 +94,7 @@ fn overview(report: &Report) -> Markup {
                 (fact("Alive at the end", &bytes(peak.at_the_end.bytes), &counted(peak.at_the_end.objects, "object")))
             }
             @if let Some(run) = summary.seconds {
-                (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted(summary.ticks, "call and return").replace("call and returns", "calls and returns"))))
+                (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted_as(summary.ticks, "call or return", "calls and returns"))))
             }
             (fact("Collections", &number(summary.gcs.len() as u64), &format!(
                 "{} of pauses",
@@ -180,9 +180,8 @@ fn top(top: &Top) -> Markup {
 fn lack(lack: &Lack) -> Markup {
     html! {
         li {
-            (lack.what)
-            @if !lack.why.is_empty() { ": " (lack.why) }
-            @if !lack.remedy.is_empty() { "; " (lack.remedy) }
+            (lack.kind.what()) ": " (lack.why)
+            @if !lack.kind.remedy().is_empty() { "; " (lack.kind.remedy()) }
             "."
         }
     }
@@ -190,10 +189,13 @@ fn lack(lack: &Lack) -> Markup {
 
 /// What the page lacks without deaths, and what to do.
 fn without_deaths(report: &Report, what: &str) -> Option<Markup> {
-    let lack = report.lacks.iter().find(|lack| lack.what.starts_with("Deaths"))?;
-    Some(
-        html! { div.alarm role="note" { p { strong { (what) " needs deaths, which this trace does not tell. " } (lack.why) "; " (lack.remedy) "." } } },
-    )
+    let lack = report.lack(LackKind::Deaths)?;
+    Some(html! {
+        div.alarm role="note" { p {
+            strong { (what) " cannot be computed without deaths. " }
+            (lack.why) "; " (lack.kind.remedy()) "."
+        } }
+    })
 }
 
 fn allocation(report: &Report) -> Markup {
@@ -205,7 +207,7 @@ fn allocation(report: &Report) -> Markup {
     html! {
         @if !report.has_contexts {
             div.alarm role="note" { p {
-                strong { "Calling contexts are not known. " }
+                strong { "Calling contexts are unknown. " }
                 "The graph shows classes and sites without callers: the trace has no records of calls. Instrument with --events that include method, or without --events."
             } }
         }
@@ -221,7 +223,7 @@ fn allocation(report: &Report) -> Markup {
 
 fn alive(report: &Report) -> Markup {
     let Some(alive) = &report.alive else {
-        return without_deaths(report, "What was alive at a moment").unwrap_or_default();
+        return without_deaths(report, "Live objects").unwrap_or_default();
     };
     let last = alive.moments.len().saturating_sub(1);
     html! {
@@ -264,7 +266,7 @@ fn lifetimes(report: &Report) -> Markup {
 }
 
 fn suspects(report: &Report) -> Markup {
-    if let Some(lack) = without_deaths(report, "Suspicion") {
+    if let Some(lack) = without_deaths(report, "Suspects") {
         return lack;
     }
     html! {

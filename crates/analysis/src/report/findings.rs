@@ -3,7 +3,7 @@
 use et_names::EventSet;
 use et_names::units::{bytes, counted, number, percent, seconds};
 
-use super::data::{Finding, Held, Holding, Lack, LifeLine, Page, Report, Top, Weight, Words};
+use super::data::{Finding, Held, Holding, Lack, LackKind, LifeLine, Page, Report, Top, Weight, Words};
 use crate::summary::{Amount, Origin};
 
 /// Sentences of a list.
@@ -19,75 +19,43 @@ pub(super) fn add(report: &mut Report) {
     report.tops = tops(report);
 }
 
-fn lack(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Lack {
-    Lack { what: what.into(), why: why.into(), remedy: remedy.into() }
-}
-
 fn lacks(report: &Report) -> Vec<Lack> {
     let summary = &report.summary;
     let mut lacks = Vec::new();
+    let mut add = |kind, why: String| lacks.push(Lack { kind, why });
     if summary.lost > 0 {
-        let why = format!("events are missing in the middle of the trace: {}", summary.lost_details);
-        lacks.push(lack("This report is of a damaged trace", why, "trace the program again, or keep this in mind"));
+        add(LackKind::Events, format!("events are missing in the middle: {}", summary.lost_details));
     }
     if let Some(cut) = &summary.cut_off {
-        lacks.push(lack(
-            "This report ends where the trace does, which is before the program did",
-            cut.clone(),
-            "keep the .buf file beside the trace, which has the last events of each thread; et-trace recover combines both",
-        ));
+        add(LackKind::End, cut.clone());
     }
     let has = |event: &str| summary.events.iter().any(|known| known == event);
-    let missing: Vec<&str> = EventSet::ALL.names().filter(|name| !has(name)).collect();
     if !report.has_deaths {
-        let why = match missing.is_empty() {
+        let why = match EventSet::ALL.names().all(has) {
             true => "the trace was read with --deaths none".to_owned(),
             false => format!("the classes have hooks for {} events only", summary.events.join(", ")),
         };
-        lacks.push(lack(
-            "Deaths are not known: nothing here is about what was alive, lifetimes or leaks",
-            why,
-            "instrument with all events, which is what et-instrument does without --events",
-        ));
+        add(LackKind::Deaths, why);
     }
     if !report.has_contexts {
-        lacks.push(lack(
-            "Calling contexts are not known: flame graphs show classes and sites without their callers",
-            "the trace has no records of calls",
-            "instrument with --events that include method, or without --events",
-        ));
+        add(LackKind::Contexts, "the trace has no records of calls".to_owned());
     }
     if !has("exception") {
-        lacks.push(lack(
-            "Exceptions are not known",
-            "the classes have no hooks for exceptions",
-            "instrument without --events",
-        ));
+        add(LackKind::Exceptions, "the classes have no hooks for exceptions".to_owned());
     }
     if report.has_deaths && !report.has_witnesses {
-        lacks.push(lack(
-            "Reads of fields and array elements are not in the trace",
-            "it was made without --witness: an object counts as used when a method is called on it, when it is stored into, \
-             and when it is thrown or caught",
-            "instrument with --witness refs to see reads as well",
-        ));
+        let why = "without --witness, an object counts as used when a method is called on it, when it is stored into, \
+                   and when it is thrown or caught";
+        add(LackKind::Reads, why.to_owned());
     }
     if summary.not_instrumented.classes > 0 {
-        let why = format!("{} without hooks", counted(summary.not_instrumented.classes as u64, "class"));
-        lacks.push(lack(
-            "What some classes do is not seen; their objects are",
-            why,
-            "et-trace summary --long lists them",
-        ));
+        let classes = counted(summary.not_instrumented.classes as u64, "class");
+        add(LackKind::Hooks, format!("{classes} without hooks"));
     }
     for problem in summary.problems.iter().filter(|problem| problem.is_serious()) {
-        lacks.push(lack(format!("The runtime says: {} ({})", problem.what, number(problem.count)), "", ""));
+        add(LackKind::Problem, format!("{} ({})", problem.what, number(problem.count)));
     }
-    lacks.push(lack(
-        "Contents of strings and of arrays of numbers are not in traces",
-        "Elephant Tracks records references, not values",
-        "equal strings cannot be found here: use a heap dump for them",
-    ));
+    add(LackKind::Values, "Elephant Tracks records references, not values".to_owned());
     lacks
 }
 
@@ -457,11 +425,7 @@ fn top_arrays(report: &Report) -> Top {
         Words::new()
             .text("Arrays of ")
             .code(&line.owner)
-            .text(format!(
-                " use {} of {} elements: ",
-                number(line.filled),
-                counted(line.slots, "element").replace(" elements", "").replace(" element", "")
-            ))
+            .text(format!(" use {} of {} elements: ", number(line.filled), number(line.slots)))
             .strong(bytes(line.wasted_bytes))
             .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)))
     });
