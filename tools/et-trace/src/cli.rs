@@ -4,6 +4,7 @@ mod analyses;
 mod diff;
 mod export;
 mod heap;
+mod kept;
 mod report;
 mod spill;
 mod sql;
@@ -20,6 +21,7 @@ use et_cli::code::{self, FAILED, OK};
 use et_cli::{Unwritten, print, print_json};
 use et_lives::{LifeTable, PopulationError};
 
+use self::kept::{KEPT_LINES, keep_summary, kept_summary};
 use self::report::{NoReport, ReportArgs};
 use crate::PROGRAM;
 use crate::bar::Bar;
@@ -467,9 +469,6 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     Ok(completeness(&source, summary.lost_details))
 }
 
-/// Entries of lists that are kept with a life table.
-const KEPT_LINES: usize = 1000;
-
 /// The summary that was kept with the life table, or a new one.
 fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) -> Result<Summary, CliError> {
     let is_kept = |_: &&LifeTable| args.top <= KEPT_LINES;
@@ -481,27 +480,6 @@ fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) ->
         keep_summary(lives, args.clock, &summary);
     }
     Ok(summary.cut(args.top))
-}
-
-/// The summary that was kept with the life table, if there is one.
-fn kept_summary(source: &Source, lives: Option<&LifeTable>, clock: ClockArg) -> Option<Summary> {
-    let mut summary: Summary = serde_json::from_slice(&lives?.kept(&summary_file(clock))?).ok()?;
-    summary.trace = source.path().display().to_string();
-    Some(summary)
-}
-
-/// The number is that of the summary's form.
-fn summary_file(clock: ClockArg) -> String {
-    format!("summary-2-{}.json", clock.name())
-}
-
-/// Keeps it with the life table, if nothing was lost.
-fn keep_summary(lives: &LifeTable, clock: ClockArg, summary: &Summary) {
-    if summary.lost == 0
-        && let Ok(kept) = serde_json::to_vec(&summary.clone().cut(KEPT_LINES))
-    {
-        lives.keep(&summary_file(clock), &kept);
-    }
 }
 
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {

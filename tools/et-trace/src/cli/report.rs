@@ -10,9 +10,8 @@ use et_reader::resolve::Lost;
 use et_reader::source::{Deaths, Source};
 use et_report::{Table, alive_at, page, tables};
 
-use super::{
-    CliError, ClockArg, InputArgs, KEPT_LINES, PROGRAM, completeness, keep_summary, kept_summary, warn, warn_of_lives,
-};
+use super::kept::{KEPT_LINES, keep_report, keep_summary, kept_report, kept_summary};
+use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
 use et_cli::{print, print_json};
@@ -103,14 +102,9 @@ fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Resul
     Ok(chosen.iter().map(Table::render).collect::<Vec<_>>().join("\n"))
 }
 
-/// What is kept with the life table; the number is that of the report's form.
-const KEPT: &str = "report-2.json";
-
 /// The report that was kept with the life table, or a new one.
 fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> Result<(Report, Lost), CliError> {
-    let kept = lives.and_then(|lives| lives.kept(KEPT));
-    if let Some(mut report) = kept.and_then(|kept| serde_json::from_slice::<Report>(&kept).ok()) {
-        report.summary.trace = source.path().display().to_string();
+    if let Some(report) = kept_report(source, lives) {
         let lost = report.summary.lost_details;
         return Ok((report, lost));
     }
@@ -134,11 +128,8 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
         source_error => NoReport::Rows { path: source.path().to_owned(), source: source_error }.into(),
     })?;
     let lost = report.summary.lost_details;
-    if let Some(lives) = lives
-        && report.summary.lost == 0
-        && let Ok(kept) = serde_json::to_vec(&report)
-    {
-        lives.keep(KEPT, &kept);
+    if let Some(lives) = lives {
+        keep_report(lives, &report);
     }
     Ok((report, lost))
 }
