@@ -32,7 +32,7 @@ pub enum StagingError {
         path: PathBuf,
     },
     /// It was not when this run began.
-    #[error("{path} is there now: another run has made it meanwhile, and this one's output was dropped")]
+    #[error("{path} was created by another run in the meantime: the output of this run was discarded")]
     Overtaken {
         /// The output.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum StagingError {
         input: PathBuf,
     },
     /// `--check` found something.
-    #[error("{} in what was to become {output}: nothing was written; please report this, with the input",
+    #[error("{} in the output for {output}: nothing was written; please report this and attach the input",
         counted(findings.len() as u64, "finding"))]
     Check {
         /// The output.

@@ -32,7 +32,7 @@ const PROXY: &str = "heap-proxy-jvmpi.jar";
 pub struct JvmpiJob {
     /// The program and its arguments: `java -jar app.jar`.
     pub command: Vec<OsString>,
-    /// The agent's library, and behind a colon its options.
+    /// The library of the agent, then a colon and its options.
     pub agent: String,
     /// Where the host is, if said.
     pub runtime_dir: Option<PathBuf>,

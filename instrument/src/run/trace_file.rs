@@ -77,8 +77,7 @@ impl TraceFile {
 }
 
 /// What is said where there is none.
-const WHY_NOT: &str = "the messages above say why; if there are none, no JVM was started. If they mention damaged files: \
-     et-instrument cache clear";
+const WHY_NOT: &str = "the messages above say why; if there are none, no JVM was started. If they mention damaged files, run et-instrument cache clear";
 
 /// What goes to a pipe cannot be looked at.
 fn went_to(reader: &str, was_begun: bool) -> [String; 2] {

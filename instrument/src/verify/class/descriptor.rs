@@ -15,7 +15,7 @@ pub(super) fn field(descriptor: &[u8]) -> Option<u32> {
     }
 }
 
-/// A method's shape; `None` if it is no method descriptor.
+/// A method's shape; `None` if it is not a method descriptor.
 pub(super) fn method(descriptor: &[u8]) -> Option<Shape> {
     let mut parameters = 0;
     each_parameter(descriptor, |slots| parameters += slots).and_then(|rest| {
