@@ -18,7 +18,7 @@ use crate::labels::Labels;
 use crate::place::Spot;
 use crate::table::{more, table};
 
-/// What objects are taken together by.
+/// How objects are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum By {

@@ -2,7 +2,7 @@
 
 /// What is said of a text that is none.
 pub const WRONG_SIZE: &str =
-    "a size is a number of bytes, or one with k, M, G or T behind it, powers of 1024: 64M, 64MB, 1.5g";
+    "a size is a number of bytes, optionally followed by k, M, G or T (powers of 1024): 64M, 64MB, 1.5g";
 
 /// Bytes: `4096`, and as the VM's options, as people and as programs write them: `64m`, `1.5g`, `64MB`, `64 MiB`.
 pub fn size(text: &str) -> Option<u64> {

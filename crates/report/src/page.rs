@@ -129,7 +129,7 @@ fn overview(report: &Report) -> Markup {
         (chart("chart-live", "What is alive over time, with the collections of the JVM"))
         (chart("chart-rate", "Allocation and deaths over time"))
         p.hint { "Drag over a graph to zoom in, double-click to zoom out. Both graphs move together." }
-        h3 { "The first of each list" }
+        h3 { "Top entries" }
         div.tops {
             @for top in &report.tops { (self::top(top)) }
         }
@@ -143,7 +143,7 @@ fn overview(report: &Report) -> Markup {
                 dt { "Option " code { (name) } } dd { code { (value) } }
             }
         }
-        h3 { "What this report cannot tell" }
+        h3 { "What this report does not show" }
         ul.lacks {
             @for lack in &report.lacks { (self::lack(lack)) }
         }
@@ -227,7 +227,7 @@ fn alive(report: &Report) -> Markup {
     };
     let last = alive.moments.len().saturating_sub(1);
     html! {
-        p { "Choose a moment: what was alive then, by class, by site, and by the context that made it." }
+        p { "Choose a moment: what was alive then, by class, by site, and by the context that allocated it." }
         div.controls {
             label.wide { "Moment "
                 input type="range" id="moment" min="0" max=(last) value=(last) step="1"; }
@@ -239,7 +239,7 @@ fn alive(report: &Report) -> Markup {
         p.command { "With what they retain: " code id="heap-command" {} }
         h3 { "Classes alive at that moment" } div id="alive-classes" {}
         h3 { "Sites whose objects were alive" } div id="alive-sites" {}
-        h3 { "Contexts that made them" } div id="alive-contexts" {}
+        h3 { "Contexts that allocated them" } div id="alive-contexts" {}
     }
 }
 
@@ -249,8 +249,8 @@ fn lifetimes(report: &Report) -> Markup {
     }
     html! {
         p {
-            "How old objects become, in bytes that the program allocates between their birth and their death: this is what a collector goes by, "
-            "and does not depend on the speed of the machine."
+            "The age of objects at death, in bytes that the program allocates between their birth and their death: the clock of a collector, "
+            "which does not depend on the speed of the machine."
         }
         div.controls {
             fieldset {
@@ -271,11 +271,11 @@ fn suspects(report: &Report) -> Markup {
     }
     html! {
         p {
-            "These are heuristics: each says what it looks at. What the trace cannot tell: contents of strings and of arrays of numbers, "
+            "These are heuristics: each says what it looks at. Contents of strings and primitive arrays are not in the trace, "
             "so equal strings are not found here."
         }
         @if report.suspects.holdings.is_empty() {
-            p { "Nothing holds notably more and more to the end of the run." }
+            p { "Nothing keeps growing notably to the end of the run." }
         }
     }
 }
@@ -285,7 +285,7 @@ fn threads(report: &Report) -> Markup {
         @if report.summary.gcs.is_empty() {
             p { "The JVM did not collect garbage while the program was traced." }
         } @else {
-            (chart("chart-gcs", "Heap in use after collections, and what was really alive"))
+            (chart("chart-gcs", "Heap in use after collections, and what was actually alive"))
         }
     }
 }

@@ -161,7 +161,7 @@ pub struct Content {
     pub site: SiteId,
 }
 
-/// What holds more and more.
+/// What keeps growing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grown {
     /// The object; where none dominates what grew, one of those that grew.

@@ -36,7 +36,7 @@ pub enum Moment {
 
 /// What is no moment.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{0}` is no moment: use 40%, 12.5s, tick:N, bytes:N, method:com.acme.Main.run#3 or end")]
+#[error("`{0}` is not a moment: use 40%, 12.5s, tick:N, bytes:N, method:com.acme.Main.run#3 or end")]
 pub struct MomentError(String);
 
 impl FromStr for Moment {
@@ -200,7 +200,7 @@ mod tests {
         ];
         for text in wrong {
             let error = text.parse::<Moment>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{text}` is no moment: use ")), "{error}");
+            assert!(error.starts_with(&format!("`{text}` is not a moment: use ")), "{error}");
         }
     }
 

@@ -423,7 +423,7 @@ pub struct Growth {
     pub ways: Vec<Way>,
 }
 
-/// What holds more and more, to the end of the run.
+/// What keeps growing, to the end of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Holding {
@@ -435,7 +435,7 @@ pub struct Holding {
     pub class: String,
     /// Whether the way, or what is held, is of code outside the JDK.
     pub is_programs: bool,
-    /// Bytes that would go with it at the end.
+    /// Bytes that would be freed with it at the end.
     pub retained: u64,
     /// The same at half, three quarters and seven eighths of the run, and at the end, without what others in the list hold.
     pub course: Vec<u64>,
@@ -504,7 +504,7 @@ pub struct Way {
     pub root: String,
     /// Classes, with the field through which each is held.
     pub steps: Vec<String>,
-    /// Objects that are held this way.
+    /// Objects held through this path.
     pub objects: u64,
 }
 
@@ -577,7 +577,7 @@ pub struct ExceptionLine {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspects {
-    /// What holds more and more, by how much it grew.
+    /// What keeps growing, by how much it grew.
     pub holdings: Vec<Holding>,
     /// Sites whose objects grew.
     pub growing: Vec<Growth>,
@@ -601,7 +601,7 @@ pub struct Report {
     pub lacks: Vec<Lack>,
     /// What stands out.
     pub findings: Vec<Finding>,
-    /// The first of each list.
+    /// Top entries.
     pub tops: Vec<Top>,
     /// Objects and bytes that were there when tracing began.
     pub initial: Amount,

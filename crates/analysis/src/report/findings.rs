@@ -68,7 +68,7 @@ fn live_at_the_end(report: &Report) -> u64 {
     report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0)
 }
 
-/// What holds more and more, one finding each.
+/// What keeps growing, one finding each.
 const HOLDINGS: usize = 5;
 /// What only the JDK's own classes hold is told of where it is a tenth of the heap or more: they fill up as classes are loaded.
 const JDK_MATTERS: u64 = 10;
@@ -87,7 +87,7 @@ fn holding(holding: &Holding, live: u64) -> Finding {
     let mut says = match (holding.is_holder, &holding.held) {
         (true, _) => Words::new().code(way).text(" holds ").strong(how_much),
         (false, Some(held)) => several(held, holding, how_much),
-        (false, None) => Words::new().text("Several hold ").code(&holding.class).text(", ").strong(how_much),
+        (false, None) => Words::new().text("Several objects hold ").code(&holding.class).text(", ").strong(how_much),
     };
     if let Some(held) = holding.held.as_ref().filter(|_| holding.is_holder) {
         says = says.text(format!(": {} ", number(held.objects))).code(&held.class);
@@ -95,7 +95,7 @@ fn holding(holding: &Holding, live: u64) -> Finding {
     }
     let middle = holding.course.first().copied().unwrap_or(0);
     says = says.text(match middle {
-        0 => ". Halfway through the run there was nothing of it; it still grows at the end.".to_owned(),
+        0 => ". Halfway through the run there was none of it; it still grows at the end.".to_owned(),
         middle => format!(". Halfway through the run it was {}, and it still grows at the end.", bytes(middle)),
     });
     let weight = if holding.grown().saturating_mul(20) >= live { Weight::High } else { Weight::Medium };
@@ -133,7 +133,7 @@ fn stale(report: &Report) -> Option<Finding> {
         .text(format!(" ({}) was not used in the second half of the run. Most of it is ", bytes(all.stale.bytes)))
         .code(&most.name)
         .text(format!(": {}, {}.", counted(most.stale.objects, "object"), bytes(most.stale.bytes)));
-    Some(Finding { weight: Weight::Medium, title: "Kept and not used".into(), says, page: Page::Lifetimes })
+    Some(Finding { weight: Weight::Medium, title: "Kept but not used".into(), says, page: Page::Lifetimes })
 }
 
 fn exceptions(report: &Report) -> Option<Finding> {
@@ -148,7 +148,7 @@ fn exceptions(report: &Report) -> Option<Finding> {
         .text(", and ")
         .code(caught)
         .text(format!(
-            " catches it {:.1} methods further up. Each takes a stack trace: a return value may do.",
+            " catches it {:.1} methods further up. Each captures a stack trace: a return value may be enough.",
             first.frames
         ));
     Some(Finding { weight: Weight::Low, title: "Exceptions used as control flow".into(), says, page: Page::Suspects })
@@ -169,7 +169,7 @@ fn garbage(report: &Report) -> Option<Finding> {
         .code(&most.detail)
         .text(" made in ")
         .code(&most.name)
-        .text(". A nursery collects them for free; not to make them costs less still.");
+        .text(". A nursery collects them almost for free; not allocating them is cheaper still.");
     Some(Finding { weight: Weight::Low, title: "Garbage".into(), says, page: Page::Allocation })
 }
 
@@ -181,7 +181,7 @@ fn on_stack(report: &Report) -> Option<Finding> {
     let most = report.lifetimes.sites.iter().max_by_key(|line| line.on_stack.bytes)?;
     let says = Words::new()
         .strong(format!("{} of all bytes", percent(all.on_stack.bytes, all.made.bytes)))
-        .text(" die in the method that allocated them, and no other thread saw them: an optimizing compiler could keep them on the stack. The most are ")
+        .text(" die in the method that allocated them, and no other thread saw them: an optimizing compiler could keep them on the stack. Most are ")
         .code(&most.detail)
         .text(" made in ")
         .code(&most.name)
@@ -197,14 +197,14 @@ fn unfilled(report: &Report) -> Option<Finding> {
     }
     let says = Words::new()
         .strong(format!("{} of elements", bytes(wasted)))
-        .text(" of arrays were never filled. The most are in ")
+        .text(" of arrays were never filled. Most are in ")
         .code(&first.owner)
         .text(format!(
             ": {} of {} arrays were filled by a quarter or less.",
             number(first.sparse),
             number(first.arrays.objects)
         ));
-    Some(Finding { weight: Weight::Low, title: "Room that nobody needed".into(), says, page: Page::Suspects })
+    Some(Finding { weight: Weight::Low, title: "Unused array capacity".into(), says, page: Page::Suspects })
 }
 
 fn drag(report: &Report) -> Option<Finding> {
@@ -216,9 +216,9 @@ fn drag(report: &Report) -> Option<Finding> {
     let says = Words::new()
         .text("Objects that died spent ")
         .strong(format!("{:.0} %", all.drag_share * 100.0))
-        .text(" of their time in memory after their last use, weighted by size. The most of it is due to ")
+        .text(" of their time in memory after their last use, weighted by size. Most of it is due to ")
         .code(&most.name)
-        .text(". Where they are dropped sooner, the heap is smaller.");
+        .text(". Dropping them sooner makes the heap smaller.");
     Some(Finding { weight: Weight::Low, title: "Drag".into(), says, page: Page::Lifetimes })
 }
 
@@ -296,9 +296,9 @@ fn top_packages(report: &Report) -> Top {
             .code(&line.package)
             .text(format!(", {whose}, asked for "))
             .strong(percent(line.amount.bytes, whole))
-            .text(format!(" of all bytes, what the JDK made for it included: {}.", amount(line.amount)))
+            .text(format!(" of all bytes, including what the JDK allocated for it: {}.", amount(line.amount)))
     });
-    top("Packages", "Whose code asked for memory", Page::Allocation, says)
+    top("Packages", "Whose code allocates", Page::Allocation, says)
 }
 
 fn top_alive(report: &Report) -> Top {
@@ -323,8 +323,8 @@ fn top_growing(report: &Report) -> Top {
     let says = report.suspects.holdings.iter().map(|holding| {
         let course = [holding.course.first(), holding.course.last()].map(|bytes| bytes.copied().unwrap_or(0));
         let words = match holding.is_holder {
-            true => Words::new().code(holding.ways.join(" and ")).text(" holds more and more"),
-            false => Words::new().code(&holding.class).text(" becomes more and more, held by several"),
+            true => Words::new().code(holding.ways.join(" and ")).text(" keeps growing"),
+            false => Words::new().code(&holding.class).text(" keeps growing, held by several objects"),
         };
         let words = words.text(": ").strong(format!("{} → {}", bytes(course[0]), bytes(course[1])));
         let words = words.text(" from the middle of the run to its end");
@@ -333,7 +333,7 @@ fn top_growing(report: &Report) -> Top {
             None => words.text("."),
         }
     });
-    top("Growing", "What holds more and more, to the end of the run: leaks look like this", Page::Suspects, says)
+    top("Growing", "What keeps growing to the end of the run, as leaks do", Page::Suspects, says)
 }
 
 fn top_young(report: &Report) -> Top {
@@ -376,15 +376,15 @@ fn top_unused(report: &Report) -> Top {
             .code(&line.detail)
             .text(" made in ")
             .code(&line.name)
-            .text(format!(" had no method called on them once they were made: {}.", amount(line.unused)))
+            .text(format!(" never had a method called on them after construction: {}.", amount(line.unused)))
     });
     let means = match report.has_witnesses {
-        true => "Objects that were never read or called once they were made",
+        true => "Objects that were never read or called after construction",
         false => {
-            "Objects that no method was called on once they were made; reads of their fields are not in this trace"
+            "Objects on which no method was called after construction; reads of their fields are not in this trace"
         }
     };
-    top("Not used once made", means, Page::Lifetimes, says)
+    top("Unused after construction", means, Page::Lifetimes, says)
 }
 
 fn top_threads(report: &Report) -> Top {
@@ -398,7 +398,7 @@ fn top_threads(report: &Report) -> Top {
             .strong(percent(line.allocated.bytes, whole))
             .text(format!(" of all bytes: {}.", amount(line.allocated)))
     });
-    top("Threads", "Who allocates", Page::Threads, says)
+    top("Threads", "Most bytes allocated", Page::Threads, says)
 }
 
 fn top_exceptions(report: &Report) -> Top {
@@ -414,7 +414,7 @@ fn top_exceptions(report: &Report) -> Top {
                 true => ": so often and so near that it looks like control flow.",
                 false => ".",
             }),
-            None => words.text(" and caught by nobody that is seen."),
+            None => words.text(" and not caught by any instrumented method."),
         }
     });
     top("Exceptions", "Thrown most often", Page::Suspects, says)
@@ -429,7 +429,7 @@ fn top_arrays(report: &Report) -> Top {
             .strong(bytes(line.wasted_bytes))
             .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)))
     });
-    top("Arrays never filled", "Room that was allocated for references that never came", Page::Suspects, says)
+    top("Arrays never filled", "Capacity for references that was never used", Page::Suspects, says)
 }
 
 fn top_pauses(report: &Report) -> Top {

@@ -34,7 +34,7 @@ pub enum DecodeError {
     #[error("names table is damaged: {0}")]
     Compression(std::io::Error),
     /// Several tables have more together than they may have.
-    #[error("it has more names than so few bytes may hold")]
+    #[error("it claims more names than its size allows")]
     TooMuch,
     /// The body ends early or says something impossible.
     #[error("names table is damaged at byte {offset} of its body: {what}")]
@@ -436,7 +436,7 @@ mod tests {
         }
         let Ok(Opened::ByClass(mut entries)) = ClassEntries::open(file) else { panic!("no classes") };
         let DecodeError::Body { what, .. } = entries.take_rest().unwrap_err() else { panic!("another error") };
-        assert_eq!(what, "classes lie within each other");
+        assert_eq!(what, "classes overlap");
     }
 
     #[test]

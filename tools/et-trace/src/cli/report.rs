@@ -21,20 +21,20 @@ use et_cli::{print, print_json};
 pub struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// The page to write
+    /// HTML file to write
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["show", "json"])]
     output: Option<PathBuf>,
     /// Print a table of the report as text: a page (lifetimes), or one of its tables (lifetimes/classes)
     #[arg(long, value_name = "TABLE")]
     show: Option<String>,
-    /// Print only the rows in which TEXT stands
+    /// Print only the rows that contain TEXT
     #[arg(long = "match", value_name = "TEXT", requires = "show")]
     matching: Option<String>,
     /// For the tables of what was alive at a moment (alive/classes, alive/sites, alive/contexts): 40% (of calls and returns),
-    /// 12.5s, tick:N, bytes:N (allocated) or end. The report knows 64 moments; the last one before it is shown
+    /// 12.5s, tick:N, bytes:N (allocated) or end. The report has 64 moments; the last one not after this moment is shown
     #[arg(long, value_name = "MOMENT", requires = "show", default_value_t = Moment::End)]
     at: Moment,
-    /// Print all that the report shows as JSON
+    /// Print everything that the report shows as JSON
     #[arg(long, conflicts_with = "show")]
     json: bool,
     /// Replace an output file of any kind, not only a report
@@ -46,9 +46,9 @@ pub struct ReportArgs {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum NoReport {
-    #[error("the report of {path} has no {wanted}; there are: {there}", path = path.display())]
+    #[error("the report of {path} has no page or table {wanted}; it has: {there}", path = path.display())]
     NoTable { path: PathBuf, wanted: String, there: String },
-    #[error("the report of {path} does not know when methods are entered: et-trace heap --at does", path = path.display())]
+    #[error("the report of {path} does not record when methods are entered: use et-trace heap --at", path = path.display())]
     Entry { path: PathBuf },
     #[error("{path}: {source}", path = path.display())]
     Rows { path: PathBuf, source: ReportError },
@@ -94,7 +94,7 @@ fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Resul
         Some(text) => {
             let matching: Vec<Table> = chosen.into_iter().map(|table| table.matching(text)).collect();
             if matching.iter().all(|table| table.rows.is_empty()) {
-                PROGRAM.say(format_args!("note: --match '{text}': no row of {wanted} has it"));
+                PROGRAM.say(format_args!("note: --match '{text}': no row of {wanted} contains it"));
             }
             matching
         }
@@ -111,7 +111,7 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
     let reading = args.input.reading(ClockArg::Et);
     if source.deaths(reading.deaths) == Deaths::None {
         PROGRAM.say(format_args!(
-            "{}: note: without deaths the report says nothing of lifetimes, leaks and what was alive",
+            "{}: note: without deaths the report has nothing on lifetimes, leaks and live objects",
             source.path().display()
         ));
     }
