@@ -42,7 +42,7 @@ pub fn class_prepared(monitor: &Monitor, class: Object) {
     }
     let _ = monitor.jvmti.set_event(EventKind::ClassPrepare, false);
     if let Err(error) = monitor.jvmti.set_event(EventKind::SampledObjectAlloc, true) {
-        say(&format!("allocations are not told of: {error}"));
+        say(&format!("allocations are not reported: {error}"));
     }
     // Threads have buffers from before, in which they make objects that nobody is told of.
     let _ = monitor.jvmti.collect_garbage();
