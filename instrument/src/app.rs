@@ -117,7 +117,7 @@ pub fn run(
         return Err(error);
     }
     if job.report.artifacts.iter().all(|artifact| artifact.classes == 0) {
-        job.report.warnings.push("no class was rewritten: the input has none that can be".into());
+        job.report.warnings.push("no class was rewritten: the input has no class that can be".into());
     }
     job.report.warnings.extend(settings.filter.unused());
     job.report.output = absolute(&output)?.display().to_string();

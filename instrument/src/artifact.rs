@@ -39,7 +39,7 @@ pub enum ArtifactError {
         why: String,
     },
     /// There is no room left in the id space.
-    #[error("{artifact} needs {needed} ids from {base}, and ids end at {limit}: {advice}")]
+    #[error("{artifact} needs {needed} ids from {base} on, but ids end at {limit}: {advice}")]
     Ids {
         /// Name of the artifact.
         artifact: String,
@@ -379,7 +379,7 @@ fn write<T>(
         },
         // Its ids are handed out, so it must fill its place in the table all the same.
         Ok(_) => skipped(
-            "the rewriter used other ids than it had asked for".into(),
+            "the rewriter used ids other than those it requested".into(),
             Some(placeholder(plan, bytes, counts, options)),
         ),
         Err(error) => skipped(error.to_string(), Some(placeholder(plan, bytes, counts, options))),

@@ -42,16 +42,15 @@ impl ClassPath {
                 Some(_) => {}
             }
         }
-        let advice = "instrument the folder that holds them all";
+        let advice = "instrument the folder that contains them all";
         match (lost.as_slice(), plain.as_slice()) {
             ([first, ..], _) => Some(format!(
-                "{}: its Class-Path names {}, which the output does not have beside it ({first}): {advice}",
+                "{}: its Class-Path names {} missing beside the output ({first}): {advice}",
                 self.jar,
                 counted(lost.len() as u64, "file"),
             )),
             (_, [first, ..]) => Some(format!(
-                "{}: its Class-Path names {} that this command does not rewrite ({first}); that is done while the program \
-                 runs. To do it beforehand, {advice}",
+                "{}: its Class-Path names {} that this command does not rewrite ({first}); this happens while the program runs. To do it beforehand, {advice}",
                 self.jar,
                 counted(plain.len() as u64, "file"),
             )),

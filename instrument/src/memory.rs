@@ -56,7 +56,7 @@ impl Budget {
         if !self.holds(bytes) {
             let [bytes, total, left] = [bytes, self.total, self.left].map(units::bytes);
             return Err(format!(
-                "too large: it takes {bytes} unpacked, and of the {total} that may be unpacked at once {left} are left"
+                "too large: {bytes} unpacked, with {left} left of the {total} that may be unpacked at once"
             ));
         }
         self.left -= bytes;

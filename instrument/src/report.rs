@@ -122,7 +122,7 @@ impl Report {
         let _ = write!(out, "  classes    {}", number(classes));
         match sum(|artifact| artifact.excluded) {
             0 => {}
-            excluded => _ = write!(out, " ({} of them without hooks, as asked)", number(excluded)),
+            excluded => _ = write!(out, " ({} of them without hooks, as requested)", number(excluded)),
         }
         match self.artifacts.len() {
             0 | 1 => {}
@@ -175,7 +175,9 @@ impl Report {
     }
 
     fn signatures(&self) -> List {
-        self.list("signature files removed (they signed the original)", |artifact| artifact.signatures_removed.clone())
+        self.list("signature files removed (they are valid for the original only)", |artifact| {
+            artifact.signatures_removed.clone()
+        })
     }
 
     fn list(&self, title: &'static str, lines: impl Fn(&ArtifactReport) -> Vec<String>) -> List {

@@ -26,8 +26,11 @@ pub enum StagingError {
     #[error("{path} exists and was not made by et-instrument, so --force does not replace it: remove it first")]
     NotOurs { path: PathBuf },
     /// It was not when this run began.
-    #[error("{path} is there now: another run has made it meanwhile, and this one's output was dropped")]
-    Overtaken { path: PathBuf },
+    #[error("{path} was created by another run in the meantime: the output of this run was discarded")]
+    Overtaken {
+        /// The output.
+        path: PathBuf,
+    },
     /// Output and input are entangled.
     #[error("output {output} {how} input {input}: choose another -o")]
     Entangled {
@@ -37,7 +40,7 @@ pub enum StagingError {
         input: PathBuf,
     },
     /// `--check` found problems.
-    #[error("{} in what was to become {output}: nothing was written; please report this, with the input",
+    #[error("{} in the output for {output}: nothing was written; please report this and attach the input",
         counted(findings.len() as u64, "finding"))]
     Check { output: PathBuf, findings: Vec<Finding> },
     /// The check itself failed.

@@ -351,7 +351,7 @@ fn what_a_class_path_names_is_instrumented_with_it_or_said() {
     fs::write(dist.join("lib/res.jar"), jar(&[("r.txt", vec![], false)])).unwrap();
     let notes = |arguments: &[&str]| report(folder.path(), arguments)["warnings"].to_string();
     let lost = notes(&["dist/app.jar", "-o", "app-et.jar"]);
-    assert!(lost.contains("names 2 files, which the output does not have beside it (lib/my%20l.jar)"), "{lost}");
+    assert!(lost.contains("names 2 files missing beside the output (lib/my%20l.jar)"), "{lost}");
     let plain = notes(&["dist/app.jar", "-o", "dist/app-et.jar"]);
     assert!(plain.contains("names 1 file that this command does not rewrite (lib/my%20l.jar); "), "{plain}");
     fs::remove_file(dist.join("app-et.jar")).unwrap();

@@ -124,7 +124,7 @@ fn a_damaged_copy_of_a_jdk_is_made_anew() {
     let copy = copies.into_iter().find(|path| path.is_dir()).unwrap();
     fs::File::options().write(true).open(copy.join("rt-et.jar")).unwrap().set_len(100).unwrap();
     let again = said();
-    assert!(again.contains("rt-et.jar is damaged or was changed: making the copy of the JDK anew"), "{again}");
+    assert!(again.contains("rt-et.jar is damaged or was changed: making the copy of the JDK again"), "{again}");
     assert!(fs::metadata(copy.join("rt-et.jar")).unwrap().len() > 100);
     assert_eq!(said(), "");
     assert!(run(root, &["cache", "--cache-dir", "cache", "clear"]).status.success());
@@ -290,7 +290,7 @@ fn a_cache_of_another_user_or_for_all_is_refused() {
     set_mode(&root.join("cache"), 0o777);
     let arguments = ["prepare", "--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
     let said = failure(root, &arguments);
-    assert!(said.contains("/cache can be written by others (mode 777), and what lies in the cache is run"), "{said}");
+    assert!(said.contains("/cache is writable by others (mode 777), and files in the cache are executed"), "{said}");
     set_mode(&root.join("cache"), 0o755);
     if std::os::unix::fs::chown(root.join("cache"), Some(STRANGER), None).is_err() {
         common::not_tested(

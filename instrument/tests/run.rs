@@ -140,7 +140,7 @@ fn archives_of_the_user_are_left_out_on_every_way() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("left out")).collect();
     let [line] = lines[..] else { panic!("{said}") };
-    let expected = "et-instrument: left out, since archives and AOT caches do not fit a traced run: \
+    let expected = "et-instrument: left out, because archives and AOT caches do not work in a traced run: \
         '-XX:SharedArchiveFile=my archive.jsa' (JAVA_TOOL_OPTIONS), -XX:ArchiveClassesAtExit=x (_JAVA_OPTIONS), \
         -XX:AOTCacheOutput=from-more (more), -Xshare:on, -XX:AOTCache=from-args, -XX:AOTMode=on (list), \
         -XX:+AutoCreateSharedArchive (flags)";

@@ -51,10 +51,10 @@ fn headers_that_do_not_agree_are_found() {
     let local = data - 30 - "data.txt".len();
     let cases = [
         (data, "data.txt: its checksum is wrong"),
-        (local + 14, "data.txt: its local header has another size or checksum"),
-        (local + 22, "data.txt: its local header has another size or checksum"),
-        (local + 8, "data.txt: its local header has another method or other flags"),
-        (local + 30, "data.txt: its local header has another name"),
+        (local + 14, "data.txt: its local header has a different size or checksum"),
+        (local + 22, "data.txt: its local header has a different size or checksum"),
+        (local + 8, "data.txt: its local header has a different method or different flags"),
+        (local + 30, "data.txt: its local header has a different name"),
         (local, "data.txt: its local header is not where the directory says"),
         (good.len() - 14 - 22 + 10, "it says"),
     ];

@@ -218,8 +218,8 @@ try {
 
   // A VM dies and comes back.
   await please("kill");
-  await until("a VM that has gone", async () => (await row(other).innerText()).includes("gone"));
-  check(await page.locator("#exit").isDisabled() && await page.locator("#gc").isDisabled(), "a VM that has gone can be asked to collect garbage");
+  await until("a VM that is gone", async () => (await row(other).innerText()).includes("gone"));
+  check(await page.locator("#exit").isDisabled() && await page.locator("#gc").isDisabled(), "a VM that is gone can be asked to collect garbage");
   await shot("gone");
   await please("restart");
   await until("its next run", async () => (await row(other).innerText()).includes("runs"));

@@ -197,7 +197,7 @@ fn commands(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(start.starts_with(b"JAVA PROFILE 1.0") && dump.contains("shop.hprof, "), "{dump}");
     let no_log = place.et_monitor(&["dump", &pid, "--log"]).output()?;
     let said = String::from_utf8_lossy(&no_log.stderr);
-    ensure!(!no_log.status.success() && said.contains("its agent writes none (option xml=FILE)"), "{said}");
+    ensure!(!no_log.status.success() && said.contains("its agent writes no log (option xml=FILE)"), "{said}");
     let again = place.et_monitor(&["dump", &pid, "shop.hprof"]).output()?;
     ensure!(String::from_utf8_lossy(&again.stderr).contains("exists"), "a file is overwritten");
     // Dumps to a log, on demand.
@@ -206,7 +206,7 @@ fn commands(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mill_pid = mill.0.id().to_string();
     let said = place.say(&["dump", &mill_pid, "--log", "--name", "at noon"])?;
     ensure!(
-        said.starts_with(&format!("dump 1 in {}: ", log.display())) && said.contains("the program stood for"),
+        said.starts_with(&format!("dump 1 in {}: ", log.display())) && said.contains("the program was stopped for"),
         "{said}"
     );
     let second = place.json(&["dump", &mill_pid, "--log", "--json"])?;

@@ -279,9 +279,7 @@ fn of_allocations(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let trace = traced(lab, jdk, &folder, "shop.Main", &["--events", "alloc"])?;
     let page = report(lab, &trace)?;
     let text = fs::read_to_string(&page)?;
-    for said in
-        ["Calling contexts are not known", "Lifetimes needs deaths", "Suspicion needs deaths", "without --events"]
-    {
+    for said in ["Calling contexts are unknown", "Lifetimes cannot be", "Suspects cannot be", "without --events"] {
         ensure!(text.contains(said), "the page does not say {said:?}");
     }
     browse(lab, &page, "allocations-only", &["--without-deaths"])?;

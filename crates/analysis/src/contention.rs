@@ -299,7 +299,7 @@ impl Contention {
             })
             .collect();
         if !owners.is_empty() {
-            let _ = writeln!(out, "\nWho held what");
+            let _ = writeln!(out, "\nMonitor owners");
             table(out, 3, &["times", "in all", "longest", "class", "held by", "wanted by"], &owners);
         }
         let longest: Vec<Vec<String>> = self
@@ -309,7 +309,7 @@ impl Contention {
                 let what = match (&line.owner, line.is_wait) {
                     (_, true) => "wait".to_owned(),
                     (Some(owner), false) => format!("held by {owner}"),
-                    (None, false) => "held by nobody known".to_owned(),
+                    (None, false) => "held by an unknown thread".to_owned(),
                 };
                 let open = if line.is_open { " (not over)" } else { "" };
                 let object = format!("{}@{:x}", line.class, line.object);

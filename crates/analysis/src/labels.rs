@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A place with what it allocates, for people.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
-    /// `java.util.HashMap.put:123`; where no site is known, the method that ran and by what means: `shop.Page.clone, by clone()`
+    /// `java.util.HashMap.put:123`; where no site is known, the method that ran and how it allocated: `shop.Page.clone, by clone()`
     pub site: String,
     /// The type that it allocates.
     #[serde(rename = "type")]

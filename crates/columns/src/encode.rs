@@ -93,7 +93,7 @@ impl Encoder {
             (ColumnWriter::ByteArrayColumnWriter(writer), Values::Text(values, levels)) => {
                 writer.write_batch(values, levels.as_deref(), None)?
             }
-            _ => return Err(ParquetError::General(format!("column {} has another type", column.name()))),
+            _ => return Err(ParquetError::General(format!("column {} has a different type", column.name()))),
         };
         let closed = writer.close()?;
         Ok((Bytes::from(sink.into_inner()?), closed))

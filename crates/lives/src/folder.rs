@@ -122,7 +122,7 @@ pub fn look(folder: &Path, trace: &TraceFile) -> There {
     let Ok(metadata) = fs::metadata(folder) else {
         // A dangling link also belongs to somebody.
         let is_there = fs::symlink_metadata(folder).is_ok();
-        return if is_there { There::Other("is a link that leads nowhere") } else { There::Nothing };
+        return if is_there { There::Other("is a dangling link") } else { There::Nothing };
     };
     if !metadata.is_dir() {
         return There::Other("exists and is not a life table");
@@ -142,7 +142,7 @@ pub fn look(folder: &Path, trace: &TraceFile) -> There {
         }
         _ if !is_ours => There::Other("exists and is not a life table"),
         _ if !names(folder).iter().all(|name| is_of_table(name)) => {
-            There::Other("does not fit the trace, and holds files that are none of ours")
+            There::Other("does not match the trace and contains other files")
         }
         _ => There::Unfit,
     }
@@ -226,7 +226,7 @@ pub fn publish(
             // Its tables are equivalent, but their bytes may differ.
             There::Fits(there) if damaged != Some(&there) => return Ok(there),
             There::Other(what) => {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("what is there {what}")));
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("the path {what}")));
             }
             There::Unfit | There::Fits(_) => {
                 // Moved away as a whole, so that there is never a partial folder.

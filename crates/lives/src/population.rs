@@ -26,7 +26,7 @@ pub enum PopulationError {
     #[error(transparent)]
     Read(#[from] SourceError),
     /// The temporary file could not be written or read, for example because the disk is full.
-    #[error("cannot keep a row for each object in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    #[error("cannot keep a row for each object in a temporary file in {folder} (set TMPDIR to use another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(io::Error),
 }
 

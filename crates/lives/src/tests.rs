@@ -162,7 +162,7 @@ fn files_of_others_in_the_folder_stay() {
     let (read, table) = told(&trace, Some(&lives));
     assert!(read == plain);
     let trouble = table.unwrap().trouble().unwrap();
-    assert!(trouble.contains("does not fit the trace, and holds files that are none of ours"), "{trouble}");
+    assert!(trouble.contains("does not match the trace and contains other files"), "{trouble}");
     assert_eq!(fs::read_to_string(lives.join("notes.txt")).unwrap(), "mine");
     fs::remove_file(lives.join("notes.txt")).unwrap();
     assert_eq!(told(&trace, Some(&lives)).1.unwrap().manifest().unwrap().objects, 6);
@@ -182,7 +182,7 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
         fs::write(there.join(OBJECTS), "damaged").unwrap();
     }
     fs::remove_dir_all(&there).unwrap();
-    assert!(told(&trace, Some(&link)).1.unwrap().trouble().unwrap().contains("leads nowhere"));
+    assert!(told(&trace, Some(&link)).1.unwrap().trouble().unwrap().contains("dangling link"));
 }
 
 /// A trace with two blocks of events and its table, and the offset of a byte in the second block.

@@ -2,7 +2,7 @@
 
 /// Error message for text that is not a size.
 pub const WRONG_SIZE: &str =
-    "a size is a number of bytes, or one with k, M, G or T behind it, powers of 1024: 64M, 64MB, 1.5g";
+    "a size is a number of bytes, optionally followed by k, M, G or T (powers of 1024): 64M, 64MB, 1.5g";
 
 /// Parses a number of bytes: `4096`, or with a unit in the style of JVM options, of people or of programs: `64m`,
 /// `1.5g`, `64MB`, `64 MiB`.

@@ -30,12 +30,18 @@ pub fn number(count: u64) -> String {
 
 /// Formats a count with its noun, in the plural if necessary: `1 class`, `2 classes`, `1,234 events`.
 pub fn counted(count: u64, what: &str) -> String {
-    let ending = match what.as_bytes() {
-        _ if count == 1 => "",
-        [.., b's' | b'h' | b'x'] => "es",
-        _ => "s",
+    let plural = match what.as_bytes() {
+        [.., b's' | b'h' | b'x'] => format!("{what}es"),
+        [.., b'a' | b'e' | b'o' | b'u', b'y'] => format!("{what}s"),
+        [start @ .., b'y'] => format!("{}ies", &what[..start.len()]),
+        _ => format!("{what}s"),
     };
-    format!("{} {what}{ending}", number(count))
+    counted_as(count, what, &plural)
+}
+
+/// `1 call or return`, `2 calls and returns`: a count of what has a plural of its own.
+pub fn counted_as(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", number(count), if count == 1 { one } else { many })
 }
 
 /// Formats a measured time in the most readable unit: `250 µs`, `12.5 ms`, `3.20 s`.
@@ -74,5 +80,13 @@ mod tests {
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
         assert_eq!(bytes(u64::MAX), "16777216.0 TiB");
+    }
+
+    #[test]
+    fn counts_have_their_plurals() {
+        let two = ["class", "branch", "entry", "array", "event"].map(|what| counted(2, what));
+        assert_eq!(two, ["2 classes", "2 branches", "2 entries", "2 arrays", "2 events"]);
+        assert_eq!(counted(1, "entry"), "1 entry");
+        assert_eq!(counted_as(1234, "call or return", "calls and returns"), "1,234 calls and returns");
     }
 }

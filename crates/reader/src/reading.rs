@@ -29,7 +29,7 @@ pub fn deaths_unknown(events: EventSet) -> Option<String> {
     if OF_DEATHS.into_iter().all(|needed| events.has(needed)) {
         return None;
     }
-    Some(format!("deaths cannot be known, and none are told: the classes have hooks for {events} events only"))
+    Some(format!("deaths cannot be computed: the classes have hooks for {events} events only"))
 }
 
 /// What to read: what is not requested is not computed.

@@ -22,7 +22,8 @@ pub fn write(share: &Path) -> Result<()> {
             let name = tool.get_name().to_owned();
             let mut script = Vec::new();
             generate(shell, &mut tool, &name, &mut script);
-            let script = String::from_utf8(script).with_context(|| format!("the completions of {name} are no text"))?;
+            let script =
+                String::from_utf8(script).with_context(|| format!("the completions of {name} are not text"))?;
             let script = match shell {
                 Shell::Bash => with_one_name(&script, &name),
                 Shell::Zsh => with_inputs(script, &name)?,

@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_row_has_all_that_help_has() {
         let mut example = Command::new("x").arg(
-            clap::arg!(-d --deaths <WHERE> "Where deaths come from")
+            clap::arg!(-d --deaths <WHERE> "How deaths are determined")
                 .value_parser(["trace", "none"])
                 .default_value("trace"),
         );
@@ -145,7 +145,7 @@ mod tests {
         example.build();
         let text = command(&example, "##");
         assert!(
-            text.contains("| `-d, --deaths <WHERE>` | Where deaths come from. `trace`; `none` | `trace` |\n"),
+            text.contains("| `-d, --deaths <WHERE>` | How deaths are determined. `trace`; `none` | `trace` |\n"),
             "{text}"
         );
         assert!(text.contains("| `-j, --jobs <N>` | Threads | one per processor |\n"), "{text}");

@@ -75,7 +75,7 @@ const flameGraph = ({ colour, details, onClick }) => {
     onClick?.(null);
     flame.root = root;
     if (!root || root.value === 0) {
-      place.append(element("p", {}, "Nothing of that."));
+      place.append(element("p", {}, "Nothing to show."));
       return;
     }
     const says = (node) => {

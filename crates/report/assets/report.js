@@ -330,7 +330,7 @@
   for (const [name, lines] of [["classes", data.lifetimes.classes], ["sites", data.lifetimes.sites]]) {
     all(`table[data-table="lifetimes/${name}"] tbody tr`).forEach((row, index) => {
       const cell = row.querySelector("th");
-      const button = element("button", { type: "button", class: "row", title: "Show how old these become" }, ...cell.childNodes);
+      const button = element("button", { type: "button", class: "row", title: "Show their age at death" }, ...cell.childNodes);
       button.addEventListener("click", () => {
         ages.shown = lines[index];
         drawAges();
@@ -356,7 +356,7 @@
     ];
     const values = [x, data.gcs.map((gc) => gc.used)];
     if (there) {
-      series.push({ label: "really alive", stroke: colour("live"), width: 1.5, points, value: (_, value) => (value == null ? "" : bytes(value)) });
+      series.push({ label: "actually alive", stroke: colour("live"), width: 1.5, points, value: (_, value) => (value == null ? "" : bytes(value)) });
       values.push(x.map((at) => there[Math.min(Math.floor((at * 1e9) / axis.width), there.length - 1)]));
     }
     chart("chart-gcs", {

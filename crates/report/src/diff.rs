@@ -50,7 +50,7 @@ pub fn diff_page(difference: &Difference<'_>) -> String {
     let table = |lines: &Lines, name, title: &str, columns: &[&'static str]| {
         let least = format!("{} %", diff.least_share * 100.0);
         let note = format!(
-            "{} of {} changed by {least} of all bytes or more. What changed most stands first.",
+            "{} of {} changed by {least} of all bytes or more. The largest changes come first.",
             number(lines.changed as u64),
             number(lines.all as u64)
         );
@@ -129,8 +129,8 @@ fn overview(difference: &Difference<'_>, command: &str) -> Markup {
         }
         @if alive.is_none() {
             div.alarm role="note" { p {
-                strong { "What is alive is not known. " }
-                "One of the traces does not tell when objects die; instrument with --events all."
+                strong { "Live memory is unknown. " }
+                "One of the traces has no deaths; instrument with --events all."
             } }
         }
         h3 { "The runs" }
@@ -139,7 +139,7 @@ fn overview(difference: &Difference<'_>, command: &str) -> Markup {
             dt { "After" } dd { (files(&difference.after)) }
         }
         @if diff.runs.iter().any(|runs| *runs > 1) {
-            p.hint { "Of several runs the median counts, and in brackets stand the least and the most. What differs no more than the runs of one side do is not listed." }
+            p.hint { "With several runs the median counts, and the minimum and maximum are in parentheses. Differences within the variation between runs of one side are not listed." }
         }
         p.hint { "Classes, methods and contexts are compared by name: ids, lines and the numbers that the JVM gives to lambdas and proxies do not count." }
         (command_line(command))
@@ -201,15 +201,15 @@ fn rather(start: &str, verb: &str, change: &Change) -> Words {
 fn graph(allocated: &Graph, alive: Option<&Graph>) -> Markup {
     let mut graphs = vec![("allocated", "allocated")];
     graphs.extend(alive.map(|_| ("alive", "alive at the end")));
-    let parts = ["after", "before", "what there is more of", "what there is less of"].map(str::to_owned);
+    let parts = ["after", "before", "increases", "decreases"].map(str::to_owned);
     html! {
         p {
             "Each box is a method or a class, as wide as what was allocated there. "
-            "Red boxes have more than before, blue ones less, and the darker they are, the greater is the change. "
+            "Red boxes have more than before, blue ones less, and darker boxes have changed more. "
             "Choose one to zoom in; the arrow keys go from box to box, Enter zooms, Escape zooms out."
         }
         (flame(&Flame { graphs: &graphs, parts: &parts }))
-        p.hint { (counted(allocated.folded, "context")) " and classes too small to be seen are folded into the boxes that they stand on." }
+        p.hint { (counted(allocated.folded, "context")) " and classes too small to be seen are folded into the boxes below them." }
     }
 }
 
@@ -226,12 +226,12 @@ fn changed(
     let (columns, callers) = columns.split_at(columns.len().min(2));
     let mut all: Vec<Column> = columns.iter().map(|title| names(title)).collect();
     if has_deaths {
-        all.push(numbers("Alive", "How many more or less bytes are alive at the end"));
+        all.push(numbers("Alive", "Change in bytes alive at the end"));
     }
     all.extend([
-        numbers("Bytes", "How many more or less were allocated"),
+        numbers("Bytes", "Change in bytes allocated"),
         numbers("Change", "Of what was allocated before"),
-        numbers("Objects", "How many more or less were allocated"),
+        numbers("Objects", "Change in objects allocated"),
         numbers("Before", "Bytes allocated"),
         numbers("After", "Bytes allocated"),
     ]);

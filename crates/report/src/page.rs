@@ -1,8 +1,8 @@
 //! The report as a page.
 
-use et_analysis::report::{Finding, Lack, Page, Report, Top, Weight};
+use et_analysis::report::{Finding, Lack, LackKind, Page, Report, Top, Weight};
 use et_names::shell::quoted;
-use et_names::units::{bytes, counted, number, percent, seconds};
+use et_names::units::{bytes, counted, counted_as, number, percent, seconds};
 use maud::{Markup, html};
 
 use crate::data;
@@ -74,12 +74,12 @@ fn overview(report: &Report) -> Markup {
         None => "complete",
         Some(_) => "cut off",
     };
-    let is_broken = summary.lost > 0 || summary.cut_off.is_some();
+    let damage: Vec<&Lack> = report.lacks.iter().filter(|lack| lack.kind.is_damage()).collect();
     html! {
-        @if is_broken {
+        @if !damage.is_empty() {
             div.alarm role="note" {
-                @for lack in report.lacks.iter().take(usize::from(summary.lost > 0) + usize::from(summary.cut_off.is_some())) {
-                    p { strong { (lack.what) ". " } (lack.why) ". " (lack.remedy) "." }
+                @for lack in damage {
+                    p { strong { (lack.kind.what()) ". " } (lack.why) "; " (lack.kind.remedy()) "." }
                 }
             }
         }
@@ -94,7 +94,7 @@ fn overview(report: &Report) -> Markup {
                 (fact("Alive at the end", &bytes(peak.at_the_end.bytes), &counted(peak.at_the_end.objects, "object")))
             }
             @if let Some(run) = summary.seconds {
-                (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted(summary.ticks, "call and return").replace("call and returns", "calls and returns"))))
+                (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted_as(summary.ticks, "call or return", "calls and returns"))))
             }
             (fact("Collections", &number(summary.gcs.len() as u64), &format!(
                 "{} of pauses",
@@ -129,7 +129,7 @@ fn overview(report: &Report) -> Markup {
         (chart("chart-live", "What is alive over time, with the collections of the JVM"))
         (chart("chart-rate", "Allocation and deaths over time"))
         p.hint { "Drag over a graph to zoom in, double-click to zoom out. Both graphs move together." }
-        h3 { "The first of each list" }
+        h3 { "Top entries" }
         div.tops {
             @for top in &report.tops { (self::top(top)) }
         }
@@ -143,7 +143,7 @@ fn overview(report: &Report) -> Markup {
                 dt { "Option " code { (name) } } dd { code { (value) } }
             }
         }
-        h3 { "What this report cannot tell" }
+        h3 { "What this report does not show" }
         ul.lacks {
             @for lack in &report.lacks { (self::lack(lack)) }
         }
@@ -180,9 +180,8 @@ fn top(top: &Top) -> Markup {
 fn lack(lack: &Lack) -> Markup {
     html! {
         li {
-            (lack.what)
-            @if !lack.why.is_empty() { ": " (lack.why) }
-            @if !lack.remedy.is_empty() { "; " (lack.remedy) }
+            (lack.kind.what()) ": " (lack.why)
+            @if !lack.kind.remedy().is_empty() { "; " (lack.kind.remedy()) }
             "."
         }
     }
@@ -190,10 +189,13 @@ fn lack(lack: &Lack) -> Markup {
 
 /// A note about what is missing from the page without deaths, and how to get it; `None` if there are deaths.
 fn without_deaths(report: &Report, what: &str) -> Option<Markup> {
-    let lack = report.lacks.iter().find(|lack| lack.what.starts_with("Deaths"))?;
-    Some(
-        html! { div.alarm role="note" { p { strong { (what) " needs deaths, which this trace does not tell. " } (lack.why) "; " (lack.remedy) "." } } },
-    )
+    let lack = report.lack(LackKind::Deaths)?;
+    Some(html! {
+        div.alarm role="note" { p {
+            strong { (what) " cannot be computed without deaths. " }
+            (lack.why) "; " (lack.kind.remedy()) "."
+        } }
+    })
 }
 
 fn allocation(report: &Report) -> Markup {
@@ -205,7 +207,7 @@ fn allocation(report: &Report) -> Markup {
     html! {
         @if !report.has_contexts {
             div.alarm role="note" { p {
-                strong { "Calling contexts are not known. " }
+                strong { "Calling contexts are unknown. " }
                 "The graph shows classes and sites without callers: the trace has no records of calls. Instrument with --events that include method, or without --events."
             } }
         }
@@ -221,11 +223,11 @@ fn allocation(report: &Report) -> Markup {
 
 fn alive(report: &Report) -> Markup {
     let Some(alive) = &report.alive else {
-        return without_deaths(report, "What was alive at a moment").unwrap_or_default();
+        return without_deaths(report, "Live objects").unwrap_or_default();
     };
     let last = alive.moments.len().saturating_sub(1);
     html! {
-        p { "Choose a moment: what was alive then, by class, by site, and by the context that made it." }
+        p { "Choose a moment: what was alive then, by class, by site, and by the context that allocated it." }
         div.controls {
             label.wide { "Moment "
                 input type="range" id="moment" min="0" max=(last) value=(last) step="1"; }
@@ -237,7 +239,7 @@ fn alive(report: &Report) -> Markup {
         p.command { "With what they retain: " code id="heap-command" {} }
         h3 { "Classes alive at that moment" } div id="alive-classes" {}
         h3 { "Sites whose objects were alive" } div id="alive-sites" {}
-        h3 { "Contexts that made them" } div id="alive-contexts" {}
+        h3 { "Contexts that allocated them" } div id="alive-contexts" {}
     }
 }
 
@@ -247,8 +249,8 @@ fn lifetimes(report: &Report) -> Markup {
     }
     html! {
         p {
-            "How old objects become, in bytes that the program allocates between their birth and their death: this is what a collector goes by, "
-            "and does not depend on the speed of the machine."
+            "The age of objects at death, in bytes that the program allocates between their birth and their death: the clock of a collector, "
+            "which does not depend on the speed of the machine."
         }
         div.controls {
             fieldset {
@@ -264,16 +266,16 @@ fn lifetimes(report: &Report) -> Markup {
 }
 
 fn suspects(report: &Report) -> Markup {
-    if let Some(lack) = without_deaths(report, "Suspicion") {
+    if let Some(lack) = without_deaths(report, "Suspects") {
         return lack;
     }
     html! {
         p {
-            "These are heuristics: each says what it looks at. What the trace cannot tell: contents of strings and of arrays of numbers, "
+            "These are heuristics: each says what it looks at. Contents of strings and primitive arrays are not in the trace, "
             "so equal strings are not found here."
         }
         @if report.suspects.holdings.is_empty() {
-            p { "Nothing holds notably more and more to the end of the run." }
+            p { "Nothing keeps growing notably to the end of the run." }
         }
     }
 }
@@ -283,7 +285,7 @@ fn threads(report: &Report) -> Markup {
         @if report.summary.gcs.is_empty() {
             p { "The JVM did not collect garbage while the program was traced." }
         } @else {
-            (chart("chart-gcs", "Heap in use after collections, and what was really alive"))
+            (chart("chart-gcs", "Heap in use after collections, and what was actually alive"))
         }
     }
 }

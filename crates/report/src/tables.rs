@@ -78,7 +78,7 @@ fn sites(report: &Report) -> Table {
         page: Page::Allocation.id(),
         name: "sites",
         title: "Sites".into(),
-        note: "Lines of code that allocate. For a site of the JDK, the method outside it that asked for most of what it made."
+        note: "Lines of code that allocate. A site of the JDK also shows the method outside it that caused most of its allocations."
             .into(),
         columns,
         rows: rows.map(|line| allocated(line, whole, report.has_deaths, Some(line.origin))).collect(),
@@ -115,7 +115,7 @@ fn packages(report: &Report) -> Table {
         page: Page::Allocation.id(),
         name: "packages",
         title: "Packages".into(),
-        note: "Whose code asked for memory: what the JDK allocates for a method outside it counts for that method's package.".into(),
+        note: "Whose code caused allocations: what the JDK allocates for a method outside it counts for the package of that method.".into(),
         columns: vec![words("Package"), words("Whose"), numbers("Bytes", ""), numbers("Share", "Of all bytes allocated"), numbers("Objects", "")],
         rows: packages.into_iter().map(row).collect(),
     }
@@ -139,7 +139,9 @@ fn at_end(report: &Report) -> Table {
         page: Page::Alive.id(),
         name: "end",
         title: "Alive at the end".into(),
-        note: "Objects made while tracing was on that are alive when the trace ends; shares are of all that is alive then.".into(),
+        note:
+            "Objects made while tracing was on that are alive when the trace ends; shares are of all bytes alive then."
+                .into(),
         columns: vec![
             words("Class"),
             numbers("Bytes", ""),
@@ -153,7 +155,7 @@ fn at_end(report: &Report) -> Table {
 }
 
 const RETAINS: Column =
-    Column { title: "Retains", help: "Bytes that would go with it, its own included", is_number: true };
+    Column { title: "Retains", help: "Bytes that would be freed with it, including its own", is_number: true };
 
 fn holders(retained: &Retained) -> Table {
     let row = |line: &RetainedLine| {
@@ -170,7 +172,8 @@ fn holders(retained: &Retained) -> Table {
         page: Page::Alive.id(),
         name: "holders",
         title: "What holds the heap at the end".into(),
-        note: "Objects that no other object dominates, each followed by the largest that it dominates, with a point for each that is above.                Of the way to an object those fields are told that are not the JDK's."
+        note: "Objects that no other object dominates, each followed by the largest objects that it dominates, indented by a dot per level. \
+               The path to an object shows fields outside the JDK only."
             .into(),
         columns: vec![
             words("Held by"),
@@ -198,7 +201,7 @@ fn retained_by_class(retained: &Retained) -> Table {
         page: Page::Alive.id(),
         name: "retained",
         title: "Classes by what their objects retain at the end".into(),
-        note: "What would go with the objects of a class, none counted twice, at the least.".into(),
+        note: "What would be freed with the objects of a class, at least; nothing is counted twice.".into(),
         columns: vec![
             words("Class"),
             RETAINS,
@@ -221,16 +224,16 @@ fn lives(report: &Report, of_classes: bool) -> Table {
         numbers("Bytes", "Bytes allocated"),
         numbers("Objects", ""),
         numbers("Mean age", "Bytes that the program allocated between birth and death, on average"),
-        numbers("Drag", "Of those that died: share of the time in memory that is after the last use, weighted by size"),
+        numbers("Drag", "For objects that died: share of their time in memory after the last use, weighted by size"),
     ]);
     if report.has_contexts {
-        columns.push(numbers("Stack", "Objects that died in the method that allocated them, and that no other thread saw: they could live on the stack"));
+        columns.push(numbers("Stack", "Objects that died in the method that allocated them and were not seen by another thread: they could live on the stack"));
     }
     columns.extend([
         numbers("One thread", "Objects that only the allocating thread saw"),
         numbers(
             "Not used",
-            "Objects that no method was called on once they were made; arrays are not judged without --witness refs",
+            "Objects on which no method was called after construction; arrays are judged only with --witness refs",
         ),
     ]);
     let row = |line: &LifeLine| {
@@ -258,7 +261,7 @@ fn lives(report: &Report, of_classes: bool) -> Table {
         page: Page::Lifetimes.id(),
         name,
         title: title.into(),
-        note: "Shares are of the objects of the row. Choose a row to see how old its objects became.".into(),
+        note: "Shares are of the objects of the row. Choose a row to see the age of its objects at death.".into(),
         columns,
         rows: lines.iter().map(row).collect(),
     }
@@ -288,17 +291,19 @@ fn holding(report: &Report) -> Table {
     Table {
         page: Page::Suspects.id(),
         name: "holding",
-        title: "What holds more and more".into(),
-        note: "Objects that retain more at the end than in the middle of the run by 2 % of the heap at least, and that grew in each part of its                second half, at a third of the mean pace or faster. What one of them holds does not count for another.                Where several hold what grew, all of them are told."
+        title: "What keeps growing".into(),
+        note: "Objects that retain at least 2 % of the heap more at the end than in the middle of the run, and that grew in each part of \
+               its second half, at no less than a third of the mean pace. What one of them holds does not count for another. \
+               Where several objects hold what grew, all of them are listed."
             .into(),
         columns: vec![
             words("Held by"),
-            numbers("Holds", "Bytes that would go with it at the end"),
+            numbers("Holds", "Bytes that would be freed with it at the end"),
             numbers("Share", "Of all bytes alive at the end"),
             numbers("Middle", "What it held in the middle of the run"),
             numbers("At 75 %", "What it held at three quarters of the run"),
             numbers("At 87.5 %", "What it held at seven eighths of the run"),
-            numbers("Objects", "Of the class that most of what grew is"),
+            numbers("Objects", "Of the class with most of the growth"),
             words("Of class"),
             words("Made in"),
         ],
@@ -361,13 +366,13 @@ fn ways(report: &Report) -> Table {
         page: Page::Suspects.id(),
         name: "ways",
         title: "What holds them at the end".into(),
-        note: "The shortest ways from static fields, running methods and threads to objects of the first eight sites that still grow, \
-               10,000 objects of each at most."
+        note: "The shortest paths from static fields, running methods and threads to objects of the first eight sites that still grow, \
+               at most 10,000 objects of each."
             .into(),
         columns: vec![
             words("Site"),
             words("Allocates"),
-            numbers("Objects", "Objects that are held this way"),
+            numbers("Objects", "Objects held through this path"),
             words("Held by"),
         ],
         rows: rows.collect(),
@@ -391,8 +396,7 @@ fn arrays(report: &Report) -> Table {
         page: Page::Suspects.id(),
         name: "arrays",
         title: "Arrays never filled".into(),
-        note: "A heuristic, room that was made for elements that never came: arrays of references, by the field that held them last (without one, by their site), with the most elements that \
-               were not null at once. Arrays that were there when tracing began are not counted."
+        note: "A heuristic for unused capacity: arrays of references, by the field that held them last (or else by site), with the maximum of elements that were not null at once. Arrays that existed when tracing began are not counted."
             .into(),
         columns: vec![
             words("Field or site"),
@@ -422,8 +426,7 @@ fn collections(report: &Report) -> Table {
         page: Page::Suspects.id(),
         name: "collections",
         title: "Collections never filled".into(),
-        note: "A heuristic: classes of the program, of libraries and of java.util with a field for an array, of which some objects had one with \
-               elements, with the objects that never did."
+        note: "A heuristic: classes of the program, of libraries and of java.util with an array field, where some objects had an array with elements and others never did."
             .into(),
         columns: vec![
             words("Class"),
@@ -441,7 +444,7 @@ fn exceptions(report: &Report) -> Table {
         vec![
             Cell::Name(line.class.clone()),
             Cell::Name(line.thrown_in.clone()),
-            line.caught_in.clone().map_or(Cell::Text("nobody seen".into()), Cell::Name),
+            line.caught_in.clone().map_or(Cell::Text("unknown".into()), Cell::Name),
             Cell::Count(line.count),
             Cell::Mean(line.frames),
             Cell::Text(if line.is_control_flow { "looks so" } else { "" }.into()),
@@ -459,7 +462,7 @@ fn exceptions(report: &Report) -> Table {
             words("Thrown in"),
             words("Caught in"),
             numbers("Times", ""),
-            numbers("Methods left", "Methods that it ended on its way, on average"),
+            numbers("Methods left", "Methods that it left on its way, on average"),
             words("Control flow"),
         ],
         rows: rows.collect(),
@@ -486,14 +489,14 @@ fn threads(report: &Report) -> Table {
         page: Page::Threads.id(),
         name: "threads",
         title: "Threads".into(),
-        note: "Threads with what they allocated. The 500 that allocated the most, if there are more.".into(),
+        note: "Threads and what they allocated: the 500 that allocated the most, if there are more.".into(),
         columns: vec![
             words("Thread"),
             numbers("Id", ""),
             numbers("Bytes", "Bytes allocated"),
             numbers("Share", "Of all bytes allocated"),
             numbers("Objects", "Objects allocated"),
-            numbers("Records", "Records of the trace that are its doing"),
+            numbers("Records", "Records of the trace that it caused"),
             words("Kind"),
             words("State"),
         ],
@@ -519,15 +522,14 @@ fn gcs(report: &Report) -> Table {
         page: Page::Threads.id(),
         name: "collections",
         title: "Collections".into(),
-        note: "Collections of the JVM while the program was traced: hooks take time and memory, so that these are not those of a run without them. \
-               The 200 with the longest pauses, if there are more."
+        note: "Collections of the JVM while the program was traced: tracing takes time and memory, so an untraced run collects at other times. The 200 with the longest pauses, if there are more."
             .into(),
         columns: vec![
             words("Collection"),
             numbers("At", "Seconds since the start"),
             numbers("Pause", ""),
             numbers("Used", "Heap in use after it"),
-            numbers("Committed", "Heap that the JVM had from the system"),
+            numbers("Committed", "Heap committed by the JVM"),
         ],
         rows: gcs.into_iter().map(row).collect(),
     }

@@ -29,7 +29,7 @@ pub enum ConvertError {
     #[error(transparent)]
     Read(#[from] SourceError),
     /// The rows of its objects could not be read.
-    #[error("cannot read the rows of the objects: {0} (--no-lives does without the life table)")]
+    #[error("cannot read the object rows: {0} (--no-lives avoids the life table)")]
     Rows(io::Error),
     /// The folder is unsuitable or could not be written.
     #[error(transparent)]
@@ -272,10 +272,7 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
     }
     if !found.has_deaths {
         let unknown = deaths_unknown(source.events()).filter(|_| reading.deaths != Deaths::None);
-        say(
-            &["objects.death_tick"],
-            &unknown.unwrap_or_else(|| "deaths were not asked for (--deaths none)".to_owned()),
-        );
+        say(&["objects.death_tick"], &unknown.unwrap_or_else(|| "deaths are off (--deaths none)".to_owned()));
     }
     if found.end.nanos.is_none() {
         say(&["objects.birth_nanos"], "the trace has no times");
@@ -296,7 +293,7 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
         let why = match source {
             Source::Text(_) => "a text has none",
             Source::Trace(trace) if is_on(trace) => "no thread had to wait",
-            Source::Trace(_) => "they were not asked for (-Det.monitors=on)",
+            Source::Trace(_) => "they were not recorded (-Det.monitors=on)",
         };
         say(&["monitors"], why);
     }
@@ -311,6 +308,6 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
     }
     let not_written: FxHashSet<&str> = options.wanted.names().iter().copied().collect();
     let left_out = tables::ALL.iter().filter(|table| !not_written.contains(table.name)).map(|table| table.name);
-    say(&left_out.collect::<Vec<_>>(), "not asked for (--only)");
+    say(&left_out.collect::<Vec<_>>(), "not selected (--only)");
     all
 }

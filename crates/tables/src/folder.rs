@@ -56,11 +56,11 @@ pub struct Manifest {
 pub enum FolderError {
     #[error("{path} exists and is not a folder of tables: write to another one", path = path.display())]
     NotOurs { path: PathBuf },
-    #[error("{path} has a run {run}, which is another run than this: name this one with --run", path = path.display())]
+    #[error("{path} already has a different run named {run}: name this one with --run", path = path.display())]
     Taken { path: PathBuf, run: String },
     #[error("cannot write to {path}: {source}", path = path.display())]
     Write { path: PathBuf, source: io::Error },
-    #[error("{path} is no folder of tables: et-trace tables writes one", path = path.display())]
+    #[error("{path} is not a folder of tables: write one with et-trace tables", path = path.display())]
     NoTables { path: PathBuf },
     #[error("cannot read {path}: {source}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
@@ -72,9 +72,9 @@ pub enum FolderError {
     Length { path: PathBuf, run: String, there: u64, bytes: u64 },
     #[error("{path} is damaged: convert the trace of run {run} again", path = path.display())]
     Damaged { path: PathBuf, run: String },
-    #[error("{path} is of a run that was not converted to its end: convert its trace again, or remove it", path = path.display())]
+    #[error("{path} belongs to a run whose conversion did not finish: convert its trace again, or remove it", path = path.display())]
     Incomplete { path: PathBuf },
-    #[error("{path} is none of the files that et-trace tables wrote: remove it from the folder", path = path.display())]
+    #[error("{path} was not written by et-trace tables: remove it from the folder", path = path.display())]
     Foreign { path: PathBuf },
 }
 

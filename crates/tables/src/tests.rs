@@ -151,7 +151,7 @@ fn contexts_are_those_of_the_life_table() {
     assert_eq!(all.rows("contexts"), calls.rows("contexts"));
     assert!(all.rows("contexts").len() > 100);
     assert!(!calls.path().join("objects").exists());
-    assert!(word(&calls.rows("trace")[0], "missing").contains("objects: not asked for (--only)"));
+    assert!(word(&calls.rows("trace")[0], "missing").contains("objects: not selected (--only)"));
 }
 
 fn text(lines: &str) -> Source {
@@ -191,7 +191,7 @@ fn what_is_missing_is_said() {
         Converted::of(&text(lines), Reading { deaths: Deaths::None, ..Reading::default() }, Options::default());
     let trace = &converted.rows("trace")[0];
     let missing = word(trace, "missing");
-    for why in ["deaths were not asked for", "the trace has no times", "a text has none", "none was thrown"] {
+    for why in ["deaths are off", "the trace has no times", "a text has none", "none was thrown"] {
         assert!(missing.contains(why), "{why}: {missing}");
     }
     assert_eq!(converted.rows("calls").len(), 0, "the file is there");
@@ -222,8 +222,8 @@ fn a_folder_that_is_not_as_it_was_written_is_no_folder_of_tables() {
     fs::remove_file(&calls).unwrap();
     assert!(open(&cut).contains("is missing"), "{}", open(&cut));
     for (place, what) in [
-        ("objects/other.parquet", "is none of the files"),
-        ("objects/run=x/part-00000.parquet", "not converted to its end"),
+        ("objects/other.parquet", "was not written by et-trace tables"),
+        ("objects/run=x/part-00000.parquet", "conversion did not finish"),
     ] {
         let folder = converted();
         let file = folder.path().join(place);
@@ -233,11 +233,11 @@ fn a_folder_that_is_not_as_it_was_written_is_no_folder_of_tables() {
     }
     let other = whole.path().join("objects").join(format!("run={}", whole.run)).join("more.parquet");
     fs::write(other, &bytes).unwrap();
-    assert!(open(&whole).contains("is none of the files"), "{}", open(&whole));
+    assert!(open(&whole).contains("was not written by et-trace tables"), "{}", open(&whole));
     let manifest = fs::read_dir(cut.path().join("_runs")).unwrap().next().unwrap().unwrap().path();
     fs::write(&manifest, "{}").unwrap();
     assert!(open(&cut).contains("is damaged"), "{}", open(&cut));
-    assert!(Tables::open(cut.folder.path()).unwrap_err().to_string().contains("is no folder of tables"));
+    assert!(Tables::open(cut.folder.path()).unwrap_err().to_string().contains("is not a folder of tables"));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn runs_share_a_folder_and_replace_themselves_only() {
     assert_eq!(convert(&two, "two").unwrap(), "two", "it takes its own place");
     assert_eq!(Tables::open(&tables).unwrap().runs().len(), 2);
     let error = convert(&two, "one_1").unwrap_err().to_string();
-    assert!(error.contains("which is another run than this"), "{error}");
+    assert!(error.contains("already has a different run"), "{error}");
     Tables::open(&tables).unwrap().check().unwrap();
     let left: Vec<_> = fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
@@ -301,7 +301,7 @@ fn views_are_of_all_tables() {
 #[test]
 fn an_unknown_table_is_named_with_those_there_are() {
     let error = "call".parse::<TableName>().unwrap_err();
-    assert!(error.contains("there are: objects, updates, calls"), "{error}");
+    assert!(error.contains("choose from: objects, updates, calls"), "{error}");
 }
 
 /// A thread's next action.

@@ -66,6 +66,6 @@ impl FromStr for TableName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = ALL.iter().find(|table| table.name == text).map(|table| Self(table.name));
-        known.ok_or_else(|| format!("there is no table of that name; there are: {}", Wanted::default().0.join(", ")))
+        known.ok_or_else(|| format!("there is no table of that name; choose from: {}", Wanted::default().0.join(", ")))
     }
 }

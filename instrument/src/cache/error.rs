@@ -17,7 +17,7 @@ pub enum CacheError {
     #[error("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set; pass --cache-dir")]
     NoFolder,
     /// Other users may have changed its content.
-    #[error("{path} {why}, and what lies in the cache is run: choose a folder of your own with --cache-dir")]
+    #[error("{path} {why}, and files in the cache are executed: choose a folder of your own with --cache-dir")]
     Untrusted {
         /// The cache, or a folder that contains it.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum CacheError {
     },
     /// It cannot be made where it should be.
     #[error(
-        "the cache {cache} cannot be written here, and has no copy of {what}: its owner makes one with et-instrument prepare"
+        "the cache {cache} is read-only here and has no copy of {what}: its owner can make one with et-instrument prepare"
     )]
     NotThere {
         cache: PathBuf,
@@ -42,7 +42,7 @@ pub enum CacheError {
         why: &'static str,
     },
     /// After many millions of classes.
-    #[error("all ids of this cache are taken: et-instrument cache clear")]
+    #[error("all ids of this cache are used up: run et-instrument cache clear")]
     NoIds,
     /// A copy that was just made cannot be read.
     #[error("{path}: {source}")]

@@ -38,7 +38,7 @@ pub(super) fn check(root: &Path, folders: &[&str]) -> Result<(), CacheError> {
         // Members of our group, or of root's, were given access by the owner.
         let is_our_group = found.gid() == 0 || found.gid() == rustix::process::getegid().as_raw();
         if found.mode() & 0o002 != 0 || found.mode() & 0o020 != 0 && !is_our_group {
-            let why = format!("can be written by others (mode {:o})", found.mode() & 0o777);
+            let why = format!("is writable by others (mode {:o})", found.mode() & 0o777);
             return Err(CacheError::Untrusted { path: folder, why });
         }
     }
@@ -88,7 +88,7 @@ mod tests {
         for path in [root.clone(), root.join("jdks")] {
             set(&path, 0o777);
             let error = check(&root, &["jdks"]).unwrap_err().to_string();
-            assert!(error.contains("can be written by others (mode 777)") && !error.contains('\n'), "{error}");
+            assert!(error.contains("is writable by others (mode 777)") && !error.contains('\n'), "{error}");
             set(&path, 0o755);
             assert!(check(&root, &["jdks"]).is_ok());
         }

@@ -118,7 +118,7 @@ fn what(kind: Kind) -> &'static str {
 }
 
 fn number(entries: usize) -> String {
-    counted(entries as u64, "entry").replace("entrys", "entries")
+    counted(entries as u64, "entry")
 }
 
 fn ago(used: Option<SystemTime>) -> String {

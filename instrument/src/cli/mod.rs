@@ -65,7 +65,7 @@ struct AppArgs {
     /// Jars, wars, folders of classes or jars, class files
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// The output: of the same kind as the input, or a folder if there are several
+    /// Output of the same kind as the input, or a folder for several inputs
     #[arg(short, long, required = true, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ enum Command {
     /// from the cache. --include and --exclude apply to the program; the JDK is always hooked as a whole. The exit code
     /// is the program's; 125, 126 and 127 mean that it was not run, 128 and more that a signal ended it.
     Run(RunArgs),
-    /// Do what run does before it starts the program, and print where everything is: for build tools
+    /// Prepare everything that run needs and print where it is, for build tools
     ///
     /// Prints the options for the JVM and the class path of the copies. They are those that run would use, and share
     /// its cache; --include and --exclude apply to the program. Without a terminal, progress is printed in
@@ -95,7 +95,7 @@ enum Command {
     Jdk {
         #[command(flatten)]
         jdk: JdkArgs,
-        /// Make no class data sharing archive: faster to make, slower to start
+        /// Make no class data sharing archive: the copy is made faster, but programs start more slowly
         #[arg(long)]
         no_cds: bool,
         #[command(flatten)]
@@ -160,7 +160,7 @@ struct Common {
     /// How to report what was done
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
-    /// Print no progress and no summary, only what was left without hooks
+    /// Print no progress and no summary, only what was not instrumented
     #[arg(long, short)]
     quiet: bool,
     /// Replace the output if it exists
@@ -268,7 +268,7 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
     };
     match &cli.command {
         None => {
-            let output = cli.app.output.as_ref().ok_or_else(|| Error::Usage("say where to write: -o OUT".into()))?;
+            let output = cli.app.output.as_ref().ok_or_else(|| Error::Usage("no output given: pass -o OUT".into()))?;
             Ok(app::run(&cli.app.inputs, output, common.force, common.id_base, settings)?)
         }
         Some(Command::Jdk { jdk, no_cds, .. }) => Ok(job(jdk, !no_cds).copy(settings)?),

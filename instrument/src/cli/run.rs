@@ -19,17 +19,17 @@ pub(super) struct RunArgs {
     trace: Option<String>,
     #[command(flatten)]
     program: ProgramArgs,
-    /// Do not copy the program: its classes get their hooks when they are defined
+    /// Do not copy the program: instrument its classes when they are defined
     #[arg(long)]
     in_place: bool,
-    /// Run the program untraced, as it is, with a profiler of JVMPI: its library, and behind a colon its options
+    /// Run the program untraced, with a JVMPI profiler: its library, then a colon and its options
     #[arg(long, value_name = "LIBRARY[:OPTIONS]")]
     #[arg(conflicts_with_all = ["trace", "in_place", "include", "exclude", "events", "witness"])]
     jvmpi: Option<String>,
-    /// Have methods told by hooks, on an instrumented copy of the JDK: for profilers that enable method entries and exits
+    /// Report method entries and exits through hooks, on an instrumented copy of the JDK, for profilers that enable these events
     #[arg(long, requires = "jvmpi")]
     hooks: bool,
-    /// Print only errors, and what gets no hooks
+    /// Print only errors and what is not instrumented
     #[arg(long, short)]
     quiet: bool,
     /// The program, java … or javac …, with all its arguments

@@ -31,7 +31,7 @@ pub(super) struct HookArgs {
     /// Which uses of objects get a record of their own: none, refs (reads of reference fields and elements) or all
     #[arg(long, default_value = "none", value_name = "WHICH")]
     witness: Witness,
-    /// Methods that only return something get hooks for entry and exit like others, for tests
+    /// Also hook the entry and exit of methods that only return a value, for tests
     #[arg(long, hide = true)]
     no_leaves: bool,
 }

@@ -33,7 +33,7 @@ impl Folder {
                     let path = error.path().unwrap_or(root).to_owned();
                     let dangling = fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink());
                     if dangling && error.loop_ancestor().is_none() {
-                        folder.leave_out(root, &path, "a link to nowhere");
+                        folder.leave_out(root, &path, "a dangling link");
                         continue;
                     }
                     let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("circular links"));

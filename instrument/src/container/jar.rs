@@ -299,7 +299,7 @@ fn scan<'a>(
             Role::Signature
         } else if manifest::is_manifest(name) {
             if entry.unpacked() > memory::MANIFEST {
-                let reason = "too large for a manifest: what it says is not heeded".into();
+                let reason = "too large for a manifest: ignored".into();
                 findings.skipped.push(Skip { entry: format!("{prefix}{name}"), reason });
             }
             Role::Manifest
@@ -335,7 +335,7 @@ fn nested<'a>(
         return Ok(Err("an archive that is data, not a library (BOOT-INF/lib, WEB-INF/lib, lib)".into()));
     }
     if depth == MAX_DEPTH {
-        return Ok(Err("nested too deep".into()));
+        return Ok(Err("nested too deeply".into()));
     }
     if let Err(error) = looks_like_archive(entry, outer) {
         return Ok(Err(error.to_string()));

@@ -40,7 +40,7 @@ pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, JdkError> {
                 let path = error.path().unwrap_or(home).to_owned();
                 let name = path.strip_prefix(home).unwrap_or(&path).display().to_string();
                 let reason = match error.into_io_error() {
-                    Some(error) if error.kind() == std::io::ErrorKind::NotFound => "a link to nowhere".to_owned(),
+                    Some(error) if error.kind() == std::io::ErrorKind::NotFound => "a dangling link".to_owned(),
                     Some(error) => error.to_string(),
                     None => "circular links".to_owned(),
                 };

@@ -60,7 +60,7 @@ pub enum JdkError {
         why: String,
     },
     /// The rewritten JDK could not dump its archive.
-    #[error("the instrumented JDK did not dump its CDS archive: {why}; --no-cds does without")]
+    #[error("the instrumented JDK did not dump its CDS archive: {why}; use --no-cds to do without it")]
     Cds {
         /// Its error message.
         why: String,

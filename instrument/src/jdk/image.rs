@@ -30,9 +30,9 @@ pub(super) fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<(Image<'a>, u16),
         return Err(AlreadyInstrumented { place: path.display().to_string() }.into());
     }
     let object = image.find("/java.base/java/lang/Object.class").map_err(fail)?;
-    let object = object.ok_or_else(|| fail(ImageError::Damaged("it holds no java.lang.Object")))?;
+    let object = object.ok_or_else(|| fail(ImageError::Damaged("it contains no java.lang.Object")))?;
     let feature = home::feature_release(&image.content(&object).map_err(fail)?);
-    Ok((image, feature.ok_or_else(|| fail(ImageError::Damaged("its java.lang.Object is no class")))?))
+    Ok((image, feature.ok_or_else(|| fail(ImageError::Damaged("its java.lang.Object is not a class")))?))
 }
 
 /// The classes among `resources`, decompressed.
@@ -108,7 +108,9 @@ pub(super) fn copy(
         .notes
         .push(format!("JDK {feature}: {} files shared with the original, {} copied", copied.linked, copied.copied));
     if let Some(options) = left_out {
-        report.notes.push(format!("the image's own options are without {options}: archives do not fit a traced run"));
+        report
+            .notes
+            .push(format!("{options} removed from the image's own options: archives do not work in a traced run"));
     }
     for skip in copied.skipped {
         report.notes.push(format!("left out: {}: {}", skip.entry, skip.reason));
@@ -122,15 +124,15 @@ pub(super) fn copy(
         report.notes.push(usage(&java, staging));
     } else {
         let args = quoted(&staging.target().join(ARGS_FILE).display().to_string());
-        let advice =
-            "it has no bin/java: put it in the place of the application's runtime, and start the application with";
+        let advice = "it has no bin/java: put it in place of the application's runtime, and start the application with";
         report
             .notes
             .push(format!("{advice} JAVA_TOOL_OPTIONS=\"$(tr '\\n' ' ' < {args}) -Det.traceFile=app.ettrace\""));
     }
     report.notes.push("runs without et.args are not traced".into());
     if home.path.join("bin/jlink").is_file() {
-        let advice = "jlink of the copy makes no instrumented image: link with the original, instrument the image";
+        let advice =
+            "jlink with the copy makes an image without hooks: link with the original, then instrument the image";
         report.notes.push(advice.into());
     }
     Ok(report)
@@ -151,8 +153,8 @@ fn write_image(
 /// Dumps the class data sharing archive, if there can be one; what there is to say of it.
 fn dump_archive(out: &Path, feature: u16, proxies: &[String]) -> Result<String, JdkError> {
     let Some(starter) = cds::Starter::of(out) else {
-        let why = "no CDS archive: the image has no launcher to make it with, and programs start more slowly";
-        return Ok(format!("{why}; copy bin/java of a JDK {feature} into the original's bin to have one"));
+        let why = "no CDS archive: the image has no launcher to dump it with, so programs start more slowly";
+        return Ok(format!("{why}; copy bin/java of a JDK {feature} into the original's bin to get one"));
     };
     Ok(match cds::dump(out, &starter, feature, proxies)? {
         Some(archive) => {
@@ -160,6 +162,6 @@ fn dump_archive(out: &Path, feature: u16, proxies: &[String]) -> Result<String, 
             let serves = if archive.for_default_collector { "" } else { "; it serves runs with -XX:+UseZGC only" };
             format!("dumped {name} in {:.1} s{serves}", archive.time.as_secs_f64())
         }
-        None => "no CDS archive: this JDK makes none without heap objects, whose ids would not be unique".into(),
+        None => "no CDS archive: this JDK cannot dump one without heap objects, whose ids would not be unique".into(),
     })
 }

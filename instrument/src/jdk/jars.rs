@@ -79,7 +79,7 @@ pub(super) fn prepend(
     let jars = boot_jars(lib)?;
     let feature = release(&jars).ok_or_else(|| JdkError::Home {
         home: job.home.clone(),
-        why: "its rt.jar holds no readable java/lang/Object.class".into(),
+        why: "its rt.jar contains no readable java/lang/Object.class".into(),
     })?;
     let proxies = runtime.classes(feature)?;
 
@@ -123,9 +123,9 @@ pub(super) fn prepend(
     let args = staging.target().join(ARGS_FILE);
     let args = quoted(&args.display().to_string());
     report.notes.push(format!("run with: java $(cat {args}) -Det.traceFile=app.ettrace -jar app-et.jar"));
-    report.notes.push("(JDK 8 reads no @file; et.args holds plain options)".into());
+    report.notes.push("(JDK 8 does not read @files; et.args contains plain options)".into());
     if lib.join("jce.jar").is_file() {
-        report.notes.push("jce.jar is left as it is: it is signed".into());
+        report.notes.push("jce.jar is left unchanged: it is signed".into());
     }
     Ok(report)
 }

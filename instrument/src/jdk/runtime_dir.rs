@@ -84,7 +84,10 @@ impl RuntimeDir {
         if classes.iter().any(|(name, _)| name == "HeapProxy") {
             Ok(classes)
         } else {
-            Err(JdkError::Runtime { path, why: "holds no java/lang/HeapProxy.class: build the runtime again".into() })
+            Err(JdkError::Runtime {
+                path,
+                why: "contains no java/lang/HeapProxy.class: build the runtime again".into(),
+            })
         }
     }
 

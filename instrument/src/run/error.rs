@@ -70,7 +70,7 @@ pub enum RunError {
         source: io::Error,
     },
     /// The runtime of another version.
-    #[error("there is no {path}, the host for agents of JVMPI: --runtime-dir names the folder that has it")]
+    #[error("no JVMPI host at {path}: pass --runtime-dir with the folder that contains it")]
     NoHost {
         /// Where it was searched for.
         path: PathBuf,

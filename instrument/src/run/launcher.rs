@@ -47,7 +47,7 @@ impl Launcher {
         }
         // bin/java, and jre/bin/java of a JDK 8.
         let home = path.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
-        let home = home.ok_or_else(|| no_launcher("it does not lie in the folder bin of one"))?;
+        let home = home.ok_or_else(|| no_launcher("it is not in the bin folder of a JDK"))?;
         let home = match home.parent() {
             Some(whole) if home.ends_with("jre") && whole.join("jre/lib/rt.jar").is_file() => whole,
             _ => home,

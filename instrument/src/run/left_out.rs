@@ -98,7 +98,7 @@ impl<'a> LeftOut<'a> {
     pub fn line(&self) -> Option<String> {
         (!self.options.is_empty()).then(|| {
             let options = self.options.join(", ");
-            format!("left out, since archives and AOT caches do not fit a traced run: {options}")
+            format!("left out, because archives and AOT caches do not work in a traced run: {options}")
         })
     }
 
@@ -107,7 +107,7 @@ impl<'a> LeftOut<'a> {
         match verdict(option) {
             Verdict::Refuse => {
                 let why = format!(
-                    "with {option} the JVM makes an archive and runs no program: that is for a plain run, without et-instrument"
+                    "with {option} the JVM dumps an archive and does not run the program: use it without et-instrument"
                 );
                 Err(RunError::Usage(why))
             }

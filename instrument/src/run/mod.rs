@@ -166,7 +166,7 @@ impl RunJob {
             entry = Some(used);
             settings.progress.finish();
             if let Some(missing) = done.lacks() {
-                let why = "its owner makes one with et-instrument prepare; until then classes get their hooks when they are defined";
+                let why = "its owner can make one with et-instrument prepare; until then classes are instrumented when they are defined";
                 say(&format!("the cache {} has no copy of {missing}: {why}", cache.root().display()));
             }
             done.notes.iter().for_each(|note| say(note));
@@ -194,7 +194,8 @@ impl RunJob {
 
 /// The program, and its arguments.
 fn first_word(command: &[OsString]) -> Result<(&OsString, &[OsString]), RunError> {
-    let (name, arguments) = command.split_first().ok_or_else(|| RunError::Usage("say what to run: java …".into()))?;
+    let (name, arguments) =
+        command.split_first().ok_or_else(|| RunError::Usage("no program given: et-instrument run -- java …".into()))?;
     if let Some(option) = name.to_str().filter(|name| name.starts_with('-')) {
         let why = format!("{option} is not a program: put java before it: et-instrument run -- java {option} …");
         return Err(RunError::Usage(why));

@@ -135,7 +135,7 @@ fn prepare(
             cache.remove_unused();
             let is_ours = jdk::is_instrumented(&folder);
             if is_ours && broken != folder {
-                say(&format!("{} is damaged or was changed: making the copy of the JDK anew", broken.display()));
+                say(&format!("{} is damaged or was changed: making the copy of the JDK again", broken.display()));
             } else {
                 say(&format!("preparing an instrumented copy of {}, once", home.path.display()));
             }

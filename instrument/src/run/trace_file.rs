@@ -77,8 +77,7 @@ impl TraceFile {
 }
 
 /// Message if there is no trace.
-const WHY_NOT: &str = "the messages above say why; if there are none, no JVM was started. If they mention damaged files: \
-     et-instrument cache clear";
+const WHY_NOT: &str = "the messages above say why; if there are none, no JVM was started. If they mention damaged files, run et-instrument cache clear";
 
 /// The lines about a trace that went to a pipe.
 fn went_to(reader: &str, was_begun: bool) -> [String; 2] {

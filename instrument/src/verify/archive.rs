@@ -62,10 +62,10 @@ pub(super) fn list(data: &[u8]) -> Result<Listing, String> {
     }
     // Without zip64 the count has 16 bits; some writers let it overflow.
     if count != directory.count && count & 0xffff != directory.count {
-        listing.faults.push((String::new(), format!("it says {} entries and has {count}", directory.count)));
+        listing.faults.push((String::new(), format!("it claims {} entries and has {count}", directory.count)));
     }
     if at != directory.end {
-        listing.faults.push((String::new(), "its directory is longer than it says".into()));
+        listing.faults.push((String::new(), "its directory is longer than its recorded size".into()));
     }
     overlaps(&mut listing, directory.start);
     Ok(listing)
@@ -104,7 +104,7 @@ fn entry(data: &[u8], at: usize, shift: u64, faults: &mut Vec<(String, String)>)
 
     let (mut size, mut stored, mut offset) = (field(24, 4)?, field(20, 4)?, field(42, 4)?);
     if !widen(extra, [&mut size, &mut stored, &mut offset]) {
-        fault("its zip64 field does not hold what it must");
+        fault("its zip64 field is incomplete");
         return Some((None, next));
     }
     let (flags, method) = (field(8, 2)? as u16, field(10, 2)? as u16);
@@ -122,18 +122,18 @@ fn entry(data: &[u8], at: usize, shift: u64, faults: &mut Vec<(String, String)>)
     let local_extra = header(28, 2)? as usize;
     let start = local + 30 + local_name + local_extra;
     let Some(bytes) = usize::try_from(stored).ok().and_then(|stored| start.checked_add(stored)) else {
-        fault("its data lie outside the file");
+        fault("its data lies outside the file");
         return Some((None, next));
     };
     if data.get(start..bytes).is_none() {
-        fault("its data lie outside the file");
+        fault("its data lies outside the file");
         return Some((None, next));
     }
     if data.get(local + 30..local + 30 + local_name) != Some(raw_name) {
-        fault("its local header has another name");
+        fault("its local header has a different name");
     }
     if header(6, 2)? as u16 != flags || header(8, 2)? as u16 != method {
-        fault("its local header has another method or other flags");
+        fault("its local header has a different method or different flags");
     }
     if flags & DESCRIPTOR == 0 {
         let (mut local_size, mut local_stored, mut none) = (header(22, 4)?, header(18, 4)?, 0);
@@ -141,7 +141,7 @@ fn entry(data: &[u8], at: usize, shift: u64, faults: &mut Vec<(String, String)>)
         if !widen(extra, [&mut local_size, &mut local_stored, &mut none])
             || (local_size, local_stored, header(14, 4)? as u32) != (size, stored, crc)
         {
-            fault("its local header has another size or checksum");
+            fault("its local header has a different size or checksum");
         }
     }
     Some((Some(File { name, method, flags, crc, size, data: start..bytes }), next))
@@ -177,11 +177,11 @@ fn overlaps(listing: &mut Listing, directory: usize) {
     let mut faults = Vec::new();
     for pair in order.windows(2) {
         if pair[0].data.end > pair[1].data.start {
-            faults.push((pair[1].name.clone(), format!("its data overlap those of {}", pair[0].name)));
+            faults.push((pair[1].name.clone(), format!("its data overlaps that of {}", pair[0].name)));
         }
     }
     if let Some(last) = order.last().filter(|last| last.data.end > directory) {
-        faults.push((last.name.clone(), "its data overlap the directory".into()));
+        faults.push((last.name.clone(), "its data overlaps the directory".into()));
     }
     listing.faults.extend(faults);
 }
@@ -270,7 +270,7 @@ impl File {
 
     fn compare(&self, size: u64, crc: u32) -> Result<(), String> {
         if size != self.size {
-            return Err(format!("it has not the size {} that the directory says", self.size));
+            return Err(format!("its size is not {}, the size in the directory", self.size));
         }
         if crc == self.crc { Ok(()) } else { Err("its checksum is wrong".into()) }
     }

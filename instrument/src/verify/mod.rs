@@ -35,13 +35,13 @@ use artifact::Artifact;
 /// Nested archives, as deep as the rewriter goes.
 const MAX_DEPTH: usize = 3;
 /// The same words whatever its size, so that a fault of the input is known again in the output.
-const TOO_LARGE: &str = "it is not looked into: it is larger, unpacked, than what may be held at once";
+const TOO_LARGE: &str = "it is not checked: unpacked, it exceeds the memory limit";
 
 /// Why nothing was verified.
 #[derive(Debug, Error)]
 pub enum VerifyError {
     /// There are no classes to check.
-    #[error("{path}: it holds no classes")]
+    #[error("{path}: it contains no classes")]
     NoClasses {
         /// Path as given by the user.
         path: PathBuf,
@@ -328,7 +328,7 @@ impl Job<'_> {
         let mut checked = Place { name: place, table: table.as_ref(), any_marked: false };
         check(self, &mut checked)?;
         if checked.any_marked && wants_names && names.is_none() {
-            self.find(place, "", "it holds instrumented classes and no names table");
+            self.find(place, "", "it contains instrumented classes but no names table");
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ pub enum PacketError {
     Handshake,
     #[error("a packet claims a length of {length} bytes, less than its header")]
     Short { length: u32 },
-    #[error("a packet claims a length of {length} bytes; more than {limit} are not taken")]
+    #[error("a packet claims a length of {length} bytes; at most {limit} are accepted")]
     Long { length: u32, limit: usize },
 }
 

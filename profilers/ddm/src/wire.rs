@@ -13,7 +13,7 @@ pub enum Malformed {
     Value { what: &'static str, value: u64 },
     #[error("{what} has {has} allocation units where it says {says}")]
     Units { what: &'static str, says: u32, has: u64 },
-    #[error("{what} of {length} bytes: more than {limit} are not taken")]
+    #[error("{what} of {length} bytes: at most {limit} are accepted")]
     TooLong { what: &'static str, length: u64, limit: usize },
     #[error("{what} cannot be decompressed")]
     Compressed { what: &'static str },

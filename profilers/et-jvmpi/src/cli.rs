@@ -46,7 +46,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Tells an agent what happened in a trace: classes, threads, calls, allocations, deaths
+    /// Replays a trace to an agent: classes, threads, calls, allocations, deaths
     Replay(ReplayArgs),
 }
 
@@ -54,19 +54,19 @@ enum Command {
 struct ReplayArgs {
     /// A trace, written by the runtime
     trace: PathBuf,
-    /// The agent's library, and behind a colon its options
+    /// The library of the agent, then a colon and its options
     #[arg(long, value_name = "LIBRARY[:OPTIONS]")]
     agent: String,
     /// Have a simulated collector move and free objects: mark-sweep, mark-compact, copying, generational, reference-counting [default: none; objects are freed when they die]
     #[arg(long, value_name = "NAME")]
     collector: Option<Collector>,
-    /// Bytes for all arenas of the collector together: 64m, or a multiple of the most that is alive at a time, 2x [default: 3x]
+    /// Size of the collector's heap, all arenas together: 64m, or a multiple of the peak of live bytes, as in 2x [default: 3x]
     #[arg(long, value_name = "SIZE", requires = "collector")]
     heap: Option<HeapSize>,
-    /// Bytes for young objects, of a generational collector [default: a quarter of the heap]
+    /// Size of the nursery of a generational collector [default: a quarter of the heap]
     #[arg(long, value_name = "SIZE", requires = "collector")]
     nursery: Option<HeapSize>,
-    /// Have a reference-counting collector look for cycles when the heap is full
+    /// Let a reference-counting collector search for cycles when the heap is full
     #[arg(long, requires = "collector")]
     backup_trace: bool,
     /// Neither use nor make a life table beside the trace: compute deaths for this command only

@@ -20,14 +20,14 @@ pub enum ReplayError {
     Simulate(#[from] SimulateError),
     #[error("{error}; the smallest that works is --heap {smallest}")]
     TooSmall { error: SimulateError, smallest: String },
-    #[error("{path}: a text does not have the classes with their fields and methods that an agent is told of: replay the trace that it was made from", path = path.display())]
+    #[error("{path}: a text lacks the fields and methods of classes, which agents need: replay the trace that it was made from", path = path.display())]
     Text { path: PathBuf },
-    #[error("operations have no room in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    #[error("no space for the operations in a temporary file in {folder} (set TMPDIR to use another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(std::io::Error),
     #[error("{0}")]
     Agent(String),
-    #[error("{agent} has not asked for the interface: its JVM_OnLoad has to call GetEnv")]
+    #[error("{agent} did not request the interface: its JVM_OnLoad must call GetEnv")]
     NotAsked { agent: String },
-    #[error("{path}: the trace does not read as it did before: was it replaced meanwhile?", path = path.display())]
+    #[error("{path}: the trace changed while it was read: was it replaced?", path = path.display())]
     Changed { path: PathBuf },
 }

@@ -60,12 +60,12 @@ impl LeftOut {
             (&self.collections, "requests for collections: the simulated collector has its own time"),
             (&self.methods, "entries and exits of methods that no names table has"),
             (&session.thrown, THROWN),
-            (&session.panics, "errors of our own"),
+            (&session.panics, "internal errors"),
         ]);
         let never = self.never.load(Ordering::Relaxed);
         let names: Vec<&str> = NEVER.iter().filter(|(kind, _)| never & 1 << kind != 0).map(|(_, name)| *name).collect();
         if !names.is_empty() {
-            all.push(format!("events that a replay has none of: {}", names.join(", ")));
+            all.push(format!("events that a replay does not have: {}", names.join(", ")));
         }
         (!all.is_empty()).then(|| format!("left out: {}", all.join("; ")))
     }
@@ -86,7 +86,7 @@ mod tests {
         left_out.dumps.fetch_add(2, Ordering::Relaxed);
         assert_eq!(
             left_out.line(&Session::default()).unwrap(),
-            "left out: 2 requests for dumps; events that a replay has none of: CLASS_UNLOAD, MONITOR_WAIT"
+            "left out: 2 requests for dumps; events that a replay does not have: CLASS_UNLOAD, MONITOR_WAIT"
         );
     }
 }

@@ -17,7 +17,7 @@ fn what_cannot_be_replayed_is_refused() {
     fs::write(folder.path().join("no.so"), "no library").unwrap();
     for (arguments, code, said) in [
         (&["none", "--agent", "no.so"][..], 1, "et-jvmpi: cannot read none: "),
-        (&["text", "--agent", "no.so"], 1, "et-jvmpi: text: a text does not have the classes "),
+        (&["text", "--agent", "no.so"], 1, "et-jvmpi: text: a text lacks the fields "),
         (&["empty.ettrace", "--agent", "no.so:a:b"], 1, "et-jvmpi: cannot load ./no.so: ./no.so: "),
         (&["empty.ettrace", "--agent", "no.so", "--heap", "2x"], 2, "error: "),
         (&["empty.ettrace", "--agent", "no.so", "--collector", "best"], 2, "error: "),

@@ -159,14 +159,14 @@
   const offers = () => {
     const vm = chosenVm();
     byId("monitors-says").textContent = !vm ? "Choose a VM." : can("et-events")
-      ? "Each time that a thread found a monitor taken, and each wait(), while this page is open."
-      : "This VM does not say what its threads wait for: its agent is not libet_monitor.so, or has no such events.";
+      ? "Each time a thread found a monitor held, and each wait(), while this page is open."
+      : "This VM does not report what its threads wait for: its agent is not libet_monitor.so, or has no such events.";
     byId("allocations-says").textContent = !vm ? "Choose a VM." : can("et-allocations")
       ? "What the program allocated in the last second, while this page is open."
-      : "This VM does not say what it allocates: only a traced program does (et-instrument run, or an instrumented JDK, with -Det.ddm=on).";
+      : "This VM does not report what it allocates: only a traced program does (et-instrument run, or an instrumented JDK, with -Det.ddm=on).";
     byId("ask-form").hidden = !vm || !["et-objects", "et-threads", "et-histogram"].some(can);
     if (vm && byId("ask-form").hidden) {
-      byId("ask-answer").textContent = "This VM answers no such questions: its agent is not libet_monitor.so.";
+      byId("ask-answer").textContent = "This VM does not answer such questions: its agent is not libet_monitor.so.";
     }
   };
 
@@ -390,7 +390,7 @@
     }
     if (!heap || heap.timeMs == null) {
       byId("heap-facts").replaceChildren();
-      byId("heap-hint").textContent = "Nothing is known of the heap yet.";
+      byId("heap-hint").textContent = "No heap data yet.";
       charts.get("chart-heap")?.setData([[], [], []]);
       table("heap-parts", []);
       return;
@@ -400,7 +400,7 @@
       fact("Committed", bytes(heap.size), heap.most ? `at most ${bytes(heap.most)}` : ""),
       ...(heap.collections == null ? [] : [fact("Collections", number(heap.collections), `${nanos(heap.pausesNs)} of pauses`)]),
     );
-    byId("heap-hint").textContent = `A line where this page was open, a dot where only a collection told of the size.${heap.clamped ? " This VM says sizes with 32 bits: what is larger than 4 GiB is cut." : ""}`;
+    byId("heap-hint").textContent = `Lines: while this page was open. Dots: sizes that only a collection reported.${heap.clamped ? " This VM reports sizes in 32 bits: larger ones are cut to 4 GiB." : ""}`;
     chart("chart-heap", `In use: ${bytes(heap.used)} of ${bytes(heap.size)}; ${heap.history.length} points`,
       [line("in use", "live", "live-fill"), line("committed", "born")], withGaps(heap.history, 3));
     byId("heap-parts").closest(".scroll").hidden = heap.parts.length === 0;
@@ -435,7 +435,7 @@
   const drawMap = () => {
     const canvas = byId("map-canvas");
     if (!bitmap) {
-      byId("map-says").textContent = "The heap has not been looked at yet.";
+      byId("map-says").textContent = "The heap has not been walked yet.";
       canvas.width = canvas.height = 1;
       table("map-totals", []);
       table("map-gaps", []);
@@ -496,7 +496,7 @@
     sayCell();
   });
   const walk = async (collect) => {
-    byId("map-says").textContent = "The VM goes through its heap …";
+    byId("map-says").textContent = "The VM is walking its heap …";
     await call(`vms/${chosen}/walk`, { native: byId("walk-native").checked, objects: byId("walk-objects").checked, collect });
   };
   onClick("walk-now", () => walk(false).catch((error) => { drawMap(); throw error; }));
@@ -546,7 +546,7 @@
     }
   };
   const who = (thread) => (!thread ? "" : thread.id === 0 ? "not known" : thread.name ?? `thread ${thread.id}`);
-  const WHAT = { "contended-enter": "waits to enter", "contended-entered": "entered", wait: "waits", waited: "goes on", "gc-start": "collection begins", "gc-finish": "collection ends" };
+  const WHAT = { "contended-enter": "waits to enter", "contended-entered": "entered", wait: "waits", waited: "resumes", "gc-start": "collection begins", "gc-finish": "collection ends" };
   const drawMonitors = () => {
     if (!byId("monitors").classList.contains("shown")) {
       return;
@@ -569,7 +569,7 @@
       ],
     })));
     if (monitors.lost > 0) {
-      byId("monitors-says").textContent = `${number(monitors.lost)} events came too fast and are not here.`;
+      byId("monitors-says").textContent = `${number(monitors.lost)} events came too fast and were dropped.`;
     }
   };
 
@@ -669,15 +669,15 @@
     say(`Debuggers find this VM at port ${selectedPort}.`);
   });
   onClick("dump", async () => {
-    say("The VM writes its heap …");
+    say("The VM is writing its heap …");
     const path = byId("dump-path").value.trim();
     const dump = await call(`vms/${chosen}/dump`, path === "" ? {} : { path });
     say(`${dump.path}${dump.bytes == null ? "" : `, ${bytes(dump.bytes)}`}`);
   });
   onClick("log-heap", async () => {
-    say("The VM writes its heap into the log …");
+    say("The VM is writing its heap into the log …");
     const dump = await call(`vms/${chosen}/log-heap`, {});
-    say(`Dump ${dump.dump} in ${dump.file}: ${number(dump.objects)} objects, ${number(dump.references)} references; the program stood for ${nanos(dump.pauseUs * 1000)}.`);
+    say(`Dump ${dump.dump} in ${dump.file}: ${number(dump.objects)} objects, ${number(dump.references)} references; the program was stopped for ${nanos(dump.pauseUs * 1000)}.`);
   });
   // The end of a program takes two clicks.
   let armed = null;

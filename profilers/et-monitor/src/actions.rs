@@ -34,7 +34,7 @@ const MOST_ROWS: u32 = 10_000;
 pub enum ActionError {
     #[error("there is no VM {0}")]
     NoVm(u32),
-    #[error("VM {0} has gone")]
+    #[error("VM {0} is gone")]
     Gone(u32),
     #[error("this VM does not offer {what}: {why}")]
     NotOffered { what: &'static str, why: &'static str },
@@ -44,19 +44,19 @@ pub enum ActionError {
     Exists { path: PathBuf },
     #[error("the VM could not write {path} (result {result})", path = path.display())]
     Dump { path: PathBuf, result: u8 },
-    #[error("the VM answers something else")]
+    #[error("the VM sent an unexpected answer")]
     Confused,
-    #[error("the VM has not described its heap within {} s", LONG.as_secs())]
+    #[error("the VM did not describe its heap within {} s", LONG.as_secs())]
     NoSegments,
-    #[error("an exit code is 0 to 255, not {0}")]
+    #[error("an exit code must be from 0 to 255, not {0}")]
     Status(u32),
     #[error(transparent)]
     Request(#[from] RequestError),
 }
 
 const AGENT: &str = "its agent has no such request";
-const NO_LOG: &str = "its agent writes none (option xml=FILE)";
-const TRACED: &str = "only traced programs say what they allocate (et-instrument run)";
+const NO_LOG: &str = "its agent writes no log (option xml=FILE)";
+const TRACED: &str = "only traced programs report what they allocate (et-instrument run)";
 
 /// What is queried by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Actions {
         }
     }
 
-    /// Until the VM has said all of its heaps; false: it has gone.
+    /// Until the VM has said all of its heaps; false: it is gone.
     async fn described(&self, native: bool, changes: &mut Receiver<Change>) -> bool {
         loop {
             match changes.recv().await {

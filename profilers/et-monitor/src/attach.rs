@@ -31,7 +31,7 @@ pub enum AttachError {
     OtherUser { pid: u32, uid: u32 },
     #[error("process {0} is not a JVM: it has not loaded libjvm.so")]
     NoJvm(u32),
-    #[error("process {0} takes no agents: it runs with -XX:+DisableAttachMechanism")]
+    #[error("process {0} does not accept agents: it runs with -XX:+DisableAttachMechanism")]
     Disabled(u32),
     #[error("process {pid} did not open {socket} within {seconds} s: it is stopped, or a JVM without the attach mechanism", socket = socket.display(), seconds = PATIENCE.as_secs())]
     Silent { pid: u32, socket: PathBuf },

@@ -38,9 +38,9 @@ Examples:
   et-monitor dump 4711 heap.hprof     a heap dump
   jdb -attach 8700                    a debugger on the selected VM, while all that goes on
 
-VM is a process number, or a part of a program's name. If et-monitor runs already, the other commands ask it; else they ask the VM.
+VM is a process number, or part of a program name. If et-monitor is already running, the other commands ask it; otherwise they ask the VM.
 
-Exit codes: 0 success; 1 it did not work; 2 wrong usage; 141 standard output was closed."
+Exit codes: 0 success; 1 failure; 2 wrong usage; 141 standard output was closed."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -59,7 +59,7 @@ enum Command {
     Threads(show::ThreadsArgs),
     /// The size of the heap; what is in it, by kind or by class
     Heap(show::HeapArgs),
-    /// What a VM knows of an object, a class, a monitor or a thread
+    /// What a VM knows about an object, a class, a monitor or a thread
     Ask(show::AskArgs),
     /// Collects garbage
     Gc(show::GcArgs),
@@ -74,7 +74,7 @@ enum Command {
 /// Where VMs are.
 #[derive(Clone, Debug, Default, Args)]
 struct ScanArgs {
-    /// Look for VMs on these ports as well as where agents say they are: PORT or FIRST-LAST, with commas between them [default: 8000-8040,8600-8699]
+    /// Ports to search for VMs, in addition to those that agents announce: PORT or FIRST-LAST, separated by commas [default: 8000-8040,8600-8699]
     #[arg(long, global = true, value_name = "PORTS", value_delimiter = ',', value_parser = ports)]
     scan: Vec<RangeInclusive<u16>>,
 }
@@ -115,21 +115,21 @@ enum CliError {
     AlreadyRuns { pid: u32, url: String },
     #[error("cannot listen on port {port}: {source}: choose another with --port")]
     Port { port: u16, source: io::Error },
-    #[error("cannot begin: {0}")]
+    #[error("cannot start: {0}")]
     Start(io::Error),
-    #[error("there is no VM: start one with -agentpath:…/libet_monitor.so, or attach to it with et-monitor attach PID")]
+    #[error("no VM found: start one with -agentpath:…/libet_monitor.so, or attach to it with et-monitor attach PID")]
     NoVms,
     #[error("{0}")]
     SilentVm(String),
-    #[error("no VM is process {vm}, or has {vm} in its name; et-monitor ls lists them")]
+    #[error("no VM has {vm} as its process number or in its name; et-monitor ls lists them")]
     NoSuchVm { vm: String },
-    #[error("{vm} could be process {pids}: name one of them")]
+    #[error("{vm} matches processes {pids}: choose one of them")]
     Ambiguous { vm: String, pids: String },
     #[error("{0}")]
     Refused(String),
-    #[error("the monitor that runs does not answer: {0}")]
+    #[error("the running et-monitor does not answer: {0}")]
     Silent(String),
-    #[error("there is no {path}: build it with cargo xtask build, or name it with --library", path = path.display())]
+    #[error("no agent at {path}: build it with cargo xtask build, or pass its path with --library", path = path.display())]
     NoLibrary { path: PathBuf },
     #[error(transparent)]
     Attach(#[from] AttachError),
@@ -141,7 +141,7 @@ enum CliError {
 fn silent(list: &Value) -> impl Iterator<Item = String> {
     let one = |it: &Value| {
         let (port, why) = (it["port"].as_u64()?, it["why"].as_str()?);
-        Some(format!("the VM that listens on port {port} does not let et-monitor in: {why}"))
+        Some(format!("the VM that listens on port {port} rejects et-monitor: {why}"))
     };
     list["silent"].as_array().into_iter().flatten().filter_map(one)
 }

@@ -39,7 +39,7 @@ pub enum LinkError {
     Packet(#[from] PacketError),
     #[error("it speaks JDWP, not DDM")]
     NotDdm,
-    #[error("it answers only to who has its token: {0}")]
+    #[error("it answers only clients that have its token: {0}")]
     NotAllowed(String),
     #[error("the connection broke: {0}")]
     Broken(String),
@@ -48,7 +48,7 @@ pub enum LinkError {
 /// Why a request has no answer.
 #[derive(Clone, Debug, Error)]
 pub enum RequestError {
-    #[error("the VM has gone")]
+    #[error("the VM is gone")]
     Gone,
     #[error("the VM did not answer within {} s", .0.as_secs())]
     Late(Duration),
@@ -56,7 +56,7 @@ pub enum RequestError {
     Failed(Failure),
     #[error("the VM refuses: JDWP error {0}")]
     Error(u16),
-    #[error("the VM's answer cannot be read: {0}")]
+    #[error("cannot read the answer of the VM: {0}")]
     Malformed(#[from] Malformed),
 }
 
@@ -94,7 +94,7 @@ pub struct DebuggerIn {
 }
 
 impl DebuggerIn {
-    /// The next packet; `None`: the VM has gone, or the debugger did not read.
+    /// The next packet; `None`: the VM is gone, or the debugger did not read.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         let packet = self.packets.recv().await?;
         self.unread.fetch_sub(packet.len(), Relaxed);

@@ -29,9 +29,9 @@ async fn every_failure_is_json() {
     let json = Some("application/json");
     let huge = format!("{{\"path\": \"{}\"}}", "x".repeat(20_000));
     for (method, path, kind, body, status, why) in [
-        ("GET", "nothing", None, "", 404, "nothing here"),
-        ("GET", "vms/1/nothing", None, "", 404, "nothing here"),
-        ("GET", "vms/1", None, "", 404, "nothing here"),
+        ("GET", "nothing", None, "", 404, "not found"),
+        ("GET", "vms/1/nothing", None, "", 404, "not found"),
+        ("GET", "vms/1", None, "", 404, "not found"),
         ("POST", "vms", json, "{}", 405, "Method Not Allowed"),
         ("GET", "vms/1/gc", None, "", 405, "Method Not Allowed"),
         ("GET", "vms/x/heap", None, "", 400, "`x`"),

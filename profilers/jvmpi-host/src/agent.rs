@@ -273,7 +273,7 @@ fn load(vm: Vm) -> Result<(), JvmtiError> {
     let can_sample = jvmti.add_capabilities(&[Capability::SampledObjectAllocEvents]).is_ok();
     let can_suspend = jvmti.add_capabilities(&[Capability::Suspend]).is_ok();
     if !can_sample {
-        host::say("another agent takes the VM's allocation events: OBJECT_ALLOC is not available");
+        host::say("another agent uses the allocation events of the VM: OBJECT_ALLOC is not available");
     }
     if !can_suspend {
         host::say("another agent suspends threads: SuspendThread does nothing");
@@ -301,7 +301,7 @@ fn told_of_early_files() {
     let Some(host) = host::get().filter(|host| host.session.is_enabled(event::CLASS_LOAD_HOOK)) else { return };
     let early = host.jvmti.add_capabilities(&[Capability::EarlyClassHookEvents]);
     if let Err(error) = early.and_then(|()| host.jvmti.set_event(EventKind::ClassFileLoadHook, true)) {
-        host::say(&format!("CLASS_LOAD_HOOK is not told of classes from before the VM is up: {error}"));
+        host::say(&format!("CLASS_LOAD_HOOK is not called for classes loaded before the VM is up: {error}"));
     }
 }
 
@@ -312,7 +312,7 @@ fn told_of_early_files() {
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
     if host::get().is_some() {
-        host::say("it is loaded twice: one -agentpath for all agents, which -Xrun names");
+        host::say("it is loaded twice: use one -agentpath for all agents, and name them with -Xrun");
         return JNI_ERR;
     }
     if host::is_traced() {

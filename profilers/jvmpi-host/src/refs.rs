@@ -45,7 +45,7 @@ pub fn install(host: &Host) {
         functions.DeleteWeakGlobalRef = delete_weak;
     });
     if let Err(error) = changed {
-        host::say(&format!("JNI's global references are not told of: {error}"));
+        host::say(&format!("JNI global references are not reported: {error}"));
     }
 }
 

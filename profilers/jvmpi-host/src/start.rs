@@ -30,7 +30,7 @@ const FIRST: [&std::ffi::CStr; 4] = [c"java/lang/Object", c"java/lang/Class", c"
 pub fn begin(host: &'static Host, env: Env) {
     if ASKED.load(Ordering::Relaxed) == 0 {
         host::say(
-            "no agent has asked for the interface: load one with -Xrun<name>:<options>, or =PATH:OPTIONS behind -agentpath",
+            "no agent requested the interface: load one with -Xrun<name>:<options>, or =PATH:OPTIONS after -agentpath",
         );
         host.session.enter(Phase::Ended);
         return;
@@ -45,7 +45,7 @@ pub fn begin(host: &'static Host, env: Env) {
     sleep::vm_is_of(&release);
     host.counts_callers_references.store(release == "11" && host::is_jni_checked(), Ordering::Relaxed);
     let Some(hotspot) = HotSpot::find(env, &release) else {
-        host::say("this VM is not HotSpot, and no event can be told");
+        host::say("this VM is not HotSpot: no events are available");
         host.session.enter(Phase::Ended);
         return;
     };
@@ -83,7 +83,7 @@ pub fn begin(host: &'static Host, env: Env) {
         let _ = host.jvmti.tell_compiled_methods();
     }
     if let Err(error) = sweep::start_thread(host, env) {
-        host::say(&format!("deaths are told of at the end only: {error}"));
+        host::say(&format!("deaths are reported only at the end: {error}"));
     }
     deliver::tell(env.raw(), event::JVM_INIT_DONE, NOTHING);
 }
@@ -98,9 +98,7 @@ fn say_what_is_left_out(env: Env, release: &str) {
     let flags = Flags::find(env);
     let is_on = |name| flags.and_then(|flags| flags.is_on(name)) != Some(false);
     if is_on(c"UseG1GC") && is_on(c"UseTLAB") {
-        host::say(
-            "Java 11 with G1 does not tell of all allocations: add -XX:-UseTLAB or -XX:+UseParallelGC to be told of all",
-        );
+        host::say("Java 11 with G1 does not report all allocations: add -XX:-UseTLAB or -XX:+UseParallelGC to get all");
     }
 }
 
@@ -118,7 +116,7 @@ pub fn end(host: &'static Host, env: Env) {
     hooks::end(host, env);
     let left_out = &host.left_out;
     let of_virtual_threads = match hooks::are_there() {
-        true => "entries and exits of virtual threads and their carriers, which hooks do not tell of",
+        true => "entries and exits of virtual threads and their carriers, which hooks do not report",
         false => "entries and exits of virtual threads (-Det.jvmpi.virtual=no)",
     };
     let counts = counted(&[
@@ -130,7 +128,7 @@ pub fn end(host: &'static Host, env: Env) {
         (&left_out.overflows, "exits at the end of a stack"),
         (&host.session.thrown, THROWN),
         (&left_out.java_exceptions, "exceptions of Java that the agent left pending in events, and which were dropped"),
-        (&host.session.panics, "errors of our own"),
+        (&host.session.panics, "internal errors"),
     ]);
     if !counts.is_empty() {
         host::say(&format!("left out: {}", counts.join("; ")));

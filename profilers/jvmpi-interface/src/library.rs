@@ -16,7 +16,7 @@ type OnLoad = unsafe extern "system-unwind" fn(*mut JavaVM, *const c_char, *mut 
 pub unsafe fn load(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let (path, options) = text.split_once(':').unwrap_or((text, ""));
     let (Ok(library), Ok(options)) = (CString::new(path), CString::new(options)) else {
-        return Err("the path holds a zero byte".to_owned());
+        return Err("the path contains a zero byte".to_owned());
     };
     // SAFETY: plain calls of the dynamic linker; what it says is a C string.
     let function = unsafe {
@@ -29,7 +29,7 @@ pub unsafe fn load(vm: *mut JavaVM, text: &str) -> Result<(), String> {
         libc::dlsym(handle, c"JVM_OnLoad".as_ptr())
     };
     if function.is_null() {
-        return Err(format!("{path} is no JVMPI agent: it has no JVM_OnLoad"));
+        return Err(format!("{path} is not a JVMPI agent: it has no JVM_OnLoad"));
     }
     // The agent may keep the address, and write to what is there.
     let options = options.into_raw();

@@ -132,7 +132,7 @@ impl Listener for Events {
 
     fn panicked(&self, _env: Option<Env>, why: &str) {
         if !self.has_panicked.swap(true, Ordering::Relaxed) {
-            say(&format!("an error of the agent's own, please report it: {why}"));
+            say(&format!("internal error of the agent, please report it: {why}"));
         }
     }
 }
@@ -157,7 +157,7 @@ fn load(raw: *mut JavaVM, text: &str, is_start: bool) -> Result<&'static Monitor
     let jdwp = match (options.debugging, is_start) {
         (Debugging::Off, _) => None,
         (_, false) => {
-            return Err("debug needs the agent at the start of the VM (-agentpath): it cannot be had later".to_owned());
+            return Err("debug needs the agent from the start of the VM (-agentpath)".to_owned());
         }
         (_, true) => {
             let jvmti = Jvmti::new(vm).ok_or("no JVMTI")?;
@@ -167,13 +167,13 @@ fn load(raw: *mut JavaVM, text: &str, is_start: bool) -> Result<&'static Monitor
             Some(jdwp?)
         }
     };
-    let jvmti = Jvmti::new(vm).ok_or("this VM has no JVMTI 1.2")?;
+    let jvmti = Jvmti::new(vm).ok_or("this VM does not support JVMTI 1.2")?;
     jvmti.add_capabilities(&CAPABILITIES).map_err(plain)?;
     // Available only during VM startup; without it, the monitor that a thread wants to enter is unknown.
     let _ = jvmti.add_capabilities(&[Capability::CurrentContendedMonitor]);
     if options.heap {
         jvmti.add_capabilities(&[Capability::ObjectFreeEvents]).map_err(plain)?;
-        let taken = "another agent takes the VM's allocation events: heap=on is not possible beside it";
+        let taken = "another agent uses the allocation events of the VM: heap=on is not possible together with it";
         jvmti.add_capabilities(&[Capability::SampledObjectAllocEvents]).map_err(|_| taken.to_owned())?;
         jvmti.set_sampling_interval(0).map_err(plain)?;
     }

@@ -69,7 +69,7 @@ impl Published {
         let is = rustix::fs::fstat(&folder)?;
         let others = Mode::RWXG | Mode::RWXO;
         if is.st_uid != rustix::process::getuid().as_raw() || Mode::from_raw_mode(is.st_mode).intersects(others) {
-            return Err(io::Error::other("it is not ours alone (mode 0700)"));
+            return Err(io::Error::other("others have access to it (0700 is needed)"));
         }
         clean(&folder);
         let pid = std::process::id();

@@ -44,7 +44,7 @@ impl Jdwp {
         let path = folder.split(':').map(|folder| format!("{folder}/libjdwp.so"));
         let path = path.into_iter().find(|path| std::path::Path::new(path).exists());
         let path = path.ok_or("this JDK has no libjdwp.so (module jdk.jdwp.agent)")?;
-        let library = CString::new(path.as_str()).map_err(|_| "its path holds a zero byte")?;
+        let library = CString::new(path.as_str()).map_err(|_| "its path contains a zero byte")?;
         let port = free_port()?;
         // SAFETY: plain calls of the dynamic linker; functions of these names have these signatures (debugInit.c).
         unsafe {
@@ -64,7 +64,7 @@ impl Jdwp {
             // It keeps a pointer to the string.
             let options = options.into_raw();
             if load(vm, options, ptr::null_mut()) != 0 {
-                return Err("the JDK's debugger agent has refused to start".to_owned());
+                return Err("the debugger agent of the JDK refused to start".to_owned());
             }
             let start = (!start.is_null()).then(|| std::mem::transmute::<*mut c_void, Start>(start));
             Ok(Self { port, start, has_started: AtomicBool::new(false) })

@@ -79,9 +79,9 @@ pub struct Options {
 /// Why options are not understood.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum OptionError {
-    #[error("unknown option {0}: there are listen, port, trust, quiet, name, debug, xml, heap, filter and dump")]
+    #[error("unknown option {0}: use listen, port, trust, quiet, name, debug, xml, heap, filter and dump")]
     Unknown(String),
-    #[error("option {name} cannot be {value}: it is {expected}")]
+    #[error("option {name} cannot be {value}: it must be {expected}")]
     Value { name: String, value: String, expected: &'static str },
     #[error("option {0} has no effect without xml=FILE")]
     NeedsXml(&'static str),
@@ -199,10 +199,10 @@ mod tests {
     #[test]
     fn messages_say_what_to_write_instead() {
         let said = |text: &str| Options::parse(text).unwrap_err().to_string();
-        assert_eq!(said("port=80000"), "option port cannot be 80000: it is a port: 0 to 65535");
-        assert_eq!(said("debug"), "option debug cannot be empty: it is off, on or wait");
+        assert_eq!(said("port=80000"), "option port cannot be 80000: it must be a port: 0 to 65535");
+        assert_eq!(said("debug"), "option debug cannot be empty: it must be off, on or wait");
         assert_eq!(said("heap=on"), "option heap has no effect without xml=FILE");
         assert_eq!(said("xml=a,filter=b"), "option filter has no effect without heap=on");
-        assert!(said("prot=1").starts_with("unknown option prot: there are listen, port, "));
+        assert!(said("prot=1").starts_with("unknown option prot: use listen, port, "));
     }
 }

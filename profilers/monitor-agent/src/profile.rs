@@ -43,7 +43,7 @@ pub fn class_prepared(monitor: &Monitor, class: Object) {
     }
     let _ = monitor.jvmti.set_event(EventKind::ClassPrepare, false);
     if let Err(error) = monitor.jvmti.set_event(EventKind::SampledObjectAlloc, true) {
-        say(&format!("allocations are not told of: {error}"));
+        say(&format!("allocations are not reported: {error}"));
     }
     // Threads have allocation buffers from before, in which allocations cause no events.
     let _ = monitor.jvmti.collect_garbage();

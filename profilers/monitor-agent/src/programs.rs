@@ -99,7 +99,7 @@ fn dispatch(env: Env, api: &Api, chunk: &Chunk) -> Option<Message> {
     let arguments = [jvalue { i: i32::from_be_bytes(chunk.kind.0) }, jvalue { l: data.raw() }];
     let reply = match env.try_call_static_object(api.class.get(), api.dispatch, &arguments) {
         Ok(reply) => reply?,
-        Err(()) => return failed("the program's handler has thrown an exception"),
+        Err(()) => return failed("a handler of the program threw an exception"),
     };
     let bytes = env.bytes_of(reply, 0, env.array_length(reply))?;
     let (kind, data) = bytes.split_first_chunk::<4>()?;

@@ -70,7 +70,7 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
     let folder = discovery::folder();
     match Published::new(&folder, &entry) {
         Ok(published) => *PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(published),
-        Err(error) => say(&format!("monitors must be told the port: cannot use {}: {error}", folder.display())),
+        Err(error) => say(&format!("cannot use {}: {error}; monitors need the port", folder.display())),
     }
     if !monitor.options.is_quiet {
         let waits = if waits { ", waiting for a debugger" } else { "" };

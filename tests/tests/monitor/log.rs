@@ -222,7 +222,7 @@ fn without_standard_files(lab: &Lab, jdk: &Jdk) -> Result<()> {
 /// One clear line, and no program.
 fn nonsense(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for (options, says) in [
-        ("prot=1", "monitor: unknown option prot: there are listen, port, "),
+        ("prot=1", "monitor: unknown option prot: use listen, port, "),
         ("listen=off", "monitor: option listen=off needs a log: xml=FILE"),
         (
             "xml=/dev/null,heap=on,filter=a INCLUDE;b MAYBE",

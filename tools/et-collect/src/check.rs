@@ -54,7 +54,7 @@ impl Shadow {
             }
             let shape = object.shape();
             if (shape.bytes, shape.slots as usize) != (expected.bytes, expected.slots.len()) {
-                return Err(format!("object {handle} has another size than it was born with"));
+                return Err(format!("the size of object {handle} has changed"));
             }
             for (slot, (held, &target)) in object.slots().zip(&expected.slots).enumerate() {
                 leads_to(table, held.get(), target).map_err(|what| format!("slot {slot} of object {handle} {what}"))?;

@@ -14,11 +14,11 @@ const PROGRAM: Program = Program("et-collect");
 pub enum CollectError {
     #[error(transparent)]
     Ops(#[from] OpsError),
-    #[error("a heap of {heap}{nursery} is too small for {plan}: at operation {operation} an object of {wanted} has no room", heap = bytes(*heap), nursery = with_nursery(*nursery), plan = plan.name(), wanted = bytes(*wanted))]
+    #[error("a heap of {heap}{nursery} is too small for {plan}: at operation {operation} there is no room for an object of {wanted}", heap = bytes(*heap), nursery = with_nursery(*nursery), plan = plan.name(), wanted = bytes(*wanted))]
     TooSmall { plan: Plan, heap: u64, nursery: Option<u64>, operation: u64, wanted: u64 },
-    #[error("a heap of {heap} is larger than the {most} that can be had", heap = bytes(*heap), most = bytes(*most))]
+    #[error("a heap of {heap} is larger than the {most} available", heap = bytes(*heap), most = bytes(*most))]
     TooLargeHeap { heap: u64, most: u64 },
-    #[error("MMTk does not take {option} {value}")]
+    #[error("MMTk rejects {option} {value}")]
     Option { option: String, value: String },
     #[error("an object of {size} is larger than what can be replayed", size = bytes(*size))]
     TooLarge { size: u64 },

@@ -30,19 +30,19 @@ struct Cli {
     /// Bytes of the heap
     #[arg(long)]
     heap: u64,
-    /// Bytes for young objects, of generational plans
+    /// Size of the nursery of generational plans
     #[arg(long)]
     nursery: Option<u64>,
-    /// Threads that collect
+    /// Number of collector threads
     #[arg(long, default_value_t = 1)]
     gc_threads: usize,
-    /// Collect each time that so many bytes were allocated
+    /// Collect each time this many bytes have been allocated
     #[arg(long)]
     stress: Option<u64>,
     /// Check the whole heap after each collection
     #[arg(long)]
     check: bool,
-    /// Options of MMTk's
+    /// Options of MMTk
     #[arg(long)]
     mmtk: Vec<MmtkOption>,
     /// Tell nothing of old objects that young ones are stored into
@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
         if let Some(world) = binding::world::get().filter(|world| world.options.plan == Plan::NoGC) {
             world.too_small();
         }
-        error::exit(1, &format!("MMTk gave up: {}; another heap may do", error::of_panic(panic)));
+        error::exit(1, &format!("MMTk gave up: {}; another heap size may work", error::of_panic(panic)));
     }));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -28,7 +28,7 @@ use progress::Progress;
 /// What messages begin with.
 const PROGRAM: Program = Program("et-replay");
 
-/// Replays a trace: simulated collectors, an allocator, or caches run the traced program.
+/// Replays a trace on simulated collectors, real collectors, allocators or caches.
 #[derive(Debug, Parser)]
 #[command(
     name = "et-replay",
@@ -44,7 +44,7 @@ Examples:
   et-replay cache app.ops --collector copying          what is not in the cache, by class and site
   et-replay cache app.ops --allocator jemalloc         the same where jemalloc puts the objects
 
-A command that is given a trace prepares it by itself, to a temporary file in the folder that TMPDIR names.
+A command that is given a trace prepares it first, in a temporary file in the folder TMPDIR.
 
 Exit codes: 0 success; 1 bad input, or a heap that is too small; 2 wrong usage; 3 the trace is cut off: everything up to there was
 replayed; 4 events are missing in the middle; 141 standard output was closed."
@@ -58,13 +58,13 @@ struct Cli {
 enum Command {
     /// Writes the operations of a trace: births, stores, uses, deaths, in a few bytes each
     Prepare(prepare::PrepareArgs),
-    /// Runs the program on simulated collectors, which tell what they do to each object
+    /// Replays the program on simulated collectors, which report what they do to each object
     Simulate(simulate::SimulateArgs),
-    /// Runs the program on real collectors, MMTk's, and measures time, pauses and memory
+    /// Replays the program on the real collectors of MMTk, and measures time, pauses and memory
     Collect(collect::CollectArgs),
     /// Allocates and frees as the program did, and measures time and memory of the allocator
     Allocate(allocate::AllocateArgs),
-    /// Simulates caches under the program and a simulated collector or an allocator: misses by level, class and site
+    /// Simulates caches for a replay on a simulated collector or an allocator: misses by level, class and site
     Cache(cache::CacheArgs),
 }
 
@@ -73,7 +73,7 @@ enum Command {
 struct InputArgs {
     /// An operations file, or a trace: a file written by the runtime, or a text of dialect et, replayer or oracle
     input: PathBuf,
-    /// Names file that says what the ids of a text mean (written by `et-trace text --names`)
+    /// Names file with the names behind the ids of a text (written by `et-trace text --names`)
     #[arg(long, value_name = "FILE")]
     with_names: Option<PathBuf>,
     /// Leave out uses of objects: receivers of methods, and witnesses
@@ -97,9 +97,9 @@ enum CliError {
     Simulate(#[from] SimulateError),
     #[error("{error}; the smallest that works is --heap {smallest}", smallest = HeapSize::Bytes(*smallest).typed())]
     TooSmall { error: SimulateError, smallest: u64 },
-    #[error("{path} is an operations file already", path = path.display())]
+    #[error("{path} is already an operations file", path = path.display())]
     Prepared { path: PathBuf },
-    #[error("--events takes the events of one collector and one heap: name them with --collector and --heap")]
+    #[error("--events needs one collector and one heap: choose them with --collector and --heap")]
     OneOnly,
     #[error(transparent)]
     Collect(#[from] ChildError),
@@ -111,25 +111,23 @@ enum CliError {
     NoCurves { path: PathBuf },
     #[error("{name} is given twice")]
     Twice { name: String },
-    #[error("{path}: a curve is a page (.html) or a drawing (.svg)", path = path.display())]
+    #[error("{path}: the curve must be a page (.html) or a drawing (.svg)", path = path.display())]
     Drawing { path: PathBuf },
     #[error("the replay under {allocator} failed: {why}")]
     Child { allocator: String, why: String },
-    #[error(
-        "{library} is not in this process, though LD_PRELOAD names it: it is no library, or one for another machine"
-    )]
+    #[error("{library} was not loaded, although LD_PRELOAD names it: it is not a library, or one for another machine")]
     NotPreloaded { library: String },
-    #[error("{library} changes nothing: malloc is still that of the C library", library = library.display())]
+    #[error("{library} has no effect: malloc is still that of the C library", library = library.display())]
     NoMalloc { library: PathBuf },
     #[error(transparent)]
     Allocate(#[from] et_simulate::allocate::AllocateError),
     #[error(transparent)]
     Cache(#[from] et_simulate::cache::CacheError),
-    #[error("operations have no room in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    #[error("no space for the operations in a temporary file in {folder} (set TMPDIR to use another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(io::Error),
     #[error("{0}")]
     Stdout(#[from] Unwritten),
-    #[error("{path}: the events contradict each other: {wrong}", path = path.display())]
+    #[error("{path}: the events are inconsistent: {wrong}", path = path.display())]
     Events { path: PathBuf, wrong: et_simulate::events::Violation },
 }
 

@@ -4,6 +4,7 @@ mod analyses;
 mod diff;
 mod export;
 mod heap;
+mod kept;
 mod report;
 mod spill;
 mod sql;
@@ -20,6 +21,7 @@ use et_cli::code::{self, FAILED, OK};
 use et_cli::{Unwritten, print, print_json};
 use et_lives::{LifeTable, PopulationError};
 
+use self::kept::{KEPT_LINES, keep_summary, kept_summary};
 use self::report::{NoReport, ReportArgs};
 use crate::PROGRAM;
 use crate::bar::Bar;
@@ -60,10 +62,10 @@ Examples:
   et-trace escape app.ettrace                  what could have lived on the stack
   et-trace heap app.ettrace --at 40% --dominators   what held the most memory at that moment
   et-trace tables app.ettrace -o app.tables    Parquet tables, for DuckDB, Spark and others
-  et-trace sql app.tables --query top_sites    ask them
+  et-trace sql app.tables --query top_sites    query them
   et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
 
-Computing deaths takes temporary files of a few bytes per record, in the folder that TMPDIR names. The result is saved
+Computing deaths takes temporary files of a few bytes per record, in the folder TMPDIR. The result is saved
 beside the trace, as a life table, for later commands (and for other tools, as Parquet files): see --lives.
 
 Exit codes: 0 success; 1 bad input, `validate` or `compare-deaths` found errors, or a --fail-if holds; 2 wrong usage;
@@ -78,9 +80,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows peak memory, packages and sites that allocate most, what grew, and what the trace lacks
+    /// Shows peak memory, the packages and sites that allocate the most, what grew, and what the trace lacks
     Summary(SummaryArgs),
-    /// Writes a page that shows allocation, lifetimes, what was alive when, and what looks like a leak
+    /// Writes an HTML report: allocation, lifetimes, live objects over time, and likely leaks
     Report(ReportArgs),
     /// Prints each record as a line of text
     Text(TextArgs),
@@ -96,19 +98,19 @@ enum Command {
     Escape(analyses::EscapeArgs),
     /// Shows which objects die together
     Correlate(analyses::CorrelateArgs),
-    /// Shows which objects die because the object that leads to them dies
+    /// Shows which objects die because an object that refers to them dies
     Connectivity(analyses::ConnectivityArgs),
-    /// Shows how deep the heap is over time, and how many references lead to its objects
+    /// Shows the depth of the heap over time, and how many references point to its objects
     Shape(analyses::ShapeArgs),
-    /// Shows which sites' objects survive the nursery of a generational collector
+    /// Shows which sites allocate objects that survive the nursery of a generational collector
     Pretenure(analyses::PretenureArgs),
-    /// Compares allocations of runs: what changed by class, site and calling context
+    /// Compares allocations between runs: what changed by class, site and calling context
     Diff(diff::DiffArgs),
     /// Writes an allocation profile for pprof, the Firefox Profiler, speedscope, flame graphs or Chrome
     Export(export::ExportArgs),
-    /// Writes a trace as Parquet tables: objects, calls, updates, exceptions and what their numbers mean
+    /// Writes a trace as Parquet tables: objects, calls, updates, exceptions, and the names of their ids
     Tables(tables::TablesArgs),
-    /// Asks tables in SQL, by DuckDB
+    /// Queries tables in SQL, with DuckDB
     Sql(sql::SqlArgs),
     /// Shows the structure of the trace file: blocks, sizes, artifacts, options
     Info {
@@ -125,10 +127,10 @@ enum Command {
 pub(crate) struct InputArgs {
     /// The trace: a file written by the runtime, a text of dialect et or replayer, or - for standard input
     pub(crate) trace: PathBuf,
-    /// Names file that says what the ids of a text mean (written by `text --names`)
+    /// Names file with the names behind the ids of a text (written by `text --names`)
     #[arg(long, value_name = "FILE")]
     with_names: Option<PathBuf>,
-    /// Where deaths come from
+    /// How deaths are determined
     #[arg(long, value_enum, default_value = "trace")]
     pub(crate) deaths: DeathsArg,
     /// Folder of the life table, which saves computed deaths for later commands [default: TRACE.lives]
@@ -170,9 +172,9 @@ pub(crate) fn open(trace: &Path, names: Option<&Path>, bar: &Bar) -> Result<Sour
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum DeathsArg {
-    /// The records: an object dies when it becomes unreachable
+    /// From the records: an object dies when it becomes unreachable
     Trace,
-    /// Nowhere: no D records
+    /// Do not compute deaths: no D records
     None,
 }
 
@@ -187,9 +189,9 @@ impl From<DeathsArg> for Deaths {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ClockArg {
-    /// M, E and X
+    /// M, E and X records
     Et,
-    /// T and H as well
+    /// T and H records as well
     Et1,
 }
 
@@ -218,7 +220,7 @@ struct SummaryArgs {
     /// How many sites, classes and packages to list
     #[arg(long, default_value_t = 5, value_name = "N")]
     top: usize,
-    /// Also print classes, lifetimes, threads, collections, what is not seen, and records by letter
+    /// Also print classes, lifetimes, threads, collections, what is missing, and records by letter
     #[arg(long)]
     long: bool,
     /// What the clock counts; lifetimes are measured in its ticks
@@ -265,13 +267,13 @@ struct TextArgs {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write what the ids mean to this file
+    /// Write the names behind the ids to this file
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
     /// Write all names, not only those that the trace uses
     #[arg(long, requires = "names")]
     all_names: bool,
-    /// Also write what holds objects without a record, as comments, in a text with deaths
+    /// In a text with deaths, also write what holds objects without a record, as comments
     #[arg(long)]
     holders: bool,
     /// Replace output files of any kind, not only texts and names files
@@ -337,15 +339,15 @@ pub(crate) enum CliError {
     Whole { path: PathBuf },
     #[error(transparent)]
     Population(#[from] PopulationError),
-    #[error("cannot read the rows of the objects: {0} (--no-lives does without the life table)")]
+    #[error("cannot read the object rows: {0} (--no-lives avoids the life table)")]
     Rows(io::Error),
     #[error("{path}: {what}", path = path.display())]
     Lacks { path: PathBuf, what: String },
-    #[error("a pprof profile is not for a terminal: say with -o where it goes")]
+    #[error("a pprof profile cannot be written to a terminal: pass -o FILE")]
     Binary,
-    #[error("say which runs are compared: et-trace diff BEFORE AFTER, or several of each with --before and --after")]
+    #[error("no runs to compare: give et-trace diff BEFORE AFTER, or several of each with --before and --after")]
     NoSides,
-    #[error("--run and --lives are of one run: give one trace, or leave them out")]
+    #[error("--run and --lives apply to a single run: give one trace, or leave them out")]
     OneRun,
     #[error(transparent)]
     Convert(#[from] et_tables::ConvertError),
@@ -467,9 +469,6 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     Ok(completeness(&source, summary.lost_details))
 }
 
-/// Entries of lists that are kept with a life table.
-const KEPT_LINES: usize = 1000;
-
 /// The summary that was kept with the life table, or a new one.
 fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) -> Result<Summary, CliError> {
     let is_kept = |_: &&LifeTable| args.top <= KEPT_LINES;
@@ -481,27 +480,6 @@ fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) ->
         keep_summary(lives, args.clock, &summary);
     }
     Ok(summary.cut(args.top))
-}
-
-/// The summary that was kept with the life table, if there is one.
-fn kept_summary(source: &Source, lives: Option<&LifeTable>, clock: ClockArg) -> Option<Summary> {
-    let mut summary: Summary = serde_json::from_slice(&lives?.kept(&summary_file(clock))?).ok()?;
-    summary.trace = source.path().display().to_string();
-    Some(summary)
-}
-
-/// The number is that of the summary's form.
-fn summary_file(clock: ClockArg) -> String {
-    format!("summary-2-{}.json", clock.name())
-}
-
-/// Keeps it with the life table, if nothing was lost.
-fn keep_summary(lives: &LifeTable, clock: ClockArg, summary: &Summary) {
-    if summary.lost == 0
-        && let Ok(kept) = serde_json::to_vec(&summary.clone().cut(KEPT_LINES))
-    {
-        lives.keep(&summary_file(clock), &kept);
-    }
 }
 
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {

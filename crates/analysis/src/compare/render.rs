@@ -58,21 +58,21 @@ fn verdicts(out: &mut String, report: &Report) {
         (report.freed_at_once, "dead in both, freed by the first collection that could"),
         (report.freed_later, late.as_str()),
         (report.alive, alive),
-        (report.died_after, "dead in the trace behind the last collection"),
-        (report.made_after, "made behind the last collection, when the collector may have been asked already"),
-        (report.not_freed, "dead in the trace; not freed while the collector was heard"),
+        (report.died_after, "dead in the trace after the last collection"),
+        (report.made_after, "allocated after the last collection, when the collector may have been asked already"),
+        (report.not_freed, "dead in the trace; not freed while the collector was observed"),
         (sum(&report.kept), "dead in the trace, held by the collector at the end"),
         (sum(&report.by_definition), "freed by the collector, held by the trace by definition"),
         (sum(&report.errors), ERRORS),
-        (report.not_told, "the collector said nothing of them"),
+        (report.not_told, "not reported by the collector"),
     ];
     let shown = counts.iter().filter(|&&(count, what)| count > 0 || what == ERRORS);
     let rows: Vec<_> =
         shown.map(|&(count, what)| vec![number(count), percent(count, report.objects), what.to_owned()]).collect();
-    table(out, 2, &["objects", "share", "what both say"], &rows);
+    table(out, 2, &["objects", "share", "outcome"], &rows);
     for (count, what) in [
-        (report.unknown, "freed that the trace does not tell of"),
-        (report.unclear, "freed whose id several objects had: left out"),
+        (report.unknown, "freed without a death in the trace"),
+        (report.unclear, "freed under an id that several objects had: left out"),
     ] {
         if count > 0 {
             let _ = writeln!(out, "  {} {what}", counted(count, "object"));

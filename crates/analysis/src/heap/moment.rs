@@ -35,7 +35,7 @@ pub enum Moment {
 
 /// The text is not a moment.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{0}` is no moment: use 40%, 12.5s, tick:N, bytes:N, method:com.acme.Main.run#3 or end")]
+#[error("`{0}` is not a moment: use 40%, 12.5s, tick:N, bytes:N, method:com.acme.Main.run#3 or end")]
 pub struct MomentError(String);
 
 impl FromStr for Moment {
@@ -199,7 +199,7 @@ mod tests {
         ];
         for text in wrong {
             let error = text.parse::<Moment>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{text}` is no moment: use ")), "{error}");
+            assert!(error.starts_with(&format!("`{text}` is not a moment: use ")), "{error}");
         }
     }
 

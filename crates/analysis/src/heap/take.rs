@@ -27,20 +27,20 @@ pub enum HeapError {
     #[error(transparent)]
     Read(#[from] SourceError),
     #[error(
-        "{path}: what holds what is not known: the classes have hooks for {events} events only (instrument them again, without --events)"
+        "{path}: references are unknown: the classes have hooks for {events} events only (instrument them again, without --events)"
     )]
     NoReferences { path: String, events: String },
-    #[error("{moment} is behind the end of the trace, which is at {end}")]
+    #[error("{moment} is past the end of the trace, which is at {end}")]
     Beyond { moment: Moment, end: String },
-    #[error("{moment}: no method {method} was entered (class and method as in `et-trace summary`: com.acme.Main.run)")]
+    #[error("{moment}: method {method} was never entered (write it as in `et-trace summary`: com.acme.Main.run)")]
     NoSuchMethod { moment: Moment, method: String },
-    #[error("{moment}: {method} was entered {} only", counted(*entries, "time"))]
+    #[error("{moment}: {method} was entered only {}", counted(*entries, "time"))]
     FewerEntries { moment: Moment, method: String, entries: u64 },
-    #[error("{moment}: the trace does not say when anything was: use a percentage, tick:N or bytes:N")]
+    #[error("{moment}: the trace has no times: use a percentage, tick:N or bytes:N")]
     NoTimes { moment: Moment },
     #[error("object {object} is not alive at {moment}: it died at tick {}", number(*tick))]
     Dead { object: String, moment: String, tick: u64 },
-    #[error("there is no object {object} at {moment}: no record up to there names it")]
+    #[error("there is no object {object} at {moment}: no record up to that moment mentions it")]
     NoSuchObject { object: String, moment: String },
 }
 
@@ -411,7 +411,7 @@ impl<'a> Taker<'a> {
         }
         if self.weak_fields.referent.is_none() {
             warnings
-                .push("no names tell which field is Reference.referent: weak references count as others do".to_owned());
+                .push("no names file identifies Reference.referent: weak references count as strong ones".to_owned());
         }
         let taken = self.taken(warnings, ending.outcome.lost);
         Ok(self.snapshot(types, &ending.outcome.extra_fields, taken))

@@ -101,15 +101,95 @@ impl Page {
     }
 }
 
-/// Information that is missing from the trace.
+/// What a report can lack, in the order in which it says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LackKind {
+    /// Events in the middle of the trace.
+    Events,
+    /// The end of the trace.
+    End,
+    /// When objects die, and with it what was alive, lifetimes and leaks.
+    Deaths,
+    /// Calling contexts.
+    Contexts,
+    /// Exceptions.
+    Exceptions,
+    /// Reads of fields and array elements.
+    Reads,
+    /// What classes without hooks do.
+    Hooks,
+    /// What a problem of the runtime cost.
+    Problem,
+    /// Contents of strings and of arrays of numbers.
+    Values,
+}
+
+impl LackKind {
+    /// What is missing.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Events => "The trace is damaged",
+            Self::End => "The trace, and with it this report, ends before the program did",
+            Self::Deaths => "Deaths are unknown: this report has nothing on lifetimes, leaks and live objects",
+            Self::Contexts => "Calling contexts are unknown: flame graphs show classes and sites without callers",
+            Self::Exceptions => "Exceptions are not in the trace",
+            Self::Reads => "Reads of fields and array elements are not in the trace",
+            Self::Hooks => {
+                "Some classes are not instrumented: their objects are in the trace, what their methods do is not"
+            }
+            Self::Problem => "The runtime reported a problem",
+            Self::Values => "Contents of strings and primitive arrays are not in the trace",
+        }
+    }
+
+    /// How to get it; empty if there is no way.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Events => "trace the program again, or read this report with that in mind",
+            Self::End => {
+                "keep the .buf file beside the trace, which has the last events of each thread; \
+                 et-trace recover combines both"
+            }
+            Self::Deaths => "instrument with all events, which is the default of et-instrument",
+            Self::Contexts => "instrument with --events that include method, or without --events",
+            Self::Exceptions => "instrument without --events",
+            Self::Reads => "instrument with --witness refs to record reads as well",
+            Self::Hooks => "et-trace summary --long lists them",
+            Self::Problem => "",
+            Self::Values => "to find equal strings, use a heap dump",
+        }
+    }
+
+    /// Whether the trace itself is incomplete, so that every figure of the report is in doubt.
+    pub fn is_damage(self) -> bool {
+        matches!(self, Self::Events | Self::End)
+    }
+}
+
+/// What a report lacks, why, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "LackLine")]
 pub struct Lack {
-    /// What is unknown.
-    pub what: String,
-    /// The reason.
+    /// What it lacks.
+    pub kind: LackKind,
+    /// Why, in this trace.
     pub why: String,
-    /// How to get it.
-    pub remedy: String,
+}
+
+/// As JSON has it. What is read back has its words from the kind again.
+#[derive(Serialize)]
+struct LackLine {
+    kind: LackKind,
+    what: &'static str,
+    why: String,
+    remedy: &'static str,
+}
+
+impl From<Lack> for LackLine {
+    fn from(Lack { kind, why }: Lack) -> Self {
+        Self { kind, what: kind.what(), why, remedy: kind.remedy() }
+    }
 }
 
 /// Importance of a finding.
@@ -338,7 +418,7 @@ pub struct Holding {
     pub class: String,
     /// Whether the way, or what is held, is of code outside the JDK.
     pub is_programs: bool,
-    /// Bytes that would go with it at the end.
+    /// Bytes that would be freed with it at the end.
     pub retained: u64,
     /// The same at half, three quarters and seven eighths of the run, and at the end, without what others in the list hold.
     pub course: Vec<u64>,
@@ -404,7 +484,7 @@ pub struct Way {
     pub root: String,
     /// Classes, with the field through which each is held.
     pub steps: Vec<String>,
-    /// Objects that are held this way.
+    /// Objects held through this path.
     pub objects: u64,
 }
 
@@ -515,4 +595,11 @@ pub struct Report {
     /// Whether reads of fields and elements are in the trace.
     pub has_witnesses: bool,
     pub suspects: Suspects,
+}
+
+impl Report {
+    /// What it lacks of this kind, if anything.
+    pub fn lack(&self, kind: LackKind) -> Option<&Lack> {
+        self.lacks.iter().find(|lack| lack.kind == kind)
+    }
 }

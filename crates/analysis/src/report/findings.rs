@@ -3,7 +3,7 @@
 use et_names::EventSet;
 use et_names::units::{bytes, counted, number, percent, seconds};
 
-use super::data::{Finding, Held, Holding, Lack, LifeLine, Page, Report, Top, Weight, Words};
+use super::data::{Finding, Held, Holding, Lack, LackKind, LifeLine, Page, Report, Top, Weight, Words};
 use crate::summary::{Amount, Origin};
 
 /// Maximum number of sentences for a list.
@@ -19,75 +19,43 @@ pub(super) fn add(report: &mut Report) {
     report.tops = tops(report);
 }
 
-fn lack(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Lack {
-    Lack { what: what.into(), why: why.into(), remedy: remedy.into() }
-}
-
 fn lacks(report: &Report) -> Vec<Lack> {
     let summary = &report.summary;
     let mut lacks = Vec::new();
+    let mut add = |kind, why: String| lacks.push(Lack { kind, why });
     if summary.lost > 0 {
-        let why = format!("events are missing in the middle of the trace: {}", summary.lost_details);
-        lacks.push(lack("This report is of a damaged trace", why, "trace the program again, or keep this in mind"));
+        add(LackKind::Events, format!("events are missing in the middle: {}", summary.lost_details));
     }
     if let Some(cut) = &summary.cut_off {
-        lacks.push(lack(
-            "This report ends where the trace does, which is before the program did",
-            cut.clone(),
-            "keep the .buf file beside the trace, which has the last events of each thread; et-trace recover combines both",
-        ));
+        add(LackKind::End, cut.clone());
     }
     let has = |event: &str| summary.events.iter().any(|known| known == event);
-    let missing: Vec<&str> = EventSet::ALL.names().filter(|name| !has(name)).collect();
     if !report.has_deaths {
-        let why = match missing.is_empty() {
+        let why = match EventSet::ALL.names().all(has) {
             true => "the trace was read with --deaths none".to_owned(),
             false => format!("the classes have hooks for {} events only", summary.events.join(", ")),
         };
-        lacks.push(lack(
-            "Deaths are not known: nothing here is about what was alive, lifetimes or leaks",
-            why,
-            "instrument with all events, which is what et-instrument does without --events",
-        ));
+        add(LackKind::Deaths, why);
     }
     if !report.has_contexts {
-        lacks.push(lack(
-            "Calling contexts are not known: flame graphs show classes and sites without their callers",
-            "the trace has no records of calls",
-            "instrument with --events that include method, or without --events",
-        ));
+        add(LackKind::Contexts, "the trace has no records of calls".to_owned());
     }
     if !has("exception") {
-        lacks.push(lack(
-            "Exceptions are not known",
-            "the classes have no hooks for exceptions",
-            "instrument without --events",
-        ));
+        add(LackKind::Exceptions, "the classes have no hooks for exceptions".to_owned());
     }
     if report.has_deaths && !report.has_witnesses {
-        lacks.push(lack(
-            "Reads of fields and array elements are not in the trace",
-            "it was made without --witness: an object counts as used when a method is called on it, when it is stored into, \
-             and when it is thrown or caught",
-            "instrument with --witness refs to see reads as well",
-        ));
+        let why = "without --witness, an object counts as used when a method is called on it, when it is stored into, \
+                   and when it is thrown or caught";
+        add(LackKind::Reads, why.to_owned());
     }
     if summary.not_instrumented.classes > 0 {
-        let why = format!("{} without hooks", counted(summary.not_instrumented.classes as u64, "class"));
-        lacks.push(lack(
-            "What some classes do is not seen; their objects are",
-            why,
-            "et-trace summary --long lists them",
-        ));
+        let classes = counted(summary.not_instrumented.classes as u64, "class");
+        add(LackKind::Hooks, format!("{classes} without hooks"));
     }
     for problem in summary.problems.iter().filter(|problem| problem.is_serious()) {
-        lacks.push(lack(format!("The runtime says: {} ({})", problem.what, number(problem.count)), "", ""));
+        add(LackKind::Problem, format!("{} ({})", problem.what, number(problem.count)));
     }
-    lacks.push(lack(
-        "Contents of strings and of arrays of numbers are not in traces",
-        "Elephant Tracks records references, not values",
-        "equal strings cannot be found here: use a heap dump for them",
-    ));
+    add(LackKind::Values, "Elephant Tracks records references, not values".to_owned());
     lacks
 }
 
@@ -120,7 +88,7 @@ fn holding(holding: &Holding, live: u64) -> Finding {
     let mut says = match (holding.is_holder, &holding.held) {
         (true, _) => Words::new().code(way).text(" holds ").strong(how_much),
         (false, Some(held)) => several(held, holding, how_much),
-        (false, None) => Words::new().text("Several hold ").code(&holding.class).text(", ").strong(how_much),
+        (false, None) => Words::new().text("Several objects hold ").code(&holding.class).text(", ").strong(how_much),
     };
     if let Some(held) = holding.held.as_ref().filter(|_| holding.is_holder) {
         says = says.text(format!(": {} ", number(held.objects))).code(&held.class);
@@ -128,7 +96,7 @@ fn holding(holding: &Holding, live: u64) -> Finding {
     }
     let middle = holding.course.first().copied().unwrap_or(0);
     says = says.text(match middle {
-        0 => ". Halfway through the run there was nothing of it; it still grows at the end.".to_owned(),
+        0 => ". Halfway through the run there was none of it; it still grows at the end.".to_owned(),
         middle => format!(". Halfway through the run it was {}, and it still grows at the end.", bytes(middle)),
     });
     let weight = if holding.grown().saturating_mul(20) >= live { Weight::High } else { Weight::Medium };
@@ -166,7 +134,7 @@ fn stale(report: &Report) -> Option<Finding> {
         .text(format!(" ({}) was not used in the second half of the run. Most of it is ", bytes(all.stale.bytes)))
         .code(&most.name)
         .text(format!(": {}, {}.", counted(most.stale.objects, "object"), bytes(most.stale.bytes)));
-    Some(Finding { weight: Weight::Medium, title: "Kept and not used".into(), says, page: Page::Lifetimes })
+    Some(Finding { weight: Weight::Medium, title: "Kept but not used".into(), says, page: Page::Lifetimes })
 }
 
 fn exceptions(report: &Report) -> Option<Finding> {
@@ -181,7 +149,7 @@ fn exceptions(report: &Report) -> Option<Finding> {
         .text(", and ")
         .code(caught)
         .text(format!(
-            " catches it {:.1} methods further up. Each takes a stack trace: a return value may do.",
+            " catches it {:.1} methods further up. Each captures a stack trace: a return value may be enough.",
             first.frames
         ));
     Some(Finding { weight: Weight::Low, title: "Exceptions used as control flow".into(), says, page: Page::Suspects })
@@ -202,7 +170,7 @@ fn garbage(report: &Report) -> Option<Finding> {
         .code(&most.detail)
         .text(" made in ")
         .code(&most.name)
-        .text(". A nursery collects them for free; not to make them costs less still.");
+        .text(". A nursery collects them almost for free; not allocating them is cheaper still.");
     Some(Finding { weight: Weight::Low, title: "Garbage".into(), says, page: Page::Allocation })
 }
 
@@ -214,7 +182,7 @@ fn on_stack(report: &Report) -> Option<Finding> {
     let most = report.lifetimes.sites.iter().max_by_key(|line| line.on_stack.bytes)?;
     let says = Words::new()
         .strong(format!("{} of all bytes", percent(all.on_stack.bytes, all.made.bytes)))
-        .text(" die in the method that allocated them, and no other thread saw them: an optimizing compiler could keep them on the stack. The most are ")
+        .text(" die in the method that allocated them, and no other thread saw them: an optimizing compiler could keep them on the stack. Most are ")
         .code(&most.detail)
         .text(" made in ")
         .code(&most.name)
@@ -230,14 +198,14 @@ fn unfilled(report: &Report) -> Option<Finding> {
     }
     let says = Words::new()
         .strong(format!("{} of elements", bytes(wasted)))
-        .text(" of arrays were never filled. The most are in ")
+        .text(" of arrays were never filled. Most are in ")
         .code(&first.owner)
         .text(format!(
             ": {} of {} arrays were filled by a quarter or less.",
             number(first.sparse),
             number(first.arrays.objects)
         ));
-    Some(Finding { weight: Weight::Low, title: "Room that nobody needed".into(), says, page: Page::Suspects })
+    Some(Finding { weight: Weight::Low, title: "Unused array capacity".into(), says, page: Page::Suspects })
 }
 
 fn drag(report: &Report) -> Option<Finding> {
@@ -249,9 +217,9 @@ fn drag(report: &Report) -> Option<Finding> {
     let says = Words::new()
         .text("Objects that died spent ")
         .strong(format!("{:.0} %", all.drag_share * 100.0))
-        .text(" of their time in memory after their last use, weighted by size. The most of it is due to ")
+        .text(" of their time in memory after their last use, weighted by size. Most of it is due to ")
         .code(&most.name)
-        .text(". Where they are dropped sooner, the heap is smaller.");
+        .text(". Dropping them sooner makes the heap smaller.");
     Some(Finding { weight: Weight::Low, title: "Drag".into(), says, page: Page::Lifetimes })
 }
 
@@ -329,9 +297,9 @@ fn top_packages(report: &Report) -> Top {
             .code(&line.package)
             .text(format!(", {whose}, asked for "))
             .strong(percent(line.amount.bytes, whole))
-            .text(format!(" of all bytes, what the JDK made for it included: {}.", amount(line.amount)))
+            .text(format!(" of all bytes, including what the JDK allocated for it: {}.", amount(line.amount)))
     });
-    top("Packages", "Whose code asked for memory", Page::Allocation, says)
+    top("Packages", "Whose code allocates", Page::Allocation, says)
 }
 
 fn top_alive(report: &Report) -> Top {
@@ -356,8 +324,8 @@ fn top_growing(report: &Report) -> Top {
     let says = report.suspects.holdings.iter().map(|holding| {
         let course = [holding.course.first(), holding.course.last()].map(|bytes| bytes.copied().unwrap_or(0));
         let words = match holding.is_holder {
-            true => Words::new().code(holding.ways.join(" and ")).text(" holds more and more"),
-            false => Words::new().code(&holding.class).text(" becomes more and more, held by several"),
+            true => Words::new().code(holding.ways.join(" and ")).text(" keeps growing"),
+            false => Words::new().code(&holding.class).text(" keeps growing, held by several objects"),
         };
         let words = words.text(": ").strong(format!("{} → {}", bytes(course[0]), bytes(course[1])));
         let words = words.text(" from the middle of the run to its end");
@@ -366,7 +334,7 @@ fn top_growing(report: &Report) -> Top {
             None => words.text("."),
         }
     });
-    top("Growing", "What holds more and more, to the end of the run: leaks look like this", Page::Suspects, says)
+    top("Growing", "What keeps growing to the end of the run, as leaks do", Page::Suspects, says)
 }
 
 fn top_young(report: &Report) -> Top {
@@ -409,15 +377,15 @@ fn top_unused(report: &Report) -> Top {
             .code(&line.detail)
             .text(" made in ")
             .code(&line.name)
-            .text(format!(" had no method called on them once they were made: {}.", amount(line.unused)))
+            .text(format!(" never had a method called on them after construction: {}.", amount(line.unused)))
     });
     let means = match report.has_witnesses {
-        true => "Objects that were never read or called once they were made",
+        true => "Objects that were never read or called after construction",
         false => {
-            "Objects that no method was called on once they were made; reads of their fields are not in this trace"
+            "Objects on which no method was called after construction; reads of their fields are not in this trace"
         }
     };
-    top("Not used once made", means, Page::Lifetimes, says)
+    top("Unused after construction", means, Page::Lifetimes, says)
 }
 
 fn top_threads(report: &Report) -> Top {
@@ -431,7 +399,7 @@ fn top_threads(report: &Report) -> Top {
             .strong(percent(line.allocated.bytes, whole))
             .text(format!(" of all bytes: {}.", amount(line.allocated)))
     });
-    top("Threads", "Who allocates", Page::Threads, says)
+    top("Threads", "Most bytes allocated", Page::Threads, says)
 }
 
 fn top_exceptions(report: &Report) -> Top {
@@ -447,7 +415,7 @@ fn top_exceptions(report: &Report) -> Top {
                 true => ": so often and so near that it looks like control flow.",
                 false => ".",
             }),
-            None => words.text(" and caught by nobody that is seen."),
+            None => words.text(" and not caught by any instrumented method."),
         }
     });
     top("Exceptions", "Thrown most often", Page::Suspects, says)
@@ -458,15 +426,11 @@ fn top_arrays(report: &Report) -> Top {
         Words::new()
             .text("Arrays of ")
             .code(&line.owner)
-            .text(format!(
-                " use {} of {} elements: ",
-                number(line.filled),
-                counted(line.slots, "element").replace(" elements", "").replace(" element", "")
-            ))
+            .text(format!(" use {} of {} elements: ", number(line.filled), number(line.slots)))
             .strong(bytes(line.wasted_bytes))
             .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)))
     });
-    top("Arrays never filled", "Room that was allocated for references that never came", Page::Suspects, says)
+    top("Arrays never filled", "Capacity for references that was never used", Page::Suspects, says)
 }
 
 fn top_pauses(report: &Report) -> Top {

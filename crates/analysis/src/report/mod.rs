@@ -30,8 +30,8 @@ use thiserror::Error;
 
 pub use data::{
     Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flames, Growth, Held, Histogram, Holder,
-    Holding, Lack, LifeLine, Lifetimes, Moment, Page, Piece, Report, Retained, RetainedLine, Series, Suspects, Top,
-    Way, Weight, Words,
+    Holding, Lack, LackKind, LifeLine, Lifetimes, Moment, Page, Piece, Report, Retained, RetainedLine, Series,
+    Suspects, Top, Way, Weight, Words,
 };
 
 use crate::flame::{self, FrameKind, FrameName};

@@ -5,7 +5,7 @@ use et_reader::source::{Reading, Source};
 use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_reader::{Trace, TraceFile};
 
-use super::{AxisUnit, Report, Weight, records, report};
+use super::{AxisUnit, LackKind, Report, Weight, records, report};
 use crate::FrameKind;
 
 const BASE: u32 = 5_000_000;
@@ -415,13 +415,13 @@ fn flames_stand_on_their_callers() {
 #[test]
 fn what_is_missing_is_said() {
     let cut = of(&open(program(40).without_end()));
-    assert!(cut.lacks[0].what.contains("ends where the trace does"), "{:?}", cut.lacks[0]);
+    assert_eq!(cut.lacks[0].kind, LackKind::End);
     let source = open(program(40).finish());
     let reading = Reading { deaths: et_reader::source::Deaths::None, ..Reading::default() };
     let population = et_lives::population(&source, None, reading).unwrap();
     let without = report(&source, records(&source, reading, 100, None).unwrap(), &population, reading).unwrap();
     assert!(!without.has_deaths && without.alive.is_none() && without.suspects.growing.is_empty());
-    assert!(without.lacks.iter().any(|lack| lack.what.starts_with("Deaths are not known")));
+    assert_eq!(without.lack(LackKind::Deaths).unwrap().why, "the trace was read with --deaths none");
     assert!(without.tops.iter().all(|top| !top.says.iter().any(|says| says.plain().contains("alive at the end"))));
 }
 
@@ -448,7 +448,7 @@ fn the_words_of_a_small_report() {
     let report = of(&open(program(40).finish()));
     let mut said = String::new();
     for lack in &report.lacks {
-        said += &format!("lacks: {}\n", lack.what);
+        said += &format!("lacks: {}\n", lack.kind.what());
     }
     for finding in &report.findings {
         said += &format!("{:?} {}: {}\n", finding.weight, finding.title, finding.says.plain());

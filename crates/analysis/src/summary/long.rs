@@ -59,7 +59,7 @@ fn objects(out: &mut String, summary: &Summary) {
     if summary.without_site.objects > 0 {
         let _ = writeln!(
             out,
-            "\nMade at no line of code, told by their methods: {}, {}",
+            "\nAllocated at no line of code, listed by method: {}, {}",
             counted(summary.without_site.objects, "object"),
             bytes(summary.without_site.bytes)
         );

@@ -91,7 +91,7 @@ pub struct SiteLine {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GrowthLine {
-    /// Where no site is known, the method that ran and by what means it was made.
+    /// Where no site is known, the method that ran and how it allocated it was made.
     pub site: String,
     #[serde(rename = "type")]
     pub ty: String,

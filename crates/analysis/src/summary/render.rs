@@ -108,7 +108,7 @@ fn header(out: &mut String, summary: &Summary) {
             let heap = used.map_or_else(String::new, |gc| {
                 format!("; heap after the last collection: {}", bytes(gc.heap_used_bytes))
             });
-            line(out, "live", &format!("not known without deaths{heap}"));
+            line(out, "live", &format!("unknown without deaths{heap}"));
         }
     }
 }
@@ -120,7 +120,7 @@ fn packages(out: &mut String, summary: &Summary) {
     if summary.packages.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nBytes by package, with what the JDK made for it");
+    let _ = writeln!(out, "\nBytes by package, including what the JDK allocated for it");
     let mut shown = 0;
     for (origin, whose) in [(Origin::Program, "program"), (Origin::Library, "library"), (Origin::Jdk, "JDK")] {
         let lines = summary.packages.iter().filter(|line| line.origin == origin);
@@ -139,14 +139,14 @@ fn sites(out: &mut String, summary: &Summary) {
     if summary.sites.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nBytes by site, of the program's and what it asked for first");
+    let _ = writeln!(out, "\nBytes by site, those of the program and what it asked for first");
     for line in &summary.sites {
         let numbers = amounts(line.amount, summary.allocated);
         let caller = asked_by(line.caller.as_deref(), line.callers, (line.for_callers, line.amount));
         entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &caller);
     }
     if !summary.records.iter().any(|(letter, count)| letter == "M" && *count > 0) {
-        let _ = writeln!(out, "  who asked for them is not known: there are no records of calls");
+        let _ = writeln!(out, "  their callers are unknown: there are no records of calls");
     }
 }
 
@@ -156,7 +156,7 @@ fn grew(out: &mut String, summary: &Summary) {
         let _ = writeln!(out, "\nNothing grew: no site has more alive at the end than in the middle of the run");
         return;
     }
-    let _ = writeln!(out, "\nGrew: alive at the end, share of all, and how much since the middle of the run");
+    let _ = writeln!(out, "\nGrew: alive at the end, share of all, and growth since the middle of the run");
     for line in summary.grew.iter().take(SHOWN) {
         let more = line.at_the_end.bytes - line.in_the_middle.bytes;
         let numbers = [
@@ -176,7 +176,7 @@ fn held(out: &mut String, summary: &Summary) {
     if lines.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nHeld: by methods running at the end and nothing else, with what it holds");
+    let _ = writeln!(out, "\nHeld only by methods running at the end, including everything it holds");
     for line in lines.into_iter().take(SHOWN) {
         let numbers = amounts(line.amount, summary.allocated);
         let how = match line.by {
@@ -223,7 +223,7 @@ fn health(out: &mut String, summary: &Summary) {
         line(out, "", &format!("events: {} only; the classes have no hooks for {missing}", summary.events.join(", ")));
     }
     for problem in summary.problems.iter().filter(|problem| problem.is_serious()) {
-        line(out, "", &format!("the runtime says: {} ({})", problem.what, number(problem.count)));
+        line(out, "", &format!("the runtime reports: {} ({})", problem.what, number(problem.count)));
     }
     for overlap in &summary.overlaps {
         line(out, "", &format!("the same ids are used by {overlap}: instrument one of them again with --id-base"));

@@ -147,7 +147,7 @@ fn of_a_healthy_run_nothing_is_lost_and_that_is_all() {
     assert!(long.contains("  30 events of threads that ran on while the VM went down"), "{long}");
     assert!(long.contains("1 frame on its stack at the end"), "{long}");
     summary.problems.push(et_format::Problem { what: "ids were used up".into(), count: 1 });
-    assert_eq!(health(&summary), "nothing lost\n           the runtime says: ids were used up (1)\n");
+    assert_eq!(health(&summary), "nothing lost\n           the runtime reports: ids were used up (1)\n");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn what_running_methods_may_hold_is_reported() {
     assert_eq!(held(&summary), expected);
     let text = render(&summary);
     assert!(
-        text.contains("\nHeld: by methods running at the end") && text.contains("maybe a local of shop.Main.main"),
+        text.contains("\nHeld only by methods running at the end") && text.contains("maybe a local of shop.Main.main"),
         "{text}"
     );
     let ended = summarize(&shop(100, "E b 0 1\n"), Reading::default(), 5).unwrap();
@@ -488,8 +488,7 @@ fn unknown_deaths_are_not_reported() {
     for events in ["alloc", "alloc,update", "alloc,method", "update,method,exception"] {
         let source = of_events(events);
         let (binary, warnings) = written(&source, Deaths::Trace);
-        let expected =
-            format!("deaths cannot be known, and none are told: the classes have hooks for {events} events only");
+        let expected = format!("deaths cannot be computed: the classes have hooks for {events} events only");
         assert_eq!(warnings, [expected.as_str()]);
         assert!(!binary.contains("\nD ") && binary.contains("\n# deaths none\n"), "{binary}");
         assert!(binary.contains(&format!("\n# events {events}\n")), "{binary}");

@@ -376,7 +376,7 @@ impl<S: Source> ClassEntries<S> {
         for place in places {
             self.entry(place.into(), &mut file)?;
             if file.len() as u64 > limit {
-                return Err(damage(place as usize, "classes lie within each other"));
+                return Err(damage(place as usize, "classes overlap"));
             }
         }
         Ok(Some(file))

@@ -36,7 +36,7 @@ pub enum DecodeError {
     #[error("names table is damaged: {0}")]
     Compression(std::io::Error),
     /// The total length of several tables exceeds the limit.
-    #[error("it has more names than so few bytes may hold")]
+    #[error("it claims more names than its size allows")]
     TooMuch,
     /// The body is truncated or has an impossible value.
     #[error("names table is damaged at byte {offset} of its body: {what}")]
@@ -439,7 +439,7 @@ mod tests {
         }
         let Ok(Opened::ByClass(mut entries)) = ClassEntries::open(file) else { panic!("no classes") };
         let DecodeError::Body { what, .. } = entries.take_rest().unwrap_err() else { panic!("another error") };
-        assert_eq!(what, "classes lie within each other");
+        assert_eq!(what, "classes overlap");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub enum BufferFile {
 
 impl std::fmt::Display for BufferFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const UNKNOWN: &str = "the last events of each thread may be missing, how many is not known";
+        const UNKNOWN: &str = "an unknown number of the last events of each thread may be missing";
         match self {
             Self::Absent => write!(f, "no buffer file (.buf) is beside it: {UNKNOWN}"),
             Self::Read { chunks, records, damaged, overflowed } => {
@@ -63,14 +63,16 @@ impl std::fmt::Display for BufferFile {
                     more => write!(f, ", and {more} other records")?,
                 }
                 if *damaged > 0 {
-                    write!(f, ", and {damaged} parts that cannot be read: events are missing, how many is not known")?;
+                    write!(f, ", and {damaged} parts that cannot be read: an unknown number of events are missing")?;
                 }
                 if *overflowed {
                     f.write_str("; initial objects or names that had not been written yet are missing")?;
                 }
                 Ok(())
             }
-            Self::OtherRun => write!(f, "the buffer file (.buf) beside it is of another run, so not read: {UNKNOWN}"),
+            Self::OtherRun => {
+                write!(f, "the buffer file (.buf) beside it belongs to another run and was not read: {UNKNOWN}")
+            }
             Self::Damaged(why) => write!(f, "the buffer file (.buf) beside it cannot be read ({why}): {UNKNOWN}"),
             Self::Unreadable(why) => write!(f, "the buffer file (.buf) beside it cannot be opened ({why}): {UNKNOWN}"),
             Self::GivenUp => Ok(()),
@@ -122,7 +124,7 @@ impl Beside {
 /// a FIFO without a writer.
 fn open_file(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     File::open(path)
 }

@@ -72,7 +72,8 @@ impl Write for Kept {
 
 fn no_room(error: io::Error) -> io::Error {
     let folder = std::env::temp_dir();
-    let why = format!("no room in a temporary file in {} (TMPDIR names another folder): {error}", folder.display());
+    let why =
+        format!("no space in a temporary file in {} (set TMPDIR to use another folder): {error}", folder.display());
     io::Error::new(error.kind(), why)
 }
 

@@ -37,7 +37,7 @@ impl std::fmt::Display for CutOff {
         match (&self.why, stopped) {
             (Some(why), _) => write!(f, ", at byte {} ({why})", self.offset)?,
             (None, _) if self.bytes_left > 0 => {
-                write!(f, ", at byte {} (a block lacks its last part)", self.offset)?;
+                write!(f, ", at byte {} (a block is incomplete)", self.offset)?;
             }
             (None, None) if self.still_runs => f.write_str(" (it has no end block: the program still runs)")?,
             (None, None) => {
@@ -57,7 +57,7 @@ impl std::fmt::Display for CutOff {
                 stopped.seconds, stopped.why, stopped.lost_events, stopped.lost_chunks
             ),
             (Some(progress), None) => {
-                write!(f, "; the last sign of life came {:.2} s after the trace was begun", progress.seconds)?;
+                write!(f, "; the last sign of life came {:.2} s after the trace began", progress.seconds)?;
                 write!(f, "; {}", self.buffer_file)
             }
             (None, None) => write!(f, "; {}", self.buffer_file),

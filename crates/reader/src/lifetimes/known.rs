@@ -111,7 +111,7 @@ pub fn replay_known(
         return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
     }
     if next.is_some() && !outcome.stopped {
-        let what = "it has deaths behind records that are not in the trace";
+        let what = "it has deaths after records that are not in the trace";
         return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
     }
     Ok(outcome)

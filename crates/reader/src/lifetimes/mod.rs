@@ -49,7 +49,7 @@ pub enum LifetimesError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The spool could not be written or read, for example because the disk is full.
-    #[error("cannot keep the records in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    #[error("cannot keep the records in a temporary file in {folder} (set TMPDIR to use another folder): {0}", folder = std::env::temp_dir().display())]
     Spool(io::Error),
     /// No thread could be started.
     #[error(transparent)]

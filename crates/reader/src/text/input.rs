@@ -309,7 +309,7 @@ impl TextTrace {
         }
         if !tells_referent {
             ending.warnings.push(
-                "the text has no deaths and no names file tells which field is Reference.referent: weak references keep their targets"
+                "the text has no deaths and no names file identifies Reference.referent: weak references keep their targets alive"
                     .to_owned(),
             );
         }
@@ -373,7 +373,7 @@ impl TextTrace {
         if comments_left_out > 0 {
             let kept = COMMENTS >> 20;
             ending.warnings.push(format!(
-                "{comments_left_out} comments are left out: those that are no part of the format are kept up to {kept} MiB"
+                "{comments_left_out} comments are left out: those that are not part of the format are kept up to {kept} MiB"
             ));
         }
         Ok(ending)

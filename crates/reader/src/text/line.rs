@@ -75,7 +75,7 @@ struct Words<'a> {
 }
 
 const IS_ORACLE: &str = "this is dialect oracle, which has too little information to be read: give the trace, or a text of dialect et or replayer";
-const TOO_LARGE: &str = "an object is larger than any VM makes";
+const TOO_LARGE: &str = "an object is larger than any JVM allocates";
 const NO_NUMBER: [&str; 2] = ["a field is not a decimal number", "a field is not a hexadecimal number"];
 
 impl<'a> Words<'a> {
@@ -127,7 +127,7 @@ pub fn parse(text: &str, radix: Radix) -> Result<RawLine<'_>, &'static str> {
             let kind = AllocKind::ALL.into_iter().find(|kind| kind.letter() == char::from(letter_byte));
             let (object, size, ty) = (words.object()?, words.size()?, words.word()?);
             let ty = match ty.bytes().next() {
-                Some(b'0'..=b'9') => TypeWord::Number(parse_number(ty, radix).ok_or("the type is no number")?),
+                Some(b'0'..=b'9') => TypeWord::Number(parse_number(ty, radix).ok_or("the type is not a number")?),
                 _ => TypeWord::Descriptor(ty),
             };
             let site = words.small()?;

@@ -65,17 +65,17 @@ macro_rules! quirks {
 
 quirks! {
     /// `C` lines.
-    class_records: "C records were passed over",
+    class_records: "C records were skipped",
     /// Allocations with five fields.
-    without_length: "allocation records have no length: 0 is taken",
+    without_length: "allocation records have no length: 0 is assumed",
     /// Ids that were allocated again.
     repeated_ids: "objects have the id of an earlier one: they were given new ids",
     /// Class numbers that are in no names file.
-    unknown_types: "class numbers are in no names file: their types are not known",
+    unknown_types: "class numbers are missing from the names files: their types are unknown",
     /// Exits of methods that are not on the stack.
-    unmatched_exits: "exits name no receiver and their method is not on the stack: 0 is taken",
+    unmatched_exits: "exits name no receiver and their method is not on the stack: 0 is assumed",
     /// Comments that would say what holds objects if the text were in another dialect.
-    of_other_dialects: "comments would say what holds objects in another dialect: they are left out",
+    of_other_dialects: "comments that state holders in another dialect are left out",
 }
 
 /// Whether a comment without a meaning in this dialect has one in another: if it were kept, rewriting the records in
@@ -378,7 +378,7 @@ mod tests {
         let (back, quirks) = read(text, form);
         let expected = "N 1f 10 Lclass7; 3 0 1\nV 20 10 Lclass7; 0 0 1\nU 0 1f 20 9 1\nU 20 1f 0 9 1\nM a 1f 1\nE a 1f 1\nD 1f 1\n";
         assert_eq!(back, expected);
-        assert_eq!(quirks.warnings(), ["1 class numbers are in no names file: their types are not known"]);
+        assert_eq!(quirks.warnings(), ["1 class numbers are missing from the names files: their types are unknown"]);
     }
 
     #[test]

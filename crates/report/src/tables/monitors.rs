@@ -14,7 +14,7 @@ pub fn tables(contention: &Contention) -> Vec<Table> {
         row
     });
     let mut of_threads = columns(&["Thread"]);
-    of_threads.push(numbers("Held up", "How long others waited for monitors that it had"));
+    of_threads.push(numbers("Held up", "How long others waited for monitors that it held"));
     let owners = contention.owners.iter().map(|line| {
         let mut row = names(&[&line.class, &line.owner, &line.waiter]);
         row.extend(stops(line.contended));
@@ -25,9 +25,9 @@ pub fn tables(contention: &Contention) -> Vec<Table> {
         let what = match (&line.owner, line.is_wait) {
             (_, true) => "wait".to_owned(),
             (Some(owner), false) => format!("held by {owner}"),
-            (None, false) => "held by nobody known".to_owned(),
+            (None, false) => "held by an unknown thread".to_owned(),
         };
-        let open = if line.is_open { "not over at the end" } else { "" };
+        let open = if line.is_open { "unfinished at the end" } else { "" };
         vec![
             Cell::Name(line.thread.clone()),
             Cell::Name(format!("{}@{:x}", line.class, line.object)),
@@ -53,21 +53,21 @@ pub fn tables(contention: &Contention) -> Vec<Table> {
         table(
             "monitor-sites",
             "Monitors by site",
-            "Where threads wanted monitors that others had, and where they called wait.".into(),
+            "Where threads waited to enter monitors that others held, and where they called wait.".into(),
             columns(&["Site", "Class"]),
             sites.collect(),
         ),
         table(
             "monitor-threads",
             "Monitors by thread",
-            "Threads that had to wait, and that had others wait.".into(),
+            "Threads that had to wait, and threads that made others wait.".into(),
             of_threads,
             threads.collect(),
         ),
         table(
             "monitor-owners",
-            "Who held what",
-            "Threads that had monitors which others wanted. Who had left before it could be asked for is not known."
+            "Monitor owners",
+            "Threads that held monitors that others waited to enter. An owner that left before it could be identified is unknown."
                 .into(),
             of_owners.collect(),
             owners.collect(),
@@ -75,7 +75,7 @@ pub fn tables(contention: &Contention) -> Vec<Table> {
         table(
             "monitor-longest",
             "Longest at monitors",
-            "The longest times at monitors that another thread had, then the longest waits.".into(),
+            "The longest times spent waiting to enter monitors, then the longest calls of wait.".into(),
             of_longest,
             longest.collect(),
         ),
@@ -83,13 +83,13 @@ pub fn tables(contention: &Contention) -> Vec<Table> {
 }
 
 const LATE: [Column; 3] = [
-    Column { title: "Late", help: "How often another thread had the monitor", is_number: true },
-    Column { title: "In all", help: "How long that took in all", is_number: true },
+    Column { title: "Late", help: "How often another thread held the monitor", is_number: true },
+    Column { title: "In all", help: "Total time of these", is_number: true },
     Column { title: "Longest", help: "", is_number: true },
 ];
 
 fn columns(first: &[&'static str]) -> Vec<Column> {
-    let waits = [numbers("Waits", "Calls of wait"), numbers("Waited", "How long they took in all")];
+    let waits = [numbers("Waits", "Calls of wait"), numbers("Waited", "Their total time")];
     first.iter().copied().map(words).chain(LATE).chain(waits).collect()
 }
 

@@ -119,7 +119,7 @@ impl<'a> ClassFile<'a> {
         let methods = members(&mut reader, &pool)?;
         let attributes = Attribute::list(&mut reader, &pool)?;
         if !reader.at_end() {
-            return Err(Malformed::at(reader.offset(), "bytes behind the end of the class"));
+            return Err(Malformed::at(reader.offset(), "bytes after the end of the class"));
         }
         Ok(Self {
             minor,

@@ -74,7 +74,7 @@ impl<'a> CodeAttribute<'a> {
         }
         let attributes = Attribute::list(&mut reader, pool)?;
         if !reader.at_end() {
-            return Err(Malformed::at(reader.offset(), "bytes behind the end of the Code attribute"));
+            return Err(Malformed::at(reader.offset(), "bytes after the end of the Code attribute"));
         }
         Ok(Self { max_stack, max_locals, code, instructions, exceptions, attributes, offset })
     }

@@ -177,7 +177,7 @@ impl StackMap {
             frames.push(Frame { pc, locals: locals.clone(), stack });
         }
         if !reader.at_end() {
-            return Err(Malformed::at(reader.offset(), "bytes behind the last stack map frame"));
+            return Err(Malformed::at(reader.offset(), "bytes after the last stack map frame"));
         }
         Ok(Self { initial_locals, frames })
     }

@@ -71,7 +71,7 @@ fn rows<const N: usize>(attribute: &Attribute<'_>) -> Result<impl Iterator<Item 
 fn lines(code: &CodeAttribute<'_>, attribute: &Attribute<'_>) -> Result<(), Malformed> {
     for (at, [start, _]) in rows::<2>(attribute)? {
         if usize::from(start) >= code.code.len() {
-            return Err(Malformed::at(at, format!("a line starts at {start}, behind the end of the code")));
+            return Err(Malformed::at(at, format!("a line starts at {start}, past the end of the code")));
         }
     }
     Ok(())

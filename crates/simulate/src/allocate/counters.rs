@@ -76,7 +76,7 @@ impl Counters {
                     let count = if is_exact { read.count } else { (read.count as f64 * scale) as u64 };
                     counted.push(Counter { name: (*name).to_owned(), count, is_exact });
                 }
-                Ok(_) => _ = self.why_none.get_or_insert_with(|| format!("{name} never had its turn")),
+                Ok(_) => _ = self.why_none.get_or_insert_with(|| format!("{name} was never scheduled")),
                 Err(error) => _ = self.why_none.get_or_insert_with(|| error.to_string()),
             }
         }

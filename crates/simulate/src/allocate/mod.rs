@@ -111,7 +111,7 @@ impl Allocator for System {
 pub enum AllocateError {
     #[error(transparent)]
     Ops(#[from] OpsError),
-    #[error("{allocator} has no room for an object of {size}, at operation {operation}", size = bytes(*size))]
+    #[error("{allocator} cannot allocate an object of {size}, at operation {operation}", size = bytes(*size))]
     NoRoom { allocator: String, size: u64, operation: u64 },
 }
 
@@ -370,7 +370,7 @@ mod tests {
     fn what_makes_no_sense_or_has_no_room_is_refused() {
         for ops in [vec![node(1), node(1)], vec![node(1), death(1), death(1)]] {
             let error = allocate::<System>(&mut reader_of(&ops), "system").unwrap_err().to_string();
-            assert!(error.contains("makes no sense"), "{error}");
+            assert!(error.contains("is invalid"), "{error}");
         }
         struct Nothing;
         impl Allocator for Nothing {
@@ -381,6 +381,6 @@ mod tests {
             }
         }
         let error = allocate::<Nothing>(&mut reader_of(&[node(1)]), "nothing").unwrap_err().to_string();
-        assert_eq!(error, "nothing has no room for an object of 16 B, at operation 0");
+        assert_eq!(error, "nothing cannot allocate an object of 16 B, at operation 0");
     }
 }

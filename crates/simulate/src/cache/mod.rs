@@ -25,10 +25,10 @@ pub use report::{CacheReport, LevelReport, Line, render};
 #[allow(missing_docs)]
 pub enum CacheError {
     #[error(
-        "{name} has lines of {line} bytes, and {before}, which is asked before it, of {of_before}: lines must not become shorter"
+        "{name} has lines of {line} bytes, but {before}, the level before it, has lines of {of_before}: lines must not get shorter"
     )]
     ShorterLines { name: String, line: u64, before: String, of_before: u64 },
-    #[error("two caches are called {name}")]
+    #[error("two caches have the name {name}")]
     SameName { name: String },
 }
 
@@ -97,7 +97,7 @@ impl FromStr for CacheSpec {
 
     /// `l1=32k,8,64`
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "a cache is NAME=BYTES,WAYS,LINE: l1=32k,8,64".to_owned();
+        let wrong = || "expected NAME=BYTES,WAYS,LINE, as in l1=32k,8,64".to_owned();
         let (name, numbers) = text.split_once('=').ok_or_else(wrong)?;
         let mut numbers = numbers.split(',');
         let (bytes, ways, line) = (numbers.next(), numbers.next(), numbers.next());
@@ -115,13 +115,13 @@ impl FromStr for CacheSpec {
             return Err(wrong());
         }
         if !line.is_power_of_two() {
-            return Err(format!("a line of {line} bytes is no power of two"));
+            return Err(format!("a line of {line} bytes is not a power of two"));
         }
         if lines > MOST_LINES {
             return Err(format!("{lines} lines are more than the {MOST_LINES} that can be simulated"));
         }
         if !is_whole {
-            return Err(format!("{bytes} bytes are no whole sets of {ways} lines of {line} bytes"));
+            return Err(format!("{bytes} bytes are not a whole number of sets of {ways} lines of {line} bytes"));
         }
         Ok(spec)
     }

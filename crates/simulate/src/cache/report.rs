@@ -112,7 +112,7 @@ pub fn render(report: &CacheReport) -> String {
     let _ = writeln!(
         text,
         "{:<8} {:>10} {:>16} {:>16} {:>8} {:>16} {:>16}",
-        "cache", "size", "lines asked for", "misses", "share", "by the program", "by the collector"
+        "cache", "size", "lines accessed", "misses", "share", "by the program", "by the collector"
     );
     for level in report.levels.iter().chain(&report.tlb) {
         let misses = level.mutator_misses + level.collector_misses;
@@ -133,7 +133,7 @@ pub fn render(report: &CacheReport) -> String {
         if lines.is_empty() {
             continue;
         }
-        let _ = write!(text, "\n{:>16}", "lines asked for");
+        let _ = write!(text, "\n{:>16}", "lines accessed");
         names.iter().for_each(|name| _ = write!(text, " {:>14}", format!("{name} misses")));
         let _ = writeln!(text, "  {what}");
         for line in lines {

@@ -31,8 +31,8 @@ fn caches_are_read() {
     }
     for (wrong, why) in [
         ("=32k,8,64", "NAME=BYTES,WAYS,LINE"),
-        ("l1=32k,8,60", "a line of 60 bytes is no power of two"),
-        ("l1=0,8,64", "0 bytes are no whole sets of 8 lines of 64 bytes"),
+        ("l1=32k,8,60", "a line of 60 bytes is not a power of two"),
+        ("l1=0,8,64", "0 bytes are not a whole number of sets of 8 lines of 64 bytes"),
         ("l1=1g,1,1", "1073741824 lines are more than the 16777216 that can be simulated"),
     ] {
         assert!(wrong.parse::<CacheSpec>().unwrap_err().contains(why), "{wrong}");
@@ -46,10 +46,10 @@ fn levels_are_asked_for_whole_lines() {
     let said = checked(&["l1=32k,8,64", "l2=1m,16,32"]).unwrap_err().to_string();
     assert_eq!(
         said,
-        "l2 has lines of 32 bytes, and l1, which is asked before it, of 64: lines must not become shorter"
+        "l2 has lines of 32 bytes, but l1, the level before it, has lines of 64: lines must not get shorter"
     );
     let said = checked(&["l1=32k,8,64", "l2=1m,16,64", "l1=1m,16,64"]).unwrap_err().to_string();
-    assert_eq!(said, "two caches are called l1");
+    assert_eq!(said, "two caches have the name l1");
     assert_eq!(spec("l2=1m,16,64").to_string(), "l2=1048576,16,64");
     assert_eq!(spec(&spec("l2=1m,16,64").to_string()), spec("l2=1m,16,64"));
 }

@@ -101,7 +101,7 @@ impl FromStr for HeapSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{WRONG_SIZE}; or 2x, a multiple of the most that is alive");
+        let wrong = || format!("{WRONG_SIZE}; or a multiple of the peak of live bytes, as in 2x");
         if let Some(times) = text.strip_suffix(['x', 'X']) {
             let is_plain = times.bytes().all(|digit| digit.is_ascii_digit() || digit == b'.' || digit == b'e');
             let times = times.parse::<f64>().ok().filter(|times| is_plain && times.is_finite() && *times > 0.0);
@@ -169,13 +169,13 @@ pub enum SimulateError {
     #[error(transparent)]
     Ops(#[from] OpsError),
     /// The next object has no room, whatever is collected.
-    #[error("a heap of {heap} is too small for {collector}: at operation {operation} an object of {wanted} has no room", heap = bytes(*heap), collector = collector.name(), wanted = bytes(*wanted))]
+    #[error("a heap of {heap} is too small for {collector}: at operation {operation} there is no room for an object of {wanted}", heap = bytes(*heap), collector = collector.name(), wanted = bytes(*wanted))]
     TooSmall { collector: Collector, heap: u64, operation: u64, wanted: u64 },
     #[error(transparent)]
     Nursery(#[from] NurseryTooLarge),
     /// What the collector reaches is not what the operations say is alive.
     #[error(
-        "operation {operation}: a collection reaches {reached} objects, and {alive} are alive: the operations contradict themselves"
+        "operation {operation}: a collection reaches {reached} objects, but {alive} are alive: the operations are inconsistent"
     )]
     Contradiction { operation: u64, reached: u64, alive: u64 },
     /// Whoever takes the events takes no more.

@@ -256,7 +256,8 @@ fn a_heap_that_is_too_small_is_told_of_and_the_smallest_found() {
     let mut ops = reader_of(&story());
     let config = Config::new(Collector::ReferenceCounting, 96);
     let said = simulate(&mut ops, &config, &mut ()).unwrap_err().to_string();
-    let expected = "a heap of 96 B is too small for reference-counting: at operation 20 an object of 16 B has no room";
+    let expected =
+        "a heap of 96 B is too small for reference-counting: at operation 20 there is no room for an object of 16 B";
     assert_eq!(said, expected);
     let many: Vec<Op> = (1..5000).map(node).collect();
     let mut ops = reader_of(&many);

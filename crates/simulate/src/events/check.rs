@@ -8,7 +8,7 @@ use super::{ArenaId, Event};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Violation {
-    #[error("operation {at}: arena {arena} is made, and is there already")]
+    #[error("operation {at}: arena {arena} is created a second time")]
     ArenaThere { at: u64, arena: u32 },
     #[error("operation {at}: there is no arena {arena}")]
     NoArena { at: u64, arena: u32 },
@@ -16,9 +16,9 @@ pub enum Violation {
     NoObject { at: u64, object: u64 },
     #[error("operation {at}: object {object} is in arena {there}, not in {said}")]
     OtherArena { at: u64, object: u64, there: u32, said: u32 },
-    #[error("operation {at}: {object} is given out, where object {there} is")]
+    #[error("operation {at}: {object} is allocated where object {there} is")]
     Taken { at: u64, object: u64, there: u64 },
-    #[error("operation {at}: an object of no bytes")]
+    #[error("operation {at}: an object of zero bytes")]
     Empty { at: u64 },
 }
 
@@ -145,10 +145,10 @@ mod tests {
         let remade = [Event::DeleteArena { arena: ONE }, Event::NewArena { arena: ONE, name: "one" }, new(ONE, 8, 8)];
         assert_eq!(with(&remade), Ok((2, 16)));
         for (events, said) in [
-            (vec![new(ONE, 8, 8)], "operation 5: 8 is given out, where object 0 is"),
+            (vec![new(ONE, 8, 8)], "operation 5: 8 is allocated where object 0 is"),
             (vec![new(ONE, 92, 8)], "no violation"),
-            (vec![new(ONE, 96, 16)], "operation 5: 96 is given out, where object 100 is"),
-            (vec![moved(ONE, 0, ONE, 20)], "operation 5: 20 is given out, where object 16 is"),
+            (vec![new(ONE, 96, 16)], "operation 5: 96 is allocated where object 100 is"),
+            (vec![moved(ONE, 0, ONE, 20)], "operation 5: 20 is allocated where object 16 is"),
             (vec![moved(TWO, 0, ONE, 200)], "operation 5: object 0 is in arena 1, not in 2"),
             (vec![Event::DeleteObject { arena: ONE, object: 8 }], "operation 5: there is no object 8"),
             (
@@ -158,8 +158,8 @@ mod tests {
             (vec![Event::DeleteArena { arena: ONE }, moved(ONE, 0, TWO, 200)], "operation 6: there is no object 0"),
             (vec![Event::DeleteArena { arena: ONE }, new(ONE, 0, 8)], "operation 6: there is no arena 1"),
             (vec![Event::DeleteArena { arena: ArenaId(3) }], "operation 5: there is no arena 3"),
-            (vec![Event::NewArena { arena: ONE, name: "" }], "operation 5: arena 1 is made, and is there already"),
-            (vec![new(ONE, 300, 0)], "operation 5: an object of no bytes"),
+            (vec![Event::NewArena { arena: ONE, name: "" }], "operation 5: arena 1 is created a second time"),
+            (vec![new(ONE, 300, 0)], "operation 5: an object of zero bytes"),
         ] {
             assert_eq!(with(&events).map_or_else(|wrong| wrong, |_| "no violation".to_owned()), said);
         }

@@ -48,7 +48,7 @@ impl FromStr for MmtkOption {
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) if !name.is_empty() => (name, value),
-            _ => return Err("an option of MMTk is NAME=VALUE, as in immix_defrag_headroom_percent=10".to_owned()),
+            _ => return Err("expected NAME=VALUE, as in immix_defrag_headroom_percent=10".to_owned()),
         };
         if let Some((_, ours)) = OURS.iter().find(|(theirs, _)| *theirs == name) {
             return Err(format!("{name} is set by {ours}"));
@@ -57,9 +57,9 @@ impl FromStr for MmtkOption {
             return Err(format!("there are {}", KNOWN.map(|(known, _)| known).join(", ")));
         };
         match values {
-            Values::Flag if !matches!(value, "true" | "false") => Err(format!("{name} is true or false")),
+            Values::Flag if !matches!(value, "true" | "false") => Err(format!("{name} must be true or false")),
             Values::Number(range) if !value.parse().is_ok_and(|number: u32| range.contains(&number)) => {
-                Err(format!("{name} is a number from {} to {}", range.start(), range.end()))
+                Err(format!("{name} must be a number from {} to {}", range.start(), range.end()))
             }
             _ => Ok(Self { name: name.to_owned(), value: value.to_owned() }),
         }

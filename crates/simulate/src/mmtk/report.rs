@@ -77,7 +77,7 @@ pub struct CollectReport {
     pub heap_of_peak: f64,
     /// Bytes for young objects, if they were said.
     pub nursery: Option<u64>,
-    /// Threads that collected.
+    /// Number of collector threadsed.
     pub gc_threads: usize,
     /// What else MMTk was told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

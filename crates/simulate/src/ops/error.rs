@@ -17,7 +17,7 @@ pub enum OpsError {
     NotOps { path: PathBuf },
     #[error("{path}: operations of format version {found}, this tool reads version {VERSION}: prepare the trace again", path = path.display())]
     Version { path: PathBuf, found: u32 },
-    #[error("{path}: written by a machine with another byte order: prepare the trace again", path = path.display())]
+    #[error("{path}: written on a machine with another byte order: prepare the trace again", path = path.display())]
     ByteOrder { path: PathBuf },
     #[error("{path}: the operations file is cut off: it has {found} bytes, not {expected}: prepare the trace again", path = path.display())]
     CutOff { path: PathBuf, found: u64, expected: u64 },
@@ -27,7 +27,7 @@ pub enum OpsError {
     Damaged { path: PathBuf, what: String },
     #[error("more than {most} objects are alive at once: an operations file cannot name them", most = super::format::MOST_HANDLES)]
     TooMany,
-    #[error("an object of {0} bytes: larger than any VM makes, so the trace is not what it should be")]
+    #[error("an object of {0} bytes: larger than any JVM allocates: the trace is wrong")]
     TooLarge(u64),
     #[error("cannot write the operations: {0}")]
     Write(#[from] io::Error),

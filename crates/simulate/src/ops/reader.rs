@@ -78,7 +78,7 @@ impl OpsReader {
             left -= piece as u64;
         }
         if hash.digest() != head.ops_hash || !head.ops_bytes.is_multiple_of(4) {
-            return Err(damaged("its operations do not have the checksum of its head"));
+            return Err(damaged("the checksum of its operations is wrong"));
         }
         if head.tables_bytes > MOST_TABLES {
             return Err(damaged("its tables are too large"));
@@ -86,12 +86,12 @@ impl OpsReader {
         let mut tables = Vec::new();
         (&mut file).take(head.tables_bytes).read_to_end(&mut tables).map_err(read)?;
         if xxh3_64(&tables) != head.tables_hash {
-            return Err(damaged("its tables do not have the checksum of its head"));
+            return Err(damaged("the checksum of its tables is wrong"));
         }
         let tables: Tables =
             serde_json::from_slice(&tables).map_err(|error| damaged(&format!("its tables: {error}")))?;
         if !is_possible(&tables, &head) {
-            return Err(damaged("its tables say what its operations cannot need"));
+            return Err(damaged("its tables do not match its operations"));
         }
         let mut reader = Self { path, file, head, tables, buffer, at: 0, filled: 0, left: 0, operations: 0 };
         reader.rewind()?;
@@ -211,7 +211,7 @@ impl OpsReader {
     /// An operation that is none, or names what is not there.
     #[cold]
     pub fn damaged(&self) -> OpsError {
-        let what = format!("operation {} makes no sense", self.operations);
+        let what = format!("operation {} is invalid", self.operations);
         OpsError::Damaged { path: self.path.clone(), what }
     }
 }

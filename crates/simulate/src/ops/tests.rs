@@ -94,7 +94,7 @@ fn files_of_other_versions_and_machines_are_refused() {
     other[12..16].reverse();
     other[16..64].chunks_mut(8).for_each(<[u8]>::reverse);
     let said = open(&other).map(drop).unwrap_err();
-    assert_eq!(said, "test.ops: written by a machine with another byte order: prepare the trace again");
+    assert_eq!(said, "test.ops: written on a machine with another byte order: prepare the trace again");
 }
 
 /// Checksums that are right do not make operations sensible.
@@ -120,7 +120,7 @@ fn operations_that_name_nothing_are_refused() {
         }
     };
     assert_eq!(with_tables(&[node(1)], |_| {}), "");
-    let said = "test.ops: the operations file is damaged: operation 1 makes no sense: prepare the trace again";
+    let said = "test.ops: the operations file is damaged: operation 1 is invalid: prepare the trace again";
     for op in [
         node(6),
         Op::Birth { handle: 1, class: 3, size: 16, slots: 0, site: 0, initial: false },
@@ -163,6 +163,6 @@ fn tables_that_cannot_be_are_refused() {
         |tables: &mut Tables| tables.layout.header_bytes = 1 << 31,
         |tables: &mut Tables| tables.layout.array_base = u32::MAX,
     ] {
-        assert!(said(change).contains("its tables say what its operations cannot need"), "{}", said(change));
+        assert!(said(change).contains("its tables do not match its operations"), "{}", said(change));
     }
 }

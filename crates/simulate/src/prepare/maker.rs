@@ -381,7 +381,7 @@ impl<'a> Maker<'a> {
         sites.sort_unstable_by_key(|site| site.site);
         let mut notes = Vec::new();
         if self.totals.put_off > 0 {
-            notes.push(format!("{} deaths are put off: something still held these objects", self.totals.put_off));
+            notes.push(format!("{} deaths are delayed: something still held these objects", self.totals.put_off));
         }
         if self.totals.left_out > 0 {
             notes.push(format!("{} stores into unknown objects or elements are left out", self.totals.left_out));

@@ -97,7 +97,7 @@ impl Reader {
             return Ok(Ok(()));
         }
         if row.size > LARGEST {
-            return Ok(Err("an object is larger than any VM makes"));
+            return Ok(Err("an object is larger than any JVM allocates"));
         }
         let size = row.size.next_multiple_of(8).max(8);
         let handle = self.free.pop().unwrap_or_else(|| {

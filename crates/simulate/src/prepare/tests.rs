@@ -207,9 +207,9 @@ fn sizes_that_cannot_be_are_refused() {
         done.map(|done| done.tables.totals).map_err(|error| error.to_string())
     };
     let error = said("N 1 ffffffffffffffff LNode; 0 0 1\n").unwrap_err();
-    assert!(error.contains("line 2: an object is larger than any VM makes"), "{error}");
+    assert!(error.contains("line 2: an object is larger than any JVM allocates"), "{error}");
     let error = said("A 1 0 [LNode; 0 ffffffff 1\nA 2 1000000008 [LNode; 0 0 1\n").unwrap_err();
-    assert!(error.contains("line 3: an object is larger than any VM makes"), "{error}");
+    assert!(error.contains("line 3: an object is larger than any JVM allocates"), "{error}");
     // An array that is smaller than its elements has their size.
     let totals = said("A 1 18 [LNode; 0 100 1\n").unwrap();
     assert_eq!((totals.peak.bytes, totals.sizes_unknown), (16 + 4 * 256, 1));
@@ -241,7 +241,7 @@ fn a_trace_without_deaths_is_refused() {
     let text = "# Elephant Tracks, dialect et\n# events alloc,method\nN 1 10 LNode; 0 0 1\n# lost 0\n";
     let source = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
     let said = prepare(&source, Wanted::default(), tempfile::tempfile().unwrap()).map(drop).unwrap_err().to_string();
-    assert!(said.contains("deaths cannot be known") && said.ends_with("to replay the program"), "{said}");
+    assert!(said.contains("deaths cannot be computed") && said.ends_with("to replay the program"), "{said}");
 }
 
 fn oracle(text: &str) -> Result<(Vec<Op>, Tables), String> {
@@ -271,7 +271,7 @@ fn texts_of_dialect_oracle_are_births_and_deaths() {
             "0,alloc,5,20,3,1\n",
             "t.csv: line 2: not a row (a row is timestamp,event_type,object_id,size,site_id,thread_id,type_id)",
         ),
-        ("0,alloc,5,18446744073709551615,3,1,9\n", "t.csv: line 2: an object is larger than any VM makes"),
+        ("0,alloc,5,18446744073709551615,3,1,9\n", "t.csv: line 2: an object is larger than any JVM allocates"),
         ("0,alloc,5,16,3,4294967296,9\n", "t.csv: line 2: not a row"),
         ("0,lend,5,20,3,1,9\n", "t.csv: line 2: not a row"),
         ("0,free,5,20,3,1,9\n", "t.csv: line 2: an object is freed that was not allocated"),

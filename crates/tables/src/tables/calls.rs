@@ -10,7 +10,7 @@ table! {
     {
         /// Calls in the order of their entries, from 1.
         call: i64 as Delta,
-        /// The call that it was made in; null for the outermost of a thread.
+        /// The call that it was made from; null for the outermost of a thread.
         caller: Option<i64> as Delta,
         /// Its thread.
         thread: i64 as Delta,
@@ -26,7 +26,7 @@ table! {
         entry_tick: i64 as Delta,
         /// Time of the entry.
         entry_nanos: Option<i64> as Delta,
-        /// The clock before the exit: between both are all calls and returns in it, and the other threads' meanwhile. Null if it was running at the end.
+        /// The clock before the exit: between both are all calls and returns in it, and those of other threads in the meantime. Null if it was running at the end.
         exit_tick: Option<i64> as Delta,
         /// Time of the exit.
         exit_nanos: Option<i64> as Delta,

@@ -3,7 +3,7 @@
 use et_columns::{Word, table};
 
 table! {
-    /// One row per time that a thread had to wait for a monitor, or called `wait`, of runs with `-Det.monitors=on`.
+    /// One row each time a thread had to wait for a monitor, or called `wait`, in runs with `-Det.monitors=on`.
     "monitors",
     "in the order in which they began",
     Some("number"),
@@ -14,7 +14,7 @@ table! {
         kind: Word as Dictionary,
         /// The thread.
         thread: i64 as Dictionary,
-        /// The thread that had the monitor; null for waits, and if nobody could be asked for.
+        /// The thread that held the monitor; null for waits, and if the owner could not be determined.
         owner: Option<i64> as Dictionary,
         /// The object whose monitor it is, as its id is in events; ids may be used again after two billion objects.
         object: i64 as Dictionary,
@@ -24,11 +24,11 @@ table! {
         site: String as Dictionary,
         /// Time when it began.
         begin_nanos: i64 as Delta,
-        /// Time when it was over; null: not before the trace ended.
+        /// Time when it ended; null if the trace ended first.
         end_nanos: Option<i64> as Delta,
-        /// How long `wait` was to take at most; 0: without a limit. Null for contention.
+        /// The timeout of `wait`; 0 if it has none. Null for contention.
         timeout_millis: Option<i64> as Dictionary,
-        /// Whether nobody notified it before that; null for contention.
+        /// Whether the timeout expired before a notification; null for contention.
         is_timed_out: Option<bool> as Dictionary,
     }
 }

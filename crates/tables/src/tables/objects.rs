@@ -20,7 +20,7 @@ table! {
         size: i64 as Dictionary,
         /// Elements of an array; 0 for other objects.
         length: i64 as Dictionary,
-        /// Where it was allocated: a site or, from 2^32 on, the method that ran and by what means.
+        /// Where it was allocated: a site or, from 2^32 on, the method that ran and how it allocated.
         site: Option<i64> as Dictionary,
         /// Methods on the stack at its allocation.
         context: i64 as Dictionary,
@@ -46,7 +46,7 @@ table! {
         death_context: Option<i64> as Dictionary,
         /// Number of the record that made it unreachable: objects with the same number died together. Null if no record did.
         death_record: Option<i64> as Delta,
-        /// Whether another thread than its own mentioned it; null if its own is not known.
+        /// Whether a thread other than its own mentioned it; null if its own is not known.
         escaped_thread: Option<bool> as Dictionary,
         /// Whether it outlived the method that allocated it; null if no method was running, or deaths are not known.
         escaped_frame: Option<bool> as Dictionary,

@@ -3,12 +3,12 @@
 use et_columns::table;
 
 table! {
-    /// One row per place where objects were allocated: a site or, for those that have none, the method that ran and by what means.
+    /// One row per place where objects were allocated: a site or, for those that have none, the method that ran and how it allocated.
     "sites",
     "by number",
     Some("site"),
     {
-        /// Its id; from 2^32 on it is no site.
+        /// Its id; from 2^32 on, that of a method instead of a site.
         site: i64 as Delta,
         /// `java.util.HashMap.newNode:1901`; `shop.Page.clone, by clone()`; `(by loading a class)` where no method ran.
         name: String as Dictionary,

@@ -14,7 +14,7 @@ table! {
         trace_bytes: i64 as Dictionary,
         /// The id that the runtime gave to the run; null for a text.
         run_id: Option<String> as Dictionary,
-        /// What `--label` said: a release, a machine, a test.
+        /// The text of `--label`: a release, a machine, a test.
         label: Option<String> as Dictionary,
         /// The command line of the program.
         program: Option<String> as Dictionary,

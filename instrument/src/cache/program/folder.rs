@@ -142,7 +142,9 @@ impl Programs<'_> {
     /// Makes the copy a link to the original, so that jars can refer to it.
     fn folder_as_is(&mut self, original: &Path, slot: &Slot, why: AsIs) -> Result<bool, CacheError> {
         if why == AsIs::TooLarge {
-            self.done.notes.push(format!("{}: too much for a folder of classes, run as it is", original.display()));
+            self.done
+                .notes
+                .push(format!("{}: too large for a folder of classes: runs without a copy", original.display()));
         }
         let is_linked = fs::symlink_metadata(&slot.copy).is_ok_and(|copy| copy.is_symlink());
         if !is_linked && !self.entry.is_read_only() {

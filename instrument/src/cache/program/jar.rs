@@ -131,9 +131,10 @@ impl Programs<'_> {
         }
         self.take_ids(above(&report))?;
         if report.artifacts.iter().any(|artifact| !artifact.signatures_removed.is_empty()) {
-            self.done
-                .notes
-                .push(format!("{}: runs without its signatures, which sign the original", original.display()));
+            self.done.notes.push(format!(
+                "{}: runs without its signatures, which are valid for the original only",
+                original.display()
+            ));
         }
         let mode = Permissions::from_mode(mode_of_copy(metadata));
         fs::set_permissions(&slot.copy, mode).map_err(FileError::at("write", &slot.copy))?;

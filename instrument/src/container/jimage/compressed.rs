@@ -25,7 +25,7 @@ pub fn decompress(strings: Strings<'_>, big_endian: bool, raw: &[u8], name: &str
     while word(&content, 0, big_endian) == Some(MAGIC) {
         layers += 1;
         if layers > MAX_LAYERS {
-            return Err(fail("it is compressed many times over"));
+            return Err(fail("it is compressed too many times"));
         }
         let long = |at: usize| -> Option<u64> {
             let bytes = content.get(at..at + 8)?.try_into().ok()?;

@@ -37,7 +37,7 @@ pub enum ImageError {
     #[error("damaged JDK image: {0}")]
     Damaged(&'static str),
     /// The file is truncated.
-    #[error("damaged JDK image: it is cut off: its index speaks of {needed} bytes, {found} are there")]
+    #[error("damaged JDK image: it is cut off: its index needs {needed} bytes, {found} are there")]
     CutOff {
         /// Where the last resource ends.
         needed: u64,
@@ -52,7 +52,7 @@ pub enum ImageError {
         what: &'static str,
     },
     /// A compression plug-in that jlink may have used.
-    #[error("{name} is compressed by {plugin:?}, which this tool does not read: make the image without compression")]
+    #[error("{name} is compressed with {plugin:?}, which this tool does not read: make the image without compression")]
     Compression {
         /// Name of the resource.
         name: String,

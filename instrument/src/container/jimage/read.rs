@@ -138,7 +138,8 @@ impl<'a> Image<'a> {
             direct if direct < 0 => (-1 - direct) as u32,
             seed => hash(name.as_bytes(), seed as u32) % self.table_length,
         };
-        let at = self.word(self.offsets, slot as usize).ok_or(ImageError::Damaged("its hash table points outside"))?;
+        let at =
+            self.word(self.offsets, slot as usize).ok_or(ImageError::Damaged("its hash table points out of bounds"))?;
         let resource = self.resource(at)?;
         Ok((resource.name == name).then_some(resource))
     }
@@ -227,7 +228,7 @@ impl<'a> Image<'a> {
         }
         let content = compressed::decompress(self.strings, self.big_endian, raw, &resource.name)?;
         if content.len() as u64 != resource.location.0[UNCOMPRESSED] {
-            let what = "it has not the size that its location says";
+            let what = "its size differs from the one in its location";
             return Err(ImageError::Resource { name: resource.name.clone(), what });
         }
         Ok(Cow::Owned(content))

@@ -76,7 +76,7 @@ impl<'a> ImageWriter<'a> {
         let (redirect, offsets) = self.index(&at)?;
         self.link(&at)?;
         let count = self.image.resource_count.checked_add(self.added.len() as u32);
-        let count = count.ok_or(ImageError::Damaged("its number of resources cannot be"))?;
+        let count = count.ok_or(ImageError::Damaged("its number of resources is impossible"))?;
         let strings = self.strings.len() as u32;
         let header = [MAGIC, VERSION, self.image.flags, count, offsets.len() as u32, locations.len() as u32, strings];
         let mut index = Vec::with_capacity(offsets.len() * 8 + locations.len() + self.strings.len() + 64);
@@ -177,7 +177,7 @@ impl<'a> ImageWriter<'a> {
         let old = self.resources.iter().map(|resource| resource.name.as_str());
         let names = old.chain(self.added.iter().map(|added| added.name.as_str()));
         let names: Vec<Vec<u8>> = names.map(|name| name.as_bytes().to_vec()).collect();
-        let table = hash::build(&names).ok_or(ImageError::Damaged("a resource is there twice"))?;
+        let table = hash::build(&names).ok_or(ImageError::Damaged("a resource is listed twice"))?;
         let redirect = table.redirect.into_iter().map(|word| word as u32).collect();
         Ok((redirect, table.order.into_iter().map(|index| at[index as usize]).collect()))
     }
@@ -196,7 +196,7 @@ impl<'a> ImageWriter<'a> {
                 continue;
             }
             if content.len() % 4 != 0 {
-                let what = "the folder's content is no list";
+                let what = "the content of a folder is not a list";
                 return Err(ImageError::Resource { name: resource.name.clone(), what });
             }
             let new = children.get(&index).map_or(&[][..], Vec::as_slice);
@@ -205,7 +205,7 @@ impl<'a> ImageWriter<'a> {
             for child in 0..old {
                 let place = self.image.word(content, child).and_then(|old| moved.get(&old));
                 let Some(place) = place else {
-                    let what = "the folder lists something that is not there";
+                    let what = "a folder lists an entry that does not exist";
                     return Err(ImageError::Resource { name: resource.name.clone(), what });
                 };
                 linked.extend_from_slice(&self.bytes(*place));

@@ -135,7 +135,7 @@ fn entry(data: &[u8], at: usize, end: usize, shift: u64) -> Result<(Entry, usize
     let bytes = Bytes(data);
     let cut = || ZipError::Directory("its directory is cut off");
     if bytes.u32(at) != Some(CENTRAL) {
-        return Err(ZipError::Directory("its directory holds something else than entries"));
+        return Err(ZipError::Directory("its directory contains something other than entries"));
     }
     let u16 = |offset| bytes.u16(at + offset).ok_or_else(cut);
     let u32 = |offset| bytes.u32(at + offset).ok_or_else(cut);
@@ -285,7 +285,7 @@ impl Entry {
             method => return Err(ZipError::Method(method)),
         };
         if content.len() as u64 != self.size {
-            return Err(ZipError::Unreadable("the entry's data has not the size that the directory says"));
+            return Err(ZipError::Unreadable("the size of the entry's data differs from the directory"));
         }
         if crc32fast::hash(&content) != self.crc {
             return Err(ZipError::Unreadable("the entry's checksum is wrong"));

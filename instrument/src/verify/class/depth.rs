@@ -33,7 +33,7 @@ pub(super) fn check(code: &Code<'_>, frames: &[(u32, u32)], sink: &mut Sink) {
     for row in &code.handlers {
         let depth = walk.depths[usize::from(row.handler)];
         if depth.is_some_and(|depth| depth != 1) && !walk.failed {
-            walk.sink.at(row.handler.into(), "a handler starts with something else than the exception on the stack");
+            walk.sink.at(row.handler.into(), "a handler starts with something other than the exception on the stack");
             return;
         }
     }

@@ -120,7 +120,7 @@ impl Types<'_, '_> {
                 let class = cursor.u16()?;
                 match self.context.pool.class(class) {
                     Some(_) => Ok(1),
-                    None => Err(format!("a type refers to constant {class}, which is no class")),
+                    None => Err(format!("a type refers to constant {class}, which is not a class")),
                 }
             }
             8 => {
@@ -128,7 +128,7 @@ impl Types<'_, '_> {
                 if self.code.has(new.into(), IS_NEW) {
                     Ok(1)
                 } else {
-                    Err(format!("an uninitialized type refers to offset {new}, which is no new"))
+                    Err(format!("an uninitialized type refers to offset {new}, which is not a new instruction"))
                 }
             }
             other => Err(format!("unknown type {other}")),

@@ -36,12 +36,15 @@ pub(super) fn exception_table(
         let (start, end, handler, class) = (next()?, next()?, next()?, next()?);
         let bounds = start < end && code.has(start.into(), START) && code.is_bound(end.into());
         if !bounds {
-            sink.at(start.into(), format!("row {row} of the exception table covers {start} to {end}: no instructions"));
+            sink.at(
+                start.into(),
+                format!("row {row} of the exception table covers {start} to {end}, which are not instructions"),
+            );
         }
         if code.has(handler.into(), START) {
             code.marks[usize::from(handler)] |= NEEDS_FRAME;
         } else {
-            sink.at(handler.into(), format!("row {row} of the exception table: its handler is no instruction"));
+            sink.at(handler.into(), format!("row {row} of the exception table: its handler is not an instruction"));
         }
         if class != 0 && pool.class(class).is_none() {
             sink.at(start.into(), format!("row {row} of the exception table catches no class"));
@@ -132,7 +135,7 @@ impl Walk<'_, '_> {
             Operands::Local(_) | Operands::Increment | Operands::Wide => self.of_local(at, opcode, operands)?,
             Operands::ArrayKind => {
                 if !matches!(self.code.bytes.u8(at + 1), Some(4..=11)) {
-                    self.sink.at(at, "newarray of no primitive type");
+                    self.sink.at(at, "newarray of a type that is not primitive");
                 }
                 Shape::of(opcode, 2)
             }
@@ -144,7 +147,7 @@ impl Walk<'_, '_> {
             | Operands::Interface
             | Operands::Dynamic
             | Operands::Dimensions => self.of_constant(at, opcode, operands, constant).ok_or_else(cut)?,
-            Operands::None => return Err(format!("opcode {opcode} is no instruction")),
+            Operands::None => return Err(format!("opcode {opcode} is not an instruction")),
         };
         if opcode == NEW {
             self.code.marks[at] |= IS_NEW;
@@ -212,10 +215,10 @@ impl Walk<'_, '_> {
             Operands::Dynamic => {
                 let shape = self.context.pool.dynamic(index, INVOKE_DYNAMIC).and_then(descriptor::method);
                 if shape.is_none() {
-                    self.sink.at(at, "invokedynamic of another kind of constant");
+                    self.sink.at(at, "invokedynamic of the wrong kind of constant");
                 }
                 if bytes.u16(at + 3) != Some(0) {
-                    self.sink.at(at, "invokedynamic without its zeros");
+                    self.sink.at(at, "invokedynamic with nonzero reserved bytes");
                 }
                 let (pops, pushes) = shape.map_or((0, 0), |shape| (shape.parameters, shape.returns));
                 Shape { pops, pushes, ..Shape::of(opcode, 5) }
@@ -225,7 +228,7 @@ impl Walk<'_, '_> {
                 let class = self.context.pool.class(index).unwrap_or_default();
                 let possible = class.iter().take_while(|byte| **byte == b'[').count();
                 if dimensions == 0 || usize::from(dimensions) > possible {
-                    self.sink.at(at, "multianewarray of a type without so many dimensions");
+                    self.sink.at(at, "multianewarray with more dimensions than its type has");
                 }
                 Shape { pops: dimensions.into(), pushes: 1, ..Shape::of(opcode, 4) }
             }
@@ -271,7 +274,7 @@ impl Walk<'_, '_> {
         let (low, high) = (bytes.i32(start + 4)?, bytes.i32(start + 8)?);
         let count = i64::from(high) - i64::from(low) + 1;
         if count < 1 {
-            self.sink.at(at, "tableswitch whose low is above its high");
+            self.sink.at(at, "tableswitch with low above high");
             return None;
         }
         let count = usize::try_from(count).ok().filter(|count| *count <= self.code.length() / 4)?;
@@ -291,7 +294,7 @@ impl Walk<'_, '_> {
         for index in 0..count {
             let key = bytes.i32(start + 8 + 8 * index)?;
             if last.is_some_and(|last| last >= key) {
-                self.sink.at(at, "lookupswitch whose keys do not ascend");
+                self.sink.at(at, "lookupswitch with keys out of order");
             }
             last = Some(key);
             self.target(at, bytes.i32(start + 12 + 8 * index)?);
@@ -304,14 +307,14 @@ impl Walk<'_, '_> {
         let start = (at + 4) & !3;
         let padding = self.code.bytes.range(at + 1, start - at - 1)?;
         if self.context.major < 51 && padding.iter().any(|byte| *byte != 0) {
-            self.sink.at(at, "a switch is padded with other than zeros");
+            self.sink.at(at, "a switch has nonzero padding");
         }
         Some(start)
     }
 
     fn class(&mut self, at: usize, opcode: u8, index: u16) {
         match self.context.pool.class(index) {
-            None => self.sink.at(at, "the instruction refers to a constant that is no class"),
+            None => self.sink.at(at, "the instruction refers to a constant that is not a class"),
             Some(name) if opcode == NEW && name.starts_with(b"[") => self.sink.at(at, "new of an array"),
             Some(_) => {}
         }
@@ -339,7 +342,7 @@ impl Walk<'_, '_> {
             let slots = if opcode == 20 { 2 } else { 1 };
             let dynamic = pool.dynamic(index, DYNAMIC);
             if dynamic.is_some_and(|descriptor| descriptor::field(descriptor) != Some(slots)) {
-                self.sink.at(at, "a dynamic constant of another size is loaded");
+                self.sink.at(at, "a dynamic constant of the wrong size is loaded");
             }
             return (0, slots);
         }
@@ -351,7 +354,7 @@ impl Walk<'_, '_> {
             return if matches!(opcode, GETSTATIC | GETFIELD) { (receiver, slots) } else { (receiver + slots, 0) };
         }
         if reference.name.starts_with(b"<") && (reference.name != b"<init>" || opcode != INVOKESPECIAL) {
-            self.sink.at(at, "an initialiser is called by another instruction than invokespecial");
+            self.sink.at(at, "an initializer is called by an instruction other than invokespecial");
         }
         if opcode == INVOKESTATIC && reference.class.starts_with(HEAP_PROXY) {
             self.hook(reference.name, reference.descriptor, pushed);

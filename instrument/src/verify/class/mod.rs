@@ -168,7 +168,7 @@ fn class(bytes: &[u8], checked: &mut Checked, sink: &mut Sink) -> Result<(), Str
     let access = cursor.u16().ok_or_else(cut)?;
     match pool.class(cursor.u16().ok_or_else(cut)?) {
         Some(name) => checked.name = name.to_vec(),
-        None => sink.add("this_class is no class"),
+        None => sink.add("this_class is not a class"),
     }
     let is_module = access & 0x8000 != 0;
     let superclass = cursor.u16().ok_or_else(cut)?;
@@ -176,11 +176,11 @@ fn class(bytes: &[u8], checked: &mut Checked, sink: &mut Sink) -> Result<(), Str
         sink.add("it has no superclass");
     }
     if superclass != 0 && pool.class(superclass).is_none() {
-        sink.add("super_class is no class");
+        sink.add("super_class is not a class");
     }
     for _ in 0..cursor.u16().ok_or_else(cut)? {
         if pool.class(cursor.u16().ok_or_else(cut)?).is_none() {
-            sink.add("an interface is no class");
+            sink.add("an interface is not a class");
         }
     }
     fields(&context, &mut cursor, sink)?;
@@ -218,7 +218,7 @@ fn fields<'a>(context: &Context<'a>, cursor: &mut Cursor<'a>, sink: &mut Sink) -
         match (name, descriptor) {
             (Some(name), Some(descriptor)) => {
                 if descriptor::field(descriptor).is_none() {
-                    sink.add(place("it has no field's descriptor"));
+                    sink.add(place("its descriptor is not a field descriptor"));
                 }
                 if !seen.insert((name, descriptor)) {
                     sink.add(place("it is there twice"));
@@ -257,7 +257,7 @@ fn methods<'a>(context: &Context<'a>, cursor: &mut Cursor<'a>, sink: &mut Sink) 
             sink.add(format!("it has {} Code attributes", codes.len()));
         }
         match descriptor::method(descriptor) {
-            None => sink.add("it has no method's descriptor"),
+            None => sink.add("its descriptor is not a method descriptor"),
             Some(shape) => {
                 let receiver = (access & 0x0008 == 0).then_some(name == b"<init>");
                 let signature = code::Signature { name, descriptor, parameters: shape.parameters, receiver };
@@ -336,7 +336,7 @@ fn bootstrap_methods(pool: &Pool<'_>, info: &[u8]) -> Result<usize, String> {
     let count = cursor.u16().ok_or_else(cut)?;
     for index in 0..count {
         if pool.tag(cursor.u16().ok_or_else(cut)?) != pool::METHOD_HANDLE {
-            return Err(format!("method {index} is no method handle"));
+            return Err(format!("method {index} is not a method handle"));
         }
         for _ in 0..cursor.u16().ok_or_else(cut)? {
             if !pool.is(cursor.u16().ok_or_else(cut)?, instructions::LOADABLE) {

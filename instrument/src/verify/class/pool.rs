@@ -73,7 +73,7 @@ impl<'a> Pool<'a> {
             }
         }
         if slots.len() > count.max(1) {
-            return Err("the last constant takes two indexes, and there is only one left".into());
+            return Err("the last constant needs two indexes, but only one is left".into());
         }
         Ok((Self { bytes: Bytes(bytes), slots }, cursor.at()))
     }
@@ -148,12 +148,12 @@ impl<'a> Pool<'a> {
             UTF8 => match self.utf8(index) {
                 // §4.4.7
                 Some(text) if text.iter().all(|byte| !matches!(byte, 0 | 0xf0..)) => Ok(()),
-                _ => Err("is no modified UTF-8"),
+                _ => Err("is not modified UTF-8"),
             },
             CLASS | STRING | MODULE | PACKAGE => want(0, UTF8, "refers to no string"),
             METHOD_TYPE => {
                 want(0, UTF8, "refers to no string")?;
-                self.utf8(u16(0)).and_then(descriptor::method).map(drop).ok_or("is no method descriptor")
+                self.utf8(u16(0)).and_then(descriptor::method).map(drop).ok_or("is not a method descriptor")
             }
             NAME_AND_TYPE => {
                 want(0, UTF8, "has no name")?;
@@ -168,7 +168,7 @@ impl<'a> Pool<'a> {
                 } else {
                     descriptor::method(descriptor).is_some()
                 };
-                if fits { Ok(()) } else { Err("has a descriptor of another kind") }
+                if fits { Ok(()) } else { Err("has a descriptor of the wrong kind") }
             }
             METHOD_HANDLE => {
                 let kind = self.bytes.u8(at).unwrap_or(0);
@@ -192,7 +192,7 @@ impl<'a> Pool<'a> {
                 } else {
                     descriptor::method(descriptor).is_some()
                 };
-                if fits { Ok(()) } else { Err("has a descriptor of another kind") }
+                if fits { Ok(()) } else { Err("has a descriptor of the wrong kind") }
             }
             _ => Ok(()),
         }

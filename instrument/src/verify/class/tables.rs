@@ -16,7 +16,7 @@ pub(super) fn check(context: &Context<'_>, code: &Code<'_>, name: &[u8], info: &
         _ => return,
     };
     let problem = match done {
-        None => "is cut off, or holds what is not known",
+        None => "is cut off, or has unknown content",
         Some(()) if !table.cursor.is_at_end() => "is longer than its content",
         Some(()) => return,
     };
@@ -58,7 +58,7 @@ impl Table<'_, '_> {
         let (start, length) = (usize::from(self.cursor.u16()?), usize::from(self.cursor.u16()?));
         let good = self.code.is_bound(start) && self.code.is_bound(start + length);
         if !good {
-            self.sink.at(start, format!("{what} lives from {start} to {}: no instructions", start + length));
+            self.sink.at(start, format!("{what} lives from {start} to {}, which are not instructions", start + length));
         }
         Some(())
     }

@@ -80,7 +80,7 @@ mod tests {
         let mut data = compressed.data;
         assert_eq!(
             expand(&data, 99_999).unwrap_err().to_string(),
-            "a ZLIB chunk of 100000 bytes: more than 99999 are not taken"
+            "a ZLIB chunk of 100000 bytes: at most 99999 are accepted"
         );
         data[7] ^= 1;
         assert_eq!(expand(&data, 1 << 20), Err(Malformed::Compressed { what: WHAT }));

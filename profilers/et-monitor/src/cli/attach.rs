@@ -19,7 +19,7 @@ pub(super) struct AttachArgs {
     /// The agent [default: libet_monitor.so of this installation]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Options for the agent, as behind -agentpath:…=
+    /// Options for the agent, as after -agentpath:…=
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     options: String,
     /// Print JSON

@@ -21,10 +21,10 @@ pub(super) struct ServeArgs {
     /// Port of the page; 0: any that is free [default: 8790, or any that is free]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Port where debuggers find the selected VM; each VM has a port of its own behind it
+    /// Port where debuggers find the selected VM; each VM also has its own port above it
     #[arg(long, value_name = "PORT", default_value_t = SELECTED_PORT)]
     debugger_port: u16,
-    /// Take no debuggers
+    /// Do not accept debuggers
     #[arg(long, conflicts_with = "debugger_port")]
     no_debugger: bool,
 }

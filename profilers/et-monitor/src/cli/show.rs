@@ -20,7 +20,7 @@ pub(super) struct LsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ThreadsArgs {
-    /// Process number, or a part of the program's name
+    /// Process number, or part of the program name
     vm: String,
     /// Only this thread, with its stack
     #[arg(long, value_name = "ID")]
@@ -32,9 +32,9 @@ pub(super) struct ThreadsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct HeapArgs {
-    /// Process number, or a part of the program's name
+    /// Process number, or part of the program name
     vm: String,
-    /// Kinds of objects and gaps between them: the VM goes through its heap
+    /// Show kinds of objects and the gaps between them: the VM walks its heap
     #[arg(long)]
     map: bool,
     /// With --map: collect garbage first
@@ -53,30 +53,30 @@ pub(super) struct HeapArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct AskArgs {
-    /// Process number, or a part of the program's name
+    /// Process number, or part of the program name
     vm: String,
-    /// What is asked about
+    /// Kind of the thing to look up
     what: What,
-    /// Its number
+    /// Its id
     id: u64,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct GcArgs {
-    /// Process number, or a part of the program's name
+    /// Process number, or part of the program name
     vm: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct DumpArgs {
-    /// Process number, or a part of the program's name
+    /// Process number, or part of the program name
     vm: String,
     /// The file, which the VM writes [default: heap-PID-TIME.hprof in the folder where et-monitor runs]
     file: Option<PathBuf>,
-    /// No file: into the log of the VM's agent (xml=FILE), for the viewers of TPTP
+    /// Dump into the log of the agent (xml=FILE) instead of a file, for the viewers of TPTP
     #[arg(long, conflicts_with = "file")]
     log: bool,
-    /// With --log: what the dump is called there
+    /// With --log: name of the dump
     #[arg(long, value_name = "TEXT", requires = "log")]
     name: Option<String>,
     /// Print JSON
@@ -86,7 +86,7 @@ pub(super) struct DumpArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ExitArgs {
-    /// Process number, or a part of the program's name
+    /// Process number, or part of the program name
     vm: String,
     /// The program's exit code
     #[arg(long, default_value_t = 0)]
@@ -197,7 +197,7 @@ pub(super) async fn heap(args: &HeapArgs, scan: &ScanArgs) -> Result<(), CliErro
         let _ = write!(out, "; {}, {} of pauses", counted(collections, "collection"), seconds(pauses / 1e9));
     }
     if heap["clamped"] == true {
-        out += "\nThis VM says sizes with 32 bits: what is larger than 4 GiB is cut.";
+        out += "\nThis VM reports sizes in 32 bits: larger ones are cut to 4 GiB.";
     }
     out += "\n";
     let parts = heap["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -289,7 +289,7 @@ pub(super) async fn dump(args: &DumpArgs, scan: &ScanArgs) -> Result<(), CliErro
 fn logged(dump: &Value) -> String {
     let of = |name: &str| dump[name].as_u64().unwrap_or(0);
     format!(
-        "dump {} in {}: {}, {}, {}; the program stood for {}\n",
+        "dump {} in {}: {}, {}, {}; the program was stopped for {}\n",
         of("dump"),
         text(&dump["file"]),
         counted(of("objects"), "object"),

@@ -80,7 +80,7 @@ fn allowed(app: &App, headers: &HeaderMap, path: &str) -> Result<(), &'static st
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         let host = text(header::HOST).unwrap_or("");
         if !hosts.iter().any(|it| it.eq_ignore_ascii_case(host)) {
-            return Err("this is not the host that the request is for");
+            return Err("the request is for another host");
         }
         if let Some(origin) = text(header::ORIGIN)
             && !hosts.iter().any(|it| format!("http://{it}").eq_ignore_ascii_case(origin))
@@ -101,7 +101,7 @@ fn allowed(app: &App, headers: &HeaderMap, path: &str) -> Result<(), &'static st
 
 /// The response for an unknown path after a valid token.
 pub async fn unknown() -> Response {
-    (StatusCode::NOT_FOUND, Body::from("there is nothing here\n")).into_response()
+    (StatusCode::NOT_FOUND, Body::from("not found\n")).into_response()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub fn routes() -> Router<std::sync::Arc<App>> {
 async fn file(Path(name): Path<FileName>) -> Response {
     match FILES.iter().find(|(its, ..)| *its == name.file) {
         Some((_, kind, text)) => ([(header::CONTENT_TYPE, *kind)], *text).into_response(),
-        None => (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
+        None => (StatusCode::NOT_FOUND, "no such file\n").into_response(),
     }
 }
 
@@ -78,7 +78,7 @@ fn page() -> Markup {
                     }
                 }
                 main {
-                    noscript { p.alarm { "What VMs do is drawn by a script: please allow it, or use et-monitor ls, threads and heap in a shell." } }
+                    noscript { p.alarm { "This page needs JavaScript: allow it, or use et-monitor ls, threads and heap in a shell." } }
                     p id="notice" role="status" {}
                     @for (id, title) in TABS {
                         section role="tabpanel" id=(id) aria-labelledby={ "tab-" (id) } tabindex="-1" {
@@ -87,7 +87,7 @@ fn page() -> Markup {
                         }
                     }
                 }
-                footer { "et-monitor " (env!("CARGO_PKG_VERSION")) ". Drawn with uPlot, whose licence is in libraries.js. This page speaks to et-monitor on this machine only." }
+                footer { "et-monitor " (env!("CARGO_PKG_VERSION")) ". Drawn with uPlot, whose licence is in libraries.js. This page talks only to et-monitor on this machine." }
                 script type="application/json" id="data" { (PreEscaped("{}")) }
                 @for script in ["libraries.js", "common.js", "monitor.js"] { script src=(script) {} }
             }
@@ -145,12 +145,12 @@ fn tab(id: &str) -> Markup {
                 button type="button" id="log-heap" hidden { "Dump heap into the log" }
             }
             div.facts id="heap-facts" {}
-            figure.chart { figcaption { "What of the heap is in use, and what the VM has from the system (committed)" } div id="chart-heap" {} }
+            figure.chart { figcaption { "Heap in use, and heap that the VM has committed" } div id="chart-heap" {} }
             p.hint id="heap-hint" {}
             (rows("heap-parts", "Parts of the heap", &[("Part", false), ("In use", true), ("Committed", true), ("At most", true)]))
         },
         "map" => html! {
-            p { "The heap from its lowest address to its highest, line by line. Gaps between objects are what no larger object can have." }
+            p { "The heap from its lowest address to its highest, line by line. An object needs a gap of its size." }
             div.controls {
                 button type="button" id="walk-now" { "Now" }
                 button type="button" id="walk-gc" { "After a collection" }
@@ -159,7 +159,7 @@ fn tab(id: &str) -> Markup {
             }
             p id="map-says" {}
             div.map {
-                canvas id="map-canvas" tabindex="0" role="img" aria-label="The heap has not been looked at yet" aria-describedby="map-cell" {}
+                canvas id="map-canvas" tabindex="0" role="img" aria-label="The heap has not been walked yet" aria-describedby="map-cell" {}
                 div {
                     output id="map-cell" aria-live="polite" { "The arrow keys or the mouse go from cell to cell." }
                     (rows("map-totals", "What is in the heap", &[("Colour", false), ("What", false), ("Held by", false), ("Bytes", true), ("Share", true)]))
@@ -193,7 +193,7 @@ fn tab(id: &str) -> Markup {
             (rows("allocation-rows", "What is allocated", &[("Class", false), ("Site", false), ("Objects per second", true), ("Bytes per second", true)]))
         },
         _ => html! {
-            p { "What the VM knows of an object, a class, a monitor or a thread. Ids of objects are in the events of monitors and in answers to other questions." }
+            p { "What the VM knows about an object, a class, a monitor or a thread. Ids of objects are in the events of monitors and in answers to other questions." }
             form.controls id="ask-form" {
                 label { "What " select id="ask-what" {
                     @for (value, title) in [

@@ -35,7 +35,7 @@ pub fn failure(code: u32, message: impl Into<String>) -> Chunk {
 
 /// More was asked for than can be done.
 fn busy() -> Chunk {
-    failure(Failure::FAILED, "what was asked for before is still under way")
+    failure(Failure::FAILED, "the previous request is still in progress")
 }
 
 /// The rights that a request requires.
@@ -89,7 +89,7 @@ impl Server {
             }
         };
         let Some(request) = self.connections[index].open_request(packet.id, chunks.len()) else {
-            self.refuse(index, packet.id, "too many requests are under way, or in the packet");
+            self.refuse(index, packet.id, "too many requests are in progress, or in the packet");
             return;
         };
         for (at, chunk) in chunks.into_iter().enumerate() {
@@ -111,9 +111,7 @@ impl Server {
                     Err(error) => failure(Failure::MALFORMED, error.to_string()),
                     // Whether the program handles a type is not revealed.
                     Ok(Request::Other(_)) => return self.connections[index].reply(request, at, None),
-                    Ok(_) => {
-                        failure(Failure::NOT_ALLOWED, format!("{} is for those who have shown the token", chunk.kind))
-                    }
+                    Ok(_) => failure(Failure::NOT_ALLOWED, format!("{} requires the token", chunk.kind)),
                 };
                 return self.connections[index].reply(request, at, Some(reply));
             }
@@ -219,7 +217,7 @@ impl Server {
                 self.update_wanted();
             }
             Request::KeepAllocations { .. } | Request::RecentAllocations | Request::Allocations { .. } => {
-                let why = "allocations by site are known of traced programs only";
+                let why = "only traced programs report allocations by site";
                 reply = Some(failure(Failure::UNSUPPORTED, why));
             }
             Request::LogHeap { name } => {
@@ -229,7 +227,7 @@ impl Server {
             Request::Exit { status } => self.monitor.task(Task::Exit(status)),
             Request::Other(chunk) => match chunk.kind {
                 ChunkType::ETKN if is_equal(&chunk.data, self.token.as_bytes()) => connection.trust(),
-                ChunkType::ETKN => reply = Some(failure(Failure::NOT_ALLOWED, "that is not the token")),
+                ChunkType::ETKN => reply = Some(failure(Failure::NOT_ALLOWED, "wrong token")),
                 ETZL => match chunk.data.first_chunk::<4>() {
                     Some(bytes) => connection.compress_above = u32::from_be_bytes(*bytes) as usize,
                     None => reply = Some(failure(Failure::MALFORMED, "ETZL has a u4")),

@@ -24,7 +24,7 @@ const MOST_THREADS: usize = 100_000;
 
 /// The reply; none for an empty one.
 pub fn answer(monitor: &Monitor, env: Env, request: &Request, is_trusted: bool) -> Option<Message> {
-    let no_such = |what: &str| failed(Failure::NO_SUCH_ID, format!("there is no {what} with that number"));
+    let no_such = |what: &str| failed(Failure::NO_SUCH_ID, format!("there is no {what} with that id"));
     let vm = |error: JvmtiError| failed(Failure::FAILED, error.to_string());
     Some(match request {
         Request::ThreadStatesOnce => {
@@ -93,7 +93,7 @@ fn dump(env: Env, path: &str) -> Result<(), String> {
     env.find_class(c"com/sun/management/internal/PlatformMBeanProviderImpl");
     let bean = env.find_class(c"com/sun/management/internal/HotSpotDiagnostic");
     let bean = bean.ok_or("this JDK has no module jdk.management")?;
-    let missing = "this JDK dumps heaps in another way";
+    let missing = "this JDK dumps heaps differently";
     let constructor = env.method(bean, c"<init>", c"()V").ok_or(missing)?;
     let function = env.method(bean, c"dumpHeap", c"(Ljava/lang/String;Z)V").ok_or(missing)?;
     let object = env.new_object(bean, constructor, &[]).ok_or(missing)?;

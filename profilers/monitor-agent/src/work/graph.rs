@@ -105,7 +105,7 @@ fn collect(monitor: &Monitor, env: Env) -> Result<Graph, String> {
         }
         fresh.extend(graph.nodes.iter().filter(|node| node.is_fresh).map(|node| node.id));
     }
-    Err("the program loads classes all the time: try again".to_owned())
+    Err("the program keeps loading classes: try again".to_owned())
 }
 
 /// Walks the heap. Objects that have no number get one.
@@ -273,7 +273,7 @@ fn write(xml: &XmlLog, graph: &Graph, name: &str, at: Duration) -> Result<HeapLo
         return Err(why);
     }
     if xml.has_ended() {
-        return Err("the log has ended before: it could not be written".to_owned());
+        return Err("the log has already ended: it could not be written".to_owned());
     }
     if graph.is_cut {
         return Err(format!("{}: only the first {MOST_EDGES} are in the log", too_many()));

@@ -26,7 +26,7 @@ use crate::{monitors, threads};
 pub use graph::log as log_heap;
 
 /// Clients without the token are subject to the limit of [`share`].
-const TOO_OFTEN: &str = "without the token, walks of the heap take a twentieth of the time: ask again later";
+const TOO_OFTEN: &str = "without the token, heap walks are limited to a twentieth of the time: try again later";
 
 /// Starts the thread.
 pub fn start(monitor: &'static Monitor, env: Env) -> Result<(), JvmtiError> {
@@ -133,7 +133,7 @@ impl Worker {
         }
         self.tells_monitors = on;
         if let Err(error) = monitors::switch(self.monitor, on) {
-            say(&format!("monitors are not told of: {error}"));
+            say(&format!("monitors are not reported: {error}"));
         }
     }
 }

@@ -26,15 +26,15 @@ pub(super) struct AllocateArgs {
     /// The allocators: system (malloc of the C library), jemalloc, mimalloc, snmalloc [default: system]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     allocator: Vec<Linked>,
-    /// A library whose malloc takes the place of the system's (LD_PRELOAD); can be given several times
+    /// A library whose malloc replaces the system's (LD_PRELOAD); can be repeated
     #[arg(long, value_name = "LIBRARY")]
     preload: Vec<PathBuf>,
-    /// Replay in this process, with the allocator that it has, and print nothing until the end
+    /// Replay in this process, with its own allocator, and print nothing until the end
     #[arg(long, conflicts_with_all = ["preload", "allocator"])]
     here: bool,
     #[command(flatten)]
     child: HereArgs,
-    /// Draw what is alive and what is in memory over time
+    /// Draw live memory and resident memory over time
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Replace an output file of any kind, not only a drawing

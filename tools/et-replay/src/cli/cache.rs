@@ -27,13 +27,13 @@ pub(super) struct CacheArgs {
     /// The collector that places the objects: mark-sweep, mark-compact, copying, generational, reference-counting
     #[arg(long, value_name = "NAME", default_value = "mark-sweep")]
     collector: Collector,
-    /// Its heap: 64m, or a multiple of the most that is alive at a time, 2x
+    /// Size of its heap: 64m, or a multiple of the peak of live bytes, as in 2x
     #[arg(long, value_name = "SIZE", default_value = "3x")]
     heap: HeapSize,
-    /// Bytes for young objects, of a generational collector [default: a quarter of the heap]
+    /// Size of the nursery of a generational collector [default: a quarter of the heap]
     #[arg(long, value_name = "SIZE")]
     nursery: Option<HeapSize>,
-    /// Have a reference-counting collector look for cycles when the heap is full
+    /// Let a reference-counting collector search for cycles when the heap is full
     #[arg(long)]
     backup_trace: bool,
     /// Let an allocator place the objects instead, malloc at births and free at deaths: system, jemalloc, mimalloc, snmalloc
@@ -47,7 +47,7 @@ pub(super) struct CacheArgs {
     here: bool,
     #[command(flatten)]
     child: HereArgs,
-    /// A level: its name, bytes, lines of a set, bytes of a line. The first is asked first [default: l1=32k,8,64 l2=1m,16,64]
+    /// A cache level: name, bytes, ways, bytes per line. The first is accessed first [default: l1=32k,8,64 l2=1m,16,64]
     #[arg(long = "cache", value_name = "NAME=BYTES,WAYS,LINE")]
     caches: Vec<CacheSpec>,
     /// Entries of a fully associative TLB, for pages of 4 KiB

@@ -65,8 +65,7 @@ pub(super) fn linked<T: DeserializeOwned>(ops: &OpsReader, allocator: Linked, ta
     }
     let program = own.with_file_name(PROGRAM);
     if !program.is_file() {
-        let why =
-            format!("there is no {PROGRAM} beside et-replay: cargo xtask build makes it where there is a C++ compiler");
+        let why = format!("no {PROGRAM} beside et-replay: cargo xtask build makes it if there is a C++ compiler");
         return Err(CliError::Child { allocator: name, why });
     }
     in_child(ops, &name, Command::new(program).args([task.verb, "--allocator", &name]).args(&task.args))
@@ -85,7 +84,7 @@ pub(super) fn preloaded<T: DeserializeOwned>(
         return Err(failed(format!("there is no library {}", library.display())));
     };
     if library.to_string_lossy().contains([':', ' ']) {
-        return Err(failed(format!("{}: LD_PRELOAD takes no names with spaces or colons", library.display())));
+        return Err(failed(format!("{}: LD_PRELOAD does not accept names with spaces or colons", library.display())));
     }
     let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let done = in_child(ops, &name, here(&own, task).arg("--malloc-of").arg(&library).env("LD_PRELOAD", &library))?;
@@ -95,7 +94,7 @@ pub(super) fn preloaded<T: DeserializeOwned>(
 /// What a child is told to look for.
 #[derive(Debug, Args)]
 pub(super) struct HereArgs {
-    /// Fail unless `malloc` is another than that of the C library, since that library was preloaded
+    /// Fail if `malloc` is still that of the C library, although this library was preloaded
     #[arg(long, value_name = "LIBRARY", requires = "here", hide = true)]
     malloc_of: Option<PathBuf>,
 }

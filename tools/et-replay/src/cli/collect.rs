@@ -27,7 +27,7 @@ Examples:
   et-replay collect app.ops --curve curves.html                    time and pauses against the size of the heap
   et-replay collect app.ops --plan GenImmix --repeat 5             how far runs differ: pauses of one run say little
 
-NoGC never collects: --heap does not hold for it, it gets what the program allocates.")]
+NoGC never collects: --heap does not apply to it, its heap takes everything the program allocates.")]
 pub(super) struct CollectArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -35,31 +35,31 @@ pub(super) struct CollectArgs {
     /// NoGC]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     plan: Vec<Plan>,
-    /// Bytes of the heap: 64m, or a multiple of the most that is alive at a time, 2x [default: 3x]
+    /// Size of the heap: 64m, or a multiple of the peak of live bytes, as in 2x [default: 3x]
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     heap: Vec<HeapSize>,
-    /// Bytes for young objects, of generational plans [default: MMTk's]
+    /// Size of the nursery of generational plans [default: chosen by MMTk]
     #[arg(long, value_name = "SIZE")]
     nursery: Option<HeapSize>,
-    /// Threads that collect
+    /// Number of collector threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..256))]
     gc_threads: u16,
-    /// Collect after about so many bytes were allocated, as MMTk counts them: in pages and blocks that are taken
+    /// Collect after about this many bytes of allocation, which MMTk counts in whole pages and blocks
     #[arg(long, value_name = "SIZE")]
     stress: Option<HeapSize>,
-    /// After each collection, check that every object is there and leads where the program stored it
+    /// After each collection, check that every object is present and that its references are as the program stored them
     #[arg(long)]
     check: bool,
-    /// An option of MMTk's for what a collector does, as in immix_defrag_headroom_percent=10; can be given several times
+    /// An MMTk option that controls collectors, as in immix_defrag_headroom_percent=10; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     mmtk: Vec<MmtkOption>,
-    /// Search the smallest heap of each plan
+    /// Find the smallest heap of each plan
     #[arg(long, conflicts_with_all = ["heap", "curve"])]
     min_heap: bool,
     /// Write time and pauses in 1.25 to 6 times the smallest heap of each plan: a page (.html) or a drawing (.svg)
     #[arg(long, value_name = "FILE", conflicts_with = "heap")]
     curve: Option<PathBuf>,
-    /// Replay so often: the run in the middle is shown, and how far the others are from it
+    /// Number of replays: the median run is shown, with the spread of the others
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000), conflicts_with = "min_heap")]
     repeat: u16,
     /// Replace an output file of any kind, not only a curve
@@ -137,11 +137,11 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
                 PROGRAM.say(format_args!("NoGC never collects: it has no smallest heap, and is left out"));
                 continue;
             }
-            progress.begin(format!("searching the smallest heap for {}", plan.name()));
+            progress.begin(format!("finding the smallest heap for {}", plan.name()));
             let heap = match smallest(args, &ops, plan, &tables) {
                 Ok(Some(heap)) => heap,
                 Ok(None) => {
-                    PROGRAM.say(format_args!("{}: no heap that can be had is large enough", plan.name()));
+                    PROGRAM.say(format_args!("{}: no heap that this machine can provide is large enough", plan.name()));
                     code = FAILED;
                     continue;
                 }
@@ -194,7 +194,7 @@ fn check(args: &CollectArgs) -> Result<(), CliError> {
         return Err(CliError::Twice { name: option.name.clone() });
     }
     if args.nursery.is_some() && !plans.iter().any(|plan| plan.is_generational()) {
-        PROGRAM.say(format_args!("warning: --nursery changes nothing: none of the plans has a nursery"));
+        PROGRAM.say(format_args!("warning: --nursery has no effect: none of the plans has a nursery"));
     }
     Ok(())
 }
@@ -338,7 +338,7 @@ fn text(args: &CollectArgs, shown: &Shown<'_>) -> String {
     let mut text = shown.head.text();
     if !args.mmtk.is_empty() {
         let told: Vec<String> = args.mmtk.iter().map(ToString::to_string).collect();
-        text += &format!("MMTk was told {}\n\n", told.join(", "));
+        text += &format!("MMTk options: {}\n\n", told.join(", "));
     }
     if !shown.smallest_heaps.is_empty() {
         text += &format!("{:<16} {:>14} {:>6}\n", "plan", "smallest heap", "times");

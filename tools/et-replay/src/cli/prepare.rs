@@ -22,7 +22,7 @@ pub(super) struct PrepareArgs {
     /// Replace an output file of any kind, not only an operations file
     #[arg(long)]
     force: bool,
-    /// Print what stands behind the operations (totals, classes, sites) as JSON
+    /// Print the tables of the operations file (totals, classes, sites) as JSON
     #[arg(long)]
     json: bool,
 }

@@ -31,22 +31,22 @@ pub(super) struct SimulateArgs {
     /// The schemes: mark-sweep, mark-compact, copying, generational, reference-counting [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     collector: Vec<Collector>,
-    /// Bytes for all arenas together: 64m, or a multiple of the most that is alive at a time, 2x [default: 3x]
+    /// Size of the heap, all arenas together: 64m, or a multiple of the peak of live bytes, as in 2x [default: 3x]
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     heap: Vec<HeapSize>,
-    /// Bytes for young objects, of a generational collector [default: a quarter of the heap]
+    /// Size of the nursery of a generational collector [default: a quarter of the heap]
     #[arg(long, value_name = "SIZE")]
     nursery: Option<HeapSize>,
-    /// Have a reference-counting collector look for cycles when the heap is full
+    /// Let a reference-counting collector search for cycles when the heap is full
     #[arg(long)]
     backup_trace: bool,
-    /// Write the events of one collector: a table of Parquet if the file ends with .parquet, else CSV; - is CSV on standard output
+    /// Write the events of one collector: as Parquet if the file ends with .parquet, else as CSV; - is CSV on standard output
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Check the events: nothing is used after its end, every address is free when it is given out
+    /// Check the events: nothing is used after it is freed, every address is free when it is allocated
     #[arg(long)]
     check: bool,
-    /// Search the smallest heap for each scheme
+    /// Find the smallest heap for each scheme
     #[arg(long, conflicts_with_all = ["heap", "events", "check"])]
     min_heap: bool,
     /// Replace an output file of any kind, not only events
@@ -111,7 +111,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
         Shown { head: Head::of(&tables), simulations: Vec::new(), too_small: Vec::new(), smallest_heaps: Vec::new() };
     if args.min_heap {
         for &collector in args.collectors() {
-            progress.begin(format!("searching the smallest heap for {}", collector.name()));
+            progress.begin(format!("finding the smallest heap for {}", collector.name()));
             let heap = collectors::smallest_heap(&mut ops, &args.config(collector, 0, &tables))?;
             let of_peak = heap as f64 / tables.totals.peak.bytes.max(1) as f64;
             shown.smallest_heaps.push(Smallest { collector: collector.name(), heap, of_peak });

@@ -22,7 +22,7 @@ pub struct Request {
     pub heap: u64,
     /// Bytes for young objects, in generational plans.
     pub nursery: Option<u64>,
-    /// Threads that collect.
+    /// Number of collector threads.
     pub gc_threads: usize,
     /// Whether to collect each time that so many bytes were allocated.
     pub stress: Option<u64>,
@@ -43,7 +43,7 @@ impl Request {
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
 pub enum ChildError {
-    #[error("there is no {PROGRAM} in {folder}, the program with MMTk's collectors: cargo xtask build makes it", folder = folder.display())]
+    #[error("no {PROGRAM} in {folder}, the program with the collectors of MMTk: build it with cargo xtask build", folder = folder.display())]
     Missing { folder: PathBuf },
     #[error("{said}")]
     TooSmall { said: String },

@@ -77,8 +77,8 @@ pub fn page(tables: &Tables, curves: &[Curve], command: &str) -> String {
                         "Times are those of the replay: allocation, stores, and collections are real, and the program's own work is left out. Pauses "
                         "include what the replay needs to list roots, which the last column says. "
                         @match runs.max() {
-                            Some(runs) => { "Each is the run of " (runs) " whose total time is in the middle; below it, and as bars, the least and the most of them." }
-                            None => { "Each is of one run: with --repeat 5 the page shows how far runs differ." }
+                            Some(runs) => { "Each is the run of " (runs) " with the median total time; below it, and as bars, the minimum and the maximum." }
+                            None => { "Each is of one run: with --repeat 5 the page shows how much runs vary." }
                         }
                     }
                     div.scroll tabindex="0" role="region" aria-label="All replays" {
@@ -165,7 +165,7 @@ mod tests {
     fn the_spread_of_runs_is_in_the_table_and_in_the_curves() {
         let page = page_of(&[5, 1, 9]);
         assert!(page.contains("5.00 s<span class=\"spread\">1.00 s to 9.00 s</span>"), "{page}");
-        assert!(page.contains("run of 3 whose total time"), "{page}");
+        assert!(page.contains("run of 3 with the median total time"), "{page}");
         // A line for each series, and for each point a bar.
         let lines = |page: &str| page.matches("stroke=\"#0072B2\"").count();
         assert_eq!(lines(&page) - lines(&page_of(&[5])), 4, "{page}");

@@ -33,12 +33,12 @@ impl Opened {
     fn with_deaths(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
         let lacks = |what| CliError::Lacks { path: input.trace.clone(), what };
         if Deaths::from(input.deaths) == Deaths::None {
-            return Err(lacks("this command is about deaths: leave out --deaths none".to_owned()));
+            return Err(lacks("this command needs deaths: leave out --deaths none".to_owned()));
         }
         let (source, lives) = input.open(bar)?;
         if source.deaths(Deaths::Trace) == Deaths::None {
             let why = deaths_unknown(source.events()).unwrap_or_default();
-            return Err(lacks(format!("{why}; instrument with --events all to learn when objects die")));
+            return Err(lacks(format!("{why}; instrument with --events all to know when objects die")));
         }
         Self::of(input, source, lives)
     }
@@ -129,7 +129,7 @@ impl From<ByArg> for By {
 pub(crate) struct CorrelateArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// What objects are taken together by
+    /// How objects are grouped
     #[arg(long, value_enum, default_value = "site")]
     by: ByArg,
     #[command(flatten)]
@@ -185,7 +185,7 @@ pub(crate) fn connectivity(args: &ConnectivityArgs) -> Result<u8, CliError> {
 pub(crate) struct ShapeArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// At how many moments the heap is looked at
+    /// Number of moments at which the heap is measured
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     moments: u64,
     /// Print JSON

@@ -18,23 +18,23 @@ pub(crate) struct DiffArgs {
     /// A run before the change, and one after it
     #[arg(num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["before", "after"])]
     traces: Vec<PathBuf>,
-    /// Runs before the change: medians are compared, and a change counts if it is outside what runs differ by anyway
+    /// Runs before the change: medians are compared, and a change counts if it exceeds the variation between runs
     #[arg(long, num_args = 1.., value_name = "TRACE", requires = "after")]
     before: Vec<PathBuf>,
     /// Runs after the change
     #[arg(long, num_args = 1.., value_name = "TRACE", requires = "before")]
     after: Vec<PathBuf>,
-    /// End with exit code 1 if this holds: 'bytes > +10%', 'objects of java.lang.String > 5000'. METRIC [of CLASS] > LIMIT;
+    /// Exit with code 1 if this holds: 'bytes > +10%', 'objects of java.lang.String > 5000'. METRIC [of CLASS] > LIMIT;
     /// metrics: bytes, objects, alive-bytes, alive-objects, peak-bytes
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
-    /// A class of --fail-if that no run has objects of counts as one with none, and is no error
+    /// Count a class in --fail-if that no run has as a class without objects, not as an error
     #[arg(long, requires = "fail_if")]
     allow_missing: bool,
-    /// Leave out what changed by less than that share of all bytes, in per cent
+    /// Leave out changes smaller than this share of all bytes, in percent
     #[arg(long, default_value_t = 0.1, value_name = "PERCENT", value_parser = percent)]
     least: f64,
-    /// Where deaths come from
+    /// How deaths are determined
     #[arg(long, value_enum, default_value = "trace")]
     deaths: DeathsArg,
     /// Neither use nor make life tables
@@ -43,7 +43,7 @@ pub(crate) struct DiffArgs {
     /// How many rows of each table to list
     #[arg(long, default_value_t = 10, value_name = "N")]
     top: usize,
-    /// List only what has TEXT in its class or in one of its methods
+    /// List only rows with TEXT in the class or a method
     #[arg(long = "match", value_name = "TEXT")]
     matching: Option<String>,
     /// Print JSON
@@ -62,7 +62,7 @@ const ROWS: usize = 200;
 
 fn percent(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| (0.0..=100.0).contains(value));
-    value.ok_or_else(|| "a share is a number from 0 to 100".to_owned())
+    value.ok_or_else(|| "expected a number from 0 to 100".to_owned())
 }
 
 pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
@@ -97,14 +97,14 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
     for (condition, class) in &missing {
         let like = differ.class_like(class).map_or_else(String::new, |like| format!(": is it {like}?"));
         PROGRAM.say(format_args!(
-            "--fail-if '{condition}': no run has objects of {class}{like} (--allow-missing takes it as none)"
+            "--fail-if '{condition}': no run has objects of {class}{like} (--allow-missing counts it as none)"
         ));
     }
     if !missing.is_empty() {
         return Ok(USAGE);
     }
     if let Some(text) = args.matching.as_deref().filter(|text| !differ.has_name_with(text)) {
-        PROGRAM.say(format_args!("note: --match '{text}': no class and no method of these runs has that in its name"));
+        PROGRAM.say(format_args!("note: --match '{text}': no class or method name in these runs contains it"));
     }
     let show = Show { least_share: args.least / 100.0, top: args.top, matching: args.matching.clone() };
     let diff = differ.diff(&show);

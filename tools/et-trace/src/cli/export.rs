@@ -16,13 +16,13 @@ use et_cli::Unwritten;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
-    /// Protocol buffers for `go tool pprof`, Grafana Pyroscope and others; holds all weights at once
+    /// Protocol buffers for `go tool pprof`, Grafana Pyroscope and others; contains all weights at once
     Pprof,
     /// JSON for profiler.firefox.com
     Firefox,
     /// JSON for speedscope.app
     Speedscope,
-    /// One line a stack, for inferno and flamegraph.pl
+    /// One line per stack, for inferno and flamegraph.pl
     Collapsed,
     /// A .heapprofile for the Memory panel of Chrome's DevTools
     Chrome,
@@ -42,7 +42,7 @@ enum WeightArg {
     YoungBytes,
     /// Objects that died young (--young)
     YoungObjects,
-    /// Bytes times thousands of ticks between the last use and the death of what died
+    /// Bytes times thousands of ticks between last use and death
     Drag,
 }
 
@@ -79,10 +79,10 @@ pub(crate) struct ExportArgs {
     /// Format of the profile
     #[arg(long, value_enum)]
     to: FormatArg,
-    /// What stacks are weighted by; pprof shows this one first
+    /// Weight of the stacks; pprof shows this one first
     #[arg(long, value_enum, default_value = "bytes")]
     weight: WeightArg,
-    /// An object dies young if it dies before so much was allocated behind it
+    /// An object dies young if it dies before this much more is allocated
     #[arg(long, default_value = "1M", value_name = "SIZE", value_parser = size)]
     young: u64,
     /// Write to this file instead of standard output
@@ -128,15 +128,14 @@ fn about(opened: &Opened) -> About {
     let mut comments = Vec::new();
     if !opened.source.events().has(EventSet::METHOD) {
         comments.push(
-            "the trace has no calls: stacks are only the methods that allocate (instrument with --events all)"
-                .to_owned(),
+            "the trace has no calls: stacks are the allocating methods only (instrument with --events all)".to_owned(),
         );
     }
     if !opened.population.has_deaths {
-        comments.push("deaths are not known: all objects count as alive at the end".to_owned());
+        comments.push("deaths are unknown: all objects count as alive at the end".to_owned());
     }
     if opened.population.contexts.cut() > 0 {
-        comments.push("there were more calling contexts than are kept: the deepest stacks are cut".to_owned());
+        comments.push("too many calling contexts: the deepest stacks are cut".to_owned());
     }
     About { program: program(&opened.source), nanos: opened.population.end.nanos, comments }
 }

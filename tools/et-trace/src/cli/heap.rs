@@ -25,7 +25,7 @@ Examples:
 pub(super) struct HeapArgs {
     /// The trace: a file written by the runtime, a text of dialect et or replayer, or - for standard input
     trace: PathBuf,
-    /// Names file that says what the ids of a text mean (written by `text --names`)
+    /// Names file with the names behind the ids of a text (written by `text --names`)
     #[arg(long, value_name = "FILE")]
     with_names: Option<PathBuf>,
     /// The moment: 40% (of calls and returns), 12.5s, tick:N, bytes:N (allocated), method:com.acme.Main.run#3 (third
@@ -35,7 +35,7 @@ pub(super) struct HeapArgs {
     /// Show objects, bytes and retained bytes by class (the default)
     #[arg(long, group = "view")]
     classes: bool,
-    /// Show the objects that hold the most: the top of the dominator tree, by object and by class
+    /// Show the objects that retain the most: the top of the dominator tree, by object and by class
     #[arg(long, group = "view")]
     dominators: bool,
     /// Show why this object is alive: the shortest paths from static fields, stacks and the VM. Its id is hexadecimal, as in
@@ -112,7 +112,7 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
         }
         if dumped.cut_arrays > 0 {
             let arrays = counted(dumped.cut_arrays, "array");
-            PROGRAM.say(format_args!("note: {arrays} of more than 4 GiB cut short: the format allows no longer ones"));
+            PROGRAM.say(format_args!("note: {arrays} of more than 4 GiB cut short: the format allows no more"));
         }
     }
     let taken = snapshot.taken();

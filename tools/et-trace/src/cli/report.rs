@@ -10,9 +10,8 @@ use et_reader::resolve::Lost;
 use et_reader::source::{Deaths, Source};
 use et_report::{Table, alive_at, page, tables};
 
-use super::{
-    CliError, ClockArg, InputArgs, KEPT_LINES, PROGRAM, completeness, keep_summary, kept_summary, warn, warn_of_lives,
-};
+use super::kept::{KEPT_LINES, keep_report, keep_summary, kept_report, kept_summary};
+use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
 use et_cli::{print, print_json};
@@ -22,20 +21,20 @@ use et_cli::{print, print_json};
 pub struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// The page to write
+    /// HTML file to write
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["show", "json"])]
     output: Option<PathBuf>,
     /// Print a table of the report as text: a page (lifetimes), or one of its tables (lifetimes/classes)
     #[arg(long, value_name = "TABLE")]
     show: Option<String>,
-    /// Print only the rows in which TEXT stands
+    /// Print only the rows that contain TEXT
     #[arg(long = "match", value_name = "TEXT", requires = "show")]
     matching: Option<String>,
     /// For the tables of what was alive at a moment (alive/classes, alive/sites, alive/contexts): 40% (of calls and returns),
-    /// 12.5s, tick:N, bytes:N (allocated) or end. The report knows 64 moments; the last one before it is shown
+    /// 12.5s, tick:N, bytes:N (allocated) or end. The report has 64 moments; the last one not after this moment is shown
     #[arg(long, value_name = "MOMENT", requires = "show", default_value_t = Moment::End)]
     at: Moment,
-    /// Print all that the report shows as JSON
+    /// Print everything that the report shows as JSON
     #[arg(long, conflicts_with = "show")]
     json: bool,
     /// Replace an output file of any kind, not only a report
@@ -46,9 +45,9 @@ pub struct ReportArgs {
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum NoReport {
-    #[error("the report of {path} has no {wanted}; there are: {there}", path = path.display())]
+    #[error("the report of {path} has no page or table {wanted}; it has: {there}", path = path.display())]
     NoTable { path: PathBuf, wanted: String, there: String },
-    #[error("the report of {path} does not know when methods are entered: et-trace heap --at does", path = path.display())]
+    #[error("the report of {path} does not record when methods are entered: use et-trace heap --at", path = path.display())]
     Entry { path: PathBuf },
     #[error("{path}: {source}", path = path.display())]
     Rows { path: PathBuf, source: ReportError },
@@ -94,7 +93,7 @@ fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Resul
         Some(text) => {
             let matching: Vec<Table> = chosen.into_iter().map(|table| table.matching(text)).collect();
             if matching.iter().all(|table| table.rows.is_empty()) {
-                PROGRAM.say(format_args!("note: --match '{text}': no row of {wanted} has it"));
+                PROGRAM.say(format_args!("note: --match '{text}': no row of {wanted} contains it"));
             }
             matching
         }
@@ -102,21 +101,16 @@ fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Resul
     Ok(chosen.iter().map(Table::render).collect::<Vec<_>>().join("\n"))
 }
 
-/// File name of the report kept with the life table, with its format version.
-const KEPT: &str = "report-2.json";
-
 /// The report that was kept with the life table, or a new one.
 fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> Result<(Report, Lost), CliError> {
-    let kept = lives.and_then(|lives| lives.kept(KEPT));
-    if let Some(mut report) = kept.and_then(|kept| serde_json::from_slice::<Report>(&kept).ok()) {
-        report.summary.trace = source.path().display().to_string();
+    if let Some(report) = kept_report(source, lives) {
         let lost = report.summary.lost_details;
         return Ok((report, lost));
     }
     let reading = args.input.reading(ClockArg::Et);
     if source.deaths(reading.deaths) == Deaths::None {
         PROGRAM.say(format_args!(
-            "{}: note: without deaths the report says nothing of lifetimes, leaks and what was alive",
+            "{}: note: without deaths the report has nothing on lifetimes, leaks and live objects",
             source.path().display()
         ));
     }
@@ -133,11 +127,8 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
         source_error => NoReport::Rows { path: source.path().to_owned(), source: source_error }.into(),
     })?;
     let lost = report.summary.lost_details;
-    if let Some(lives) = lives
-        && report.summary.lost == 0
-        && let Ok(kept) = serde_json::to_vec(&report)
-    {
-        lives.keep(KEPT, &kept);
+    if let Some(lives) = lives {
+        keep_report(lives, &report);
     }
     Ok((report, lost))
 }

@@ -25,35 +25,35 @@ Examples:
   et-trace sql app.tables 'select count(*) from calls'
   et-trace sql app.tables --query top_sites
   et-trace sql app.tables --query who_keeps --set class='com.acme.%' --csv
-  et-trace sql --list                                what queries there are
-  et-trace sql --query top_sites --print             one of them, to be changed, or for another engine
-  et-trace sql app.tables --check                    whether all files are as they were written
+  et-trace sql --list                                lists the queries
+  et-trace sql --query top_sites --print             prints one, to change it or to run it elsewhere
+  et-trace sql app.tables --check                    checks that all files are as they were written
 
 Tables and columns are in docs/tables.md. DuckDB runs the SQL: the command duckdb if there is one, else the Python module
 (pip install duckdb). Nothing is installed.")]
 pub(super) struct SqlArgs {
-    /// A folder that et-trace tables has written
+    /// A folder written by et-trace tables
     #[arg(required_unless_present_any = ["list", "print"])]
     folder: Option<PathBuf>,
-    /// What to ask
+    /// The query to run
     #[arg(value_name = "SQL", required_unless_present_any = ["query", "list", "check"], conflicts_with = "query")]
     sql: Option<String>,
-    /// Ask one of the queries that come with et-trace
+    /// Run one of the queries that come with et-trace
     #[arg(long, value_name = "NAME")]
     query: Option<String>,
-    /// Set a value of the query: --list shows which it has
+    /// Set a parameter of the query; --list shows them
     #[arg(long, value_name = "NAME=VALUE", requires = "query", value_parser = setting)]
     set: Vec<(String, String)>,
     /// Show the queries that come with et-trace
     #[arg(long)]
     list: bool,
-    /// Print the query instead of asking it
+    /// Print the query instead of running it
     #[arg(long, requires = "query")]
     print: bool,
-    /// Read all files of the folder and compare them with what was written
+    /// Check that all files of the folder are as they were written
     #[arg(long)]
     check: bool,
-    /// Have DuckDB take no more memory than that: 4GB, 1.5g. It writes what has no room to the folder that TMPDIR names [default: 80 % of the machine's]
+    /// Memory limit of DuckDB: 4GB, 1.5g. Beyond it, DuckDB uses temporary files in the folder TMPDIR [default: 80 % of the machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// Print CSV
@@ -66,26 +66,26 @@ pub(super) struct SqlArgs {
 
 fn setting(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
-    let pair = pair.ok_or_else(|| "a setting is NAME=VALUE".to_owned())?;
+    let pair = pair.ok_or_else(|| "expected NAME=VALUE".to_owned())?;
     Ok((pair.0.to_owned(), pair.1.to_owned()))
 }
 
 /// Why a query was not answered.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SqlError {
-    #[error("there is no query {name}; there are: {there}")]
+    #[error("there is no query {name}; choose one of: {there}")]
     NoQuery { name: String, there: String },
-    #[error("the query {query} has no {setting} to set; it has: {there}")]
+    #[error("the query {query} has no parameter {setting}; it has: {there}")]
     NoSetting { query: String, setting: String, there: String },
-    #[error("{setting} of the query {query} is a number, not {value}")]
+    #[error("{setting} of the query {query} must be a number, not {value}")]
     NoNumber { query: String, setting: String, value: String },
-    #[error("DuckDB is not there: install the command duckdb, or its Python module (pip install duckdb)")]
+    #[error("DuckDB not found: install the command duckdb, or its Python module (pip install duckdb)")]
     NoEngine,
     #[error("DuckDB: {0}")]
     Engine(String),
     #[error("cannot start DuckDB: {0}")]
     Start(io::Error),
-    #[error("cannot make a folder for DuckDB in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    #[error("cannot make a folder for DuckDB in {folder} (set TMPDIR to use another folder): {0}", folder = std::env::temp_dir().display())]
     Spill(io::Error),
 }
 
@@ -145,9 +145,7 @@ fn warn_of_deaths(tables: &Tables, query: &Query) -> Result<(), CliError> {
     }
     let which = if runs.len() == 1 { "run" } else { "runs" };
     let (runs, query) = (runs.join(", "), query.name);
-    PROGRAM.say(format_args!(
-        "note: deaths are not known in {which} {runs}: {query} leaves out what it would say of them"
-    ));
+    PROGRAM.say(format_args!("note: deaths are unknown in {which} {runs}: {query} leaves them out"));
     Ok(())
 }
 
@@ -242,7 +240,7 @@ impl Engine {
 
     /// All that it prints. With a signal it ends: what it writes to the folder is to go before we do.
     fn answer(mut self, spill: &Spill) -> Result<String, SqlError> {
-        let _heartbeat = Heartbeat::new(PROGRAM, || "DuckDB is at work".to_owned());
+        let _heartbeat = Heartbeat::new(PROGRAM, || "running the query".to_owned());
         let (done, answered) = channel();
         let stdout = self.child.stdout.take();
         let listening = et_system::threads::spawn(move || {

@@ -18,28 +18,28 @@ Examples:
   et-trace tables app.ettrace -o app.tables --only objects,sites  only these, and the row of the run
   et-trace tables *.ettrace -o runs.tables                       several runs in one folder
   et-trace tables a.ettrace -o runs.tables --run before --label 1.4.2
-  et-trace sql app.tables --query top_sites                      asks them something")]
+  et-trace sql app.tables --query top_sites                      queries them")]
 pub(super) struct TablesArgs {
     /// Traces: files written by the runtime, texts of dialect et or replayer, or - for standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// The folder to write to. Runs that are in it stay; the same run again is replaced
+    /// The folder to write to. Other runs in it are kept; the same run is replaced
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
     /// Write only these tables: objects, updates, calls, allocations_by_second, exceptions, threads, collections, classes,
     /// methods, fields, sites, contexts. The row of the run in trace is always written
     #[arg(long, value_delimiter = ',', value_name = "TABLE,…")]
     only: Vec<TableName>,
-    /// What the run is called in the folder [default: the trace's name and its run id]
+    /// Name of the run in the folder [default: the trace's name and its run id]
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// What else is to be known of the run, for column label: a release, a machine, a test
+    /// Text for the column label: a release, a machine, a test
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// Names file that says what the ids of a text mean (written by `text --names`)
+    /// Names file with the names behind the ids of a text (written by `text --names`)
     #[arg(long, value_name = "FILE")]
     with_names: Option<PathBuf>,
-    /// Where deaths come from
+    /// How deaths are determined
     #[arg(long, value_enum, default_value = "trace")]
     deaths: DeathsArg,
     /// Folder of the life table, which saves computed deaths for later commands [default: TRACE.lives]

@@ -129,7 +129,7 @@ fn a_temporary_folder_that_is_not_there_is_named() {
     assert_eq!(failed.status.code(), Some(1));
     assert!(
         said.starts_with(
-            "et-trace: cannot make a folder for DuckDB in /no/such/folder (TMPDIR names another folder): "
+            "et-trace: cannot make a folder for DuckDB in /no/such/folder (set TMPDIR to use another folder): "
         ),
         "{said}"
     );

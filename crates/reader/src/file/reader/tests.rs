@@ -120,15 +120,15 @@ fn only_the_buffers_of_the_same_run_are_used_and_others_are_reported() {
     assert_eq!((file.run(), file.threads()[0].len()), (run, 2));
     for (buffers, words) in [
         (Some(own.clone()), "1 more chunk"),
-        (Some(cut_and_buffers(run, other).1), "is of another run"),
-        (Some(cut_and_buffers(run, RunId::default()).1), "is of another run"),
+        (Some(cut_and_buffers(run, other).1), "belongs to another run"),
+        (Some(cut_and_buffers(run, RunId::default()).1), "belongs to another run"),
         (Some(b"garbage".to_vec()), "cannot be read"),
         (Some(Vec::new()), "cannot be read"),
         (None, "no buffer file"),
     ] {
         let said = said(trace.clone(), buffers);
         assert!(said.contains(words), "{words}: {said}");
-        assert_eq!(said.contains("how many is not known"), words != "1 more chunk", "{said}");
+        assert_eq!(said.contains("an unknown number"), words != "1 more chunk", "{said}");
     }
 }
 

@@ -85,7 +85,7 @@ final class AnyGradle {
         } catch (InvocationTargetException error) {
             throw new GradleException(method + " failed: " + error.getCause().getMessage(), error.getCause());
         } catch (ReflectiveOperationException error) {
-            throw new GradleException("this version of Gradle is not known: " + object.getClass() + " has no " + method, error);
+            throw new GradleException("unsupported version of Gradle: " + object.getClass() + " has no " + method, error);
         }
     }
 }

@@ -160,7 +160,7 @@ public class EtRun extends DefaultTask {
     @TaskAction
     public void run() {
         if (mainClass == null || mainClass.isEmpty()) {
-            throw new GradleException("no main class: say etRun { mainClass = '…' }, or use the application plugin");
+            throw new GradleException("no main class: set etRun { mainClass = '…' }, or use the application plugin");
         }
         List<String> command = settings.command("run");
         command.add("--trace");

@@ -69,7 +69,7 @@ final class Settings {
     List<String> command(String subcommand) {
         File executable = executable();
         if (executable == null) {
-            throw new GradleException("et-instrument not found: set elephantTracks { executable = '…' }, or put it into PATH");
+            throw new GradleException("et-instrument not found: set elephantTracks { executable = '…' }, or add it to PATH");
         }
         return Tool.command(executable, subcommand, cacheDir(), hooks());
     }

@@ -64,7 +64,7 @@ public final class Archives {
 
     private static void tell(List<String> away, Messages messages) {
         if (!away.isEmpty()) {
-            messages.say("left out, since archives and AOT caches do not fit a traced run: " + String.join(", ", away));
+            messages.say("left out, because archives and AOT caches do not work in a traced run: " + String.join(", ", away));
         }
     }
 }

@@ -37,7 +37,7 @@ public final class Prepared {
         try {
             return new Prepared((Map<?, ?>) Json.parse(json));
         } catch (ClassCastException | NullPointerException | IllegalArgumentException error) {
-            throw new Failure("et-instrument's report is not understood; is it of the plugin's version?", error);
+            throw new Failure("cannot read the report of et-instrument: does its version match the plugin?", error);
         }
     }
 

@@ -24,7 +24,7 @@ public final class Program {
     public static void run(ProcessBuilder builder, String name, InputStream input, boolean mayFail) throws Failure {
         int code = follow(start(builder), input);
         if (NOT_RUN.contains(code)) {
-            throw new Failure(name + " was not run: et-instrument says why, above");
+            throw new Failure(name + " was not run: see the messages of et-instrument above");
         }
         if (code != 0 && !mayFail) {
             throw new Failure(name + " ended with exit code " + code);

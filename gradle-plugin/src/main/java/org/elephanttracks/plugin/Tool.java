@@ -147,7 +147,7 @@ public final class Tool {
     static String failure(String executable, int code, List<String> messages) {
         String text = String.join("\n", messages).trim();
         if (code == WRONG_USAGE && (text.contains("unexpected argument") || text.contains("unrecognized"))) {
-            return executable + " is not of the plugin's version: " + text;
+            return executable + " does not match the version of the plugin: " + text;
         }
         return text.isEmpty() ? executable + " failed with exit code " + code : text;
     }

@@ -70,7 +70,7 @@ abstract class AbstractEtMojo extends AbstractMojo {
     @Override
     public final void execute() throws MojoExecutionException, MojoFailureException {
         if (skip || project.getPackaging().equals("pom")) {
-            getLog().info(skip ? "skipped, as elephantTracks.skip says" : "nothing to do: the project has no classes");
+            getLog().info(skip ? "skipped: elephantTracks.skip is set" : "nothing to do: the project has no classes");
             return;
         }
         try {
@@ -103,7 +103,7 @@ abstract class AbstractEtMojo extends AbstractMojo {
             }
         }
         if (found == null) {
-            throw new Failure("et-instrument not found: pass -DelephantTracks.executable=…, or put it into PATH");
+            throw new Failure("et-instrument not found: pass -DelephantTracks.executable=…, or add it to PATH");
         }
         return found;
     }

@@ -69,7 +69,7 @@ public class JarMojo extends AbstractEtMojo {
             packed = new File(project.getBuild().getDirectory(), project.getBuild().getFinalName() + "." + type);
         }
         if (!packed.isFile()) {
-            throw new Failure("there is no " + packed + " to instrument: say mvn package et:jar");
+            throw new Failure("there is no " + packed + " to instrument: run mvn package et:jar");
         }
         return packed;
     }

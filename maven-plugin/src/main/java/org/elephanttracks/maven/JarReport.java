@@ -47,7 +47,7 @@ final class JarReport {
         try {
             return new JarReport((Map<?, ?>) Json.parse(json));
         } catch (ClassCastException | NullPointerException | IllegalArgumentException error) {
-            throw new Failure("et-instrument's report is not understood; is it of the plugin's version?", error);
+            throw new Failure("cannot read the report of et-instrument: does its version match the plugin?", error);
         }
     }
 
@@ -57,7 +57,7 @@ final class JarReport {
         warnings.forEach(messages::warn);
         notes.forEach(messages::say);
         if (signed) {
-            messages.say("signatures are removed: they signed the original");
+            messages.say("signatures removed: they are valid for the original only");
         }
         messages.say("rewrote " + classes + (classes == 1 ? " class" : " classes"));
     }

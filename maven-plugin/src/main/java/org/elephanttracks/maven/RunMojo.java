@@ -74,7 +74,7 @@ public class RunMojo extends AbstractEtMojo {
             return;
         }
         if (name == null) {
-            throw new Failure("no main class: say -DelephantTracks.mainClass=…, or <mainClass> in the configuration");
+            throw new Failure("no main class: pass -DelephantTracks.mainClass=…, or set <mainClass> in the configuration");
         }
         List<File> classPath = classPath();
         // By itself, so that what is rewritten is shown as Maven's own messages are.

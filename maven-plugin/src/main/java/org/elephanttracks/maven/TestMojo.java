@@ -93,7 +93,7 @@ public class TestMojo extends AbstractEtMojo {
         Xpp3Dom configuration = surefire.getConfiguration();
         PluginParameterExpressionEvaluator values = new PluginParameterExpressionEvaluator(session, surefire);
         if ("0".equals(value(configuration, "forkCount", values)) || "never".equals(value(configuration, "forkMode", values))) {
-            throw new Failure("Surefire is to run the tests in Maven's own JVM, which leaves no trace: say -DforkCount=1");
+            throw new Failure("Surefire is set to run the tests in the JVM of Maven, which is not traced: pass -DforkCount=1");
         }
         String own = value(configuration, "argLine", values);
         String line = word("@" + new Preparation(at("test")).arguments()) + " " + word(traces.option());

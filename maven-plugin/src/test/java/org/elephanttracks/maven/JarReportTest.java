@@ -20,7 +20,7 @@ public class JarReportTest {
         assertEquals(
             Arrays.asList("warning: a.class: copied unchanged: damaged", "warning: A.a()V: no exits: too long",
                 "warning: --include matches nothing", "a note",
-                "signatures are removed: they signed the original", "rewrote 1 class"),
+                "signatures removed: they are valid for the original only", "rewrote 1 class"),
             told(report(skip, "{\"method\": \"A.a()V\", \"hooks\": \"exits\", \"why\": \"too long\"}", "\"S.SF\"",
                 "\"--include matches nothing\"", "\"a note\"")));
         assertEquals(Arrays.asList("rewrote 1 class"), told(report("", "", "", "", "")));

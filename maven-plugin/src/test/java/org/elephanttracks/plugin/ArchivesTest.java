@@ -29,7 +29,7 @@ public class ArchivesTest {
             "-XX:AOTMode=off", "-XX:AOTCache=c", "-Dx=-XX:AOTCache=c");
         assertEquals(Arrays.asList("-Xmx1g", "-Xshare:off", "-XX:AOTMode=off", "-Dx=-XX:AOTCache=c"),
             Archives.without(options, messages));
-        assertEquals(Collections.singletonList("left out, since archives and AOT caches do not fit a traced run: "
+        assertEquals(Collections.singletonList("left out, because archives and AOT caches do not work in a traced run: "
             + "-XX:SharedArchiveFile=a b, -XX:+AutoCreateSharedArchive, -XX:AOTCache=c"), said);
     }
 

@@ -34,7 +34,7 @@ public class ToolTest {
         assertEquals("no JDK at /x", failure("echo 'et-instrument: no JDK at /x' >&2; exit 1"));
         assertEquals("sh failed with exit code 3", failure("exit 3"));
         assertEquals("error: bad value", failure("printf \"error: bad value\\n\\nFor more information, try '--help'.\\n\" >&2; exit 2"));
-        assertEquals("sh is not of the plugin's version: error: unexpected argument '--new'",
+        assertEquals("sh does not match the version of the plugin: error: unexpected argument '--new'",
             failure("echo \"error: unexpected argument '--new'\" >&2; exit 2"));
     }
 

@@ -1,0 +1,172 @@
+//! Summaries and reports that are kept with a life table, so that they need not be worked out again.
+
+use et_analysis::report::Report;
+use et_analysis::summary::Summary;
+use et_lives::LifeTable;
+use et_reader::source::Source;
+
+use super::ClockArg;
+
+/// Entries of lists that are kept with a life table.
+pub(super) const KEPT_LINES: usize = 1000;
+
+/// The form of what is kept: a hash of the types that a report and its summary consist of. It is part of the names of the files, so
+/// that a version of the program never reads what another wrote in another form. A test computes it from the source.
+const FORM: &str = "7d9de65f";
+
+/// The summary that was kept with the life table, if there is one.
+pub(super) fn kept_summary(source: &Source, lives: Option<&LifeTable>, clock: ClockArg) -> Option<Summary> {
+    let mut summary: Summary = serde_json::from_slice(&lives?.kept(&summary_file(clock))?).ok()?;
+    summary.trace = source.path().display().to_string();
+    Some(summary)
+}
+
+/// Keeps a summary with the life table, unless events were lost.
+pub(super) fn keep_summary(lives: &LifeTable, clock: ClockArg, summary: &Summary) {
+    if summary.lost == 0
+        && let Ok(kept) = serde_json::to_vec(&summary.clone().cut(KEPT_LINES))
+    {
+        lives.keep(&summary_file(clock), &kept);
+    }
+}
+
+/// The report that was kept with the life table, if there is one.
+pub(super) fn kept_report(source: &Source, lives: Option<&LifeTable>) -> Option<Report> {
+    let mut report: Report = serde_json::from_slice(&lives?.kept(&report_file())?).ok()?;
+    report.summary.trace = source.path().display().to_string();
+    Some(report)
+}
+
+/// Keeps a report with the life table, unless events were lost.
+pub(super) fn keep_report(lives: &LifeTable, report: &Report) {
+    if report.summary.lost == 0
+        && let Ok(kept) = serde_json::to_vec(report)
+    {
+        lives.keep(&report_file(), &kept);
+    }
+}
+
+fn summary_file(clock: ClockArg) -> String {
+    format!("summary-{FORM}-{}.json", clock.name())
+}
+
+fn report_file() -> String {
+    format!("report-{FORM}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::FORM;
+
+    /// Crates that define types of a report.
+    const CRATES: [&str; 4] = ["analysis", "format", "names", "reader"];
+
+    /// All types by name, each with its attributes, fields and variants. Types of one name in different modules are one entry:
+    /// the form then changes more often than it would have to, which costs nothing but a second computation.
+    #[derive(Default)]
+    struct Types(BTreeMap<String, String>);
+
+    impl Types {
+        fn of_workspace() -> Self {
+            let mut types = Self::default();
+            for name in CRATES {
+                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates").join(name).join("src");
+                let mut files = sources(&folder);
+                files.sort();
+                for file in files {
+                    types.add(&fs::read_to_string(file).unwrap());
+                }
+            }
+            types
+        }
+
+        /// The source is formatted by rustfmt: an item that starts at the left margin ends with a line that is a brace there.
+        fn add(&mut self, source: &str) {
+            let mut attributes = String::new();
+            let mut lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+            while let Some(line) = lines.next() {
+                let item = line.strip_prefix("pub ").or(line.strip_prefix("pub(crate) ")).unwrap_or(line);
+                let name = item.strip_prefix("struct ").or(item.strip_prefix("enum "));
+                if let Some(name) = name {
+                    let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
+                    let mut text = format!("{attributes}{item}\n");
+                    if line.ends_with('{') {
+                        lines.by_ref().take_while(|line| *line != "}").for_each(|line| text += &format!("{line}\n"));
+                    }
+                    *self.0.entry(name[..end].to_owned()).or_default() += &text;
+                }
+                match line.starts_with("#[serde") {
+                    true => attributes += &format!("{line}\n"),
+                    false if line.starts_with("#[") => {}
+                    false => attributes.clear(),
+                }
+            }
+        }
+
+        /// A type and all types that its fields have.
+        fn closure(&self, root: &str) -> String {
+            let mut known = BTreeSet::new();
+            let mut pending = vec![root];
+            while let Some(name) = pending.pop() {
+                if let Some((name, text)) = self.0.get_key_value(name)
+                    && known.insert(name.as_str())
+                {
+                    pending.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_'));
+                }
+            }
+            known.iter().map(|name| self.0[*name].as_str()).collect()
+        }
+    }
+
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+        let files = files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+        files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+    }
+
+    /// FNV-1a, of which the value does not depend on the version of the standard library.
+    fn hash(text: &str) -> String {
+        let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
+    }
+
+    #[test]
+    fn the_form_of_what_is_kept_is_that_of_the_types() {
+        let form = hash(&Types::of_workspace().closure("Report"));
+        assert_eq!(FORM, form, "the types of reports or summaries have changed: FORM in {} is {form} now", file!());
+    }
+
+    #[test]
+    fn the_types_of_a_report_are_found_with_their_fields() {
+        let types = Types::of_workspace();
+        let closure = types.closure("Report");
+        for part in ["pub retained: Option<Retained>", "pub undecodable_pieces", "struct Amount", "enum Origin", "Jdk,"]
+        {
+            assert!(closure.contains(part), "{part}");
+        }
+        assert!(closure.contains("#[serde(rename_all = \"camelCase\")]\nstruct Summary {"));
+        assert!(!closure.contains("///") && !closure.contains("struct SummaryArgs"));
+    }
+
+    #[test]
+    fn each_change_of_a_field_changes_the_form() {
+        let form = |source: &str| {
+            let mut types = Types::default();
+            types.add(source);
+            hash(&types.closure("Report"))
+        };
+        let base = "/// One.\n#[serde(x)]\npub struct Report {\n    /// Two.\n    pub a: Vec<Line>,\n}\n\npub struct Line {\n    pub b: u8,\n}\n";
+        assert_eq!(form(base), form(&base.replace("One", "Three").replace("Two", "Four")));
+        assert_eq!(form(base), form(&format!("{base}\npub struct Other {{\n    pub c: u8,\n}}\n")));
+        for (from, to) in
+            [("pub a", "pub z"), ("b: u8", "b: u16"), ("(x)", "(y)"), ("b: u8,", "b: u8,\n    pub c: u8,")]
+        {
+            assert_ne!(form(base), form(&base.replace(from, to)), "{from}");
+        }
+    }
+}
