@@ -1,0 +1,31 @@
+//! Class files that replace those of classes that run: of agents (`Instrumentation.redefineClasses`, `retransformClasses`) and of
+//! debuggers ("hot swap").
+
+use et_rewriter::classfile::{ClassFile, to_string};
+use et_rewriter::rewrite::ATTRIBUTE;
+
+use crate::actions::define::define;
+use crate::classes::dynamic::Purpose;
+use crate::tracer::Tracer;
+use et_jvm::env::{Env, Object};
+
+/// The class file to take in place of `bytes`, which was to be the new one of `class`. None: it is to be taken as it is.
+pub fn redefined(tracer: &Tracer, env: Env, class: Object, bytes: &[u8]) -> Option<Vec<u8>> {
+    let Some(dynamic) = tracer.dynamic else {
+        if let Some(name) = name_without_hooks(bytes) {
+            tracer.queue.problem(format!("redefined by an agent and left without hooks (dynamic=off): {name}"), 1);
+        }
+        return None;
+    };
+    let boot = tracer.jvmti.class_loader(env, class).is_ok_and(|loader| loader.is_none());
+    let rewritten = dynamic.rewrite(bytes, Purpose::Redefinition { boot }, tracer.dynamic_ids, tracer.queue)?;
+    // Should the VM refuse the class file, nothing is lost: no event will bear its ids.
+    let mirror = define(tracer, env, class, false);
+    dynamic.defined(mirror, rewritten.class, tracer.queue);
+    Some(rewritten.bytes)
+}
+
+fn name_without_hooks(bytes: &[u8]) -> Option<String> {
+    let class = ClassFile::read(bytes).ok()?;
+    class.attribute(ATTRIBUTE).is_none().then(|| to_string(class.name))
+}

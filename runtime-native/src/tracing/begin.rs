@@ -1,0 +1,119 @@
+//! What is done when tracing begins, at once or late, and where it ends: the other threads stand still meanwhile.
+
+use et_jvm::env::{Env, Global, Object};
+use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
+use et_jvm::threads::Stopped;
+use thiserror::Error;
+
+use crate::actions::{compiled, heap, monitors};
+use crate::buffers::file::BufferError;
+use crate::tracer::Tracer;
+
+/// Why a run is not traced.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// No HeapProxy, or a Thread without our fields.
+    #[error(
+        "this JDK is not instrumented, the program runs untraced: \
+         make a copy with `et-instrument jdk --java-home {0} -o DIR` and run DIR/bin/java @DIR/et.args"
+    )]
+    NotInstrumented(String),
+    /// Some other machine.
+    #[error("this JVM is not HotSpot, the program runs untraced")]
+    NotHotSpot,
+    /// No buffers.
+    #[error("{0}, the program runs untraced")]
+    Buffers(#[from] BufferError),
+    /// The VM refused something.
+    #[error("{0}, the program runs untraced")]
+    Jvmti(#[from] JvmtiError),
+    /// A thread of ours did not come up.
+    #[error("cannot start the threads that write the trace and watch over it, the program runs untraced")]
+    Thread,
+}
+
+/// Stops the other threads, writes down what there is, switches the hooks on, and lets the threads go.
+/// `thread` is the current one, if it is the program's; `own` are the runtime's threads, which are none of the program's. `is_late`
+/// says that the program has run before.
+pub fn record_what_exists(
+    tracer: &'static Tracer,
+    env: Env,
+    thread: Option<Object>,
+    own: &[Global],
+    is_late: bool,
+) -> Result<(), StartError> {
+    let jvmti = tracer.jvmti;
+    let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
+    walker.add_capabilities(&[Capability::TagObjects])?;
+    heap::link_archived(tracer, env)?;
+    let mut threads = jvmti.all_threads(env)?;
+    threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
+    let is_current = |other: Object| thread.is_some_and(|thread| env.is_same(other, thread));
+    let others: Vec<Object> = threads.iter().copied().filter(|other| !is_current(*other)).collect();
+    let _stopped = match Stopped::stop(jvmti, &others) {
+        Ok(stopped) => Some(stopped),
+        Err(_) => {
+            tracer.queue.problem(
+                "another agent (a debugger) may stop threads, so we may not: what other threads did while the initial \
+                 objects were written down may be missing",
+                1,
+            );
+            None
+        }
+    };
+    let found = heap::record(tracer, env, walker, &threads);
+    walker.dispose();
+    let found = found?;
+    if found.shared_ids > 0 {
+        tracer
+            .queue
+            .problem("objects that existed at the start and share their id with another", found.shared_ids as u64);
+    }
+    if tracer.tells_monitors {
+        monitors::prepare(env);
+    }
+    for kind in events(tracer) {
+        jvmti.set_event(kind, true)?;
+    }
+    if tracer.collector.is_some() {
+        jvmti.tell_what_is_freed()?;
+    }
+    tracer.proxy.switch(env, true);
+    if is_late && let Err(error) = compiled::drop_code(tracer.vm, env) {
+        let line = format!("loops that were compiled before tracing began, and go on, may tell of nothing: {error}");
+        tracer.queue.problem(line, 1);
+    }
+    Ok(())
+}
+
+/// Does something while the other threads of the program stand still, if that can be. Their hooks are on: what they did between the
+/// end of the trace and that of the process would be in no trace.
+pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body: impl FnOnce()) {
+    env.frame(128, |env| {
+        let jvmti = tracer.jvmti;
+        let others = tracer.current_thread.and_then(|current| current.get(env)).zip(jvmti.all_threads(env).ok()).map(
+            |(current, mut threads)| {
+                threads.retain(|thread| !env.is_same(*thread, current));
+                threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
+                threads
+            },
+        );
+        // A debugger may be the one who stops threads. What they do is counted all the same.
+        let _stopped = others.as_ref().and_then(|others| Stopped::stop(jvmti, others).ok());
+        body();
+    });
+}
+
+/// Events that the run needs from here on.
+pub fn events(tracer: &Tracer) -> impl Iterator<Item = EventKind> {
+    EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.tells_monitors))
+}
+
+const EVENTS: [EventKind; 6] = [
+    EventKind::ThreadStart,
+    EventKind::ThreadEnd,
+    EventKind::ClassFileLoadHook,
+    EventKind::ClassPrepare,
+    EventKind::GarbageCollectionStart,
+    EventKind::GarbageCollectionFinish,
+];
