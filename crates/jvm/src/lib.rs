@@ -15,6 +15,7 @@
 //! * [`profiling`]: functions of JVMTI that profilers want: monitors, lines, CPU times, what objects hold.
 //! * [`memory`]: reads addresses that may be none. [`references`]: where words lead that may be none.
 //! * [`standard_files`]: what an agent does before it opens files.
+//! * [`sync`]: locks that go on working after a panic.
 //!
 //! Sizes and offsets are in bytes.
 
@@ -31,6 +32,7 @@ pub mod memory;
 pub mod profiling;
 pub mod references;
 pub mod standard_files;
+pub mod sync;
 pub mod threads;
 
 use std::ffi::CStr;

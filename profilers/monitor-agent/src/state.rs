@@ -1,15 +1,16 @@
 //! What the whole process knows: the VM, the options, and where notes and tasks go.
 
 use std::io;
+use std::sync::Mutex;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
 
 use et_jvm::env::{Env, Global, Object, Vm};
 use et_jvm::flags::Flags;
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
+use et_jvm::sync::lock;
 use et_names::escape;
 
 use crate::filter::Filter;
@@ -111,12 +112,12 @@ impl Monitor {
 
     /// What the program is called.
     pub fn name(&self) -> String {
-        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.name).clone()
     }
 
     /// Sets that.
     pub fn set_name(&self, name: String) {
-        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+        *lock(&self.name) = name;
     }
 
     /// `java.lang.Class`.

@@ -1,7 +1,8 @@
 //! Tags of JVMTI's: the numbers in them, counted from 1, and what those of classes say besides.
 
+use et_jvm::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The tag of a class that was looked at: whether its objects are told of is decided.
 pub const DECIDED: i64 = 1 << 61;
@@ -24,7 +25,7 @@ pub fn fresh() -> u64 {
 
 /// For those who give numbers.
 pub fn tagging() -> MutexGuard<'static, ()> {
-    TAGGING.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&TAGGING)
 }
 
 /// What the tag of a class says.

@@ -2,9 +2,7 @@
 //!
 //! A chunk is free, owned by one thread, or full and with the writer.
 
-use std::sync::PoisonError;
-
-use crate::base::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::sync::{Condvar, Mutex, lock, unpoisoned};
 
 /// Number of a thread in the trace, from 1, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,7 +111,7 @@ impl Pool {
     /// A free chunk, which is to be emptied and then [owned](Self::own). While the writers lag, waits or says so; otherwise
     /// `grow` makes another, whose index it is given, if it can.
     pub fn take(&self, waits: bool, grow: impl Fn(u32) -> bool) -> Result<Taken, NoChunk> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let Free { index, used } = loop {
             if state.stopped {
                 return Err(NoChunk::Stopped);
@@ -132,7 +130,7 @@ impl Pool {
             if !waits {
                 return Err(NoChunk::Lag);
             }
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = unpoisoned(self.freed.wait(state));
         };
         state.handed_out += 1;
         Ok(Taken { index, sequence: state.handed_out, used })
@@ -142,7 +140,7 @@ impl Pool {
     ///
     /// Not before: [`hand_in_all`](Self::hand_in_all) would take what was in it for events of the thread.
     pub fn own(&self, index: u32, thread: ThreadIndex) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if !state.stopped {
             state.owners[index as usize] = Some(thread);
         }
@@ -155,7 +153,7 @@ impl Pool {
     /// Both under one lock: a chunk that [`hand_in_all`](Self::hand_in_all) no longer finds has reached the writer
     /// before the end does.
     pub fn hand_in(&self, index: u32, give: impl FnOnce(ThreadIndex)) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let Some(thread) = state.owners.get_mut(index as usize).and_then(Option::take) else { return false };
         state.full += 1;
         give(thread);
@@ -164,7 +162,7 @@ impl Pool {
 
     /// Takes all chunks back that threads have, for the writer. Nobody gets one anymore.
     pub fn hand_in_all(&self, mark: impl Fn(u32)) -> Vec<(u32, ThreadIndex)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.stopped = true;
         self.freed.notify_all();
         let mut taken = Vec::new();
@@ -180,18 +178,18 @@ impl Pool {
 
     /// Whether so much is with the writer that it should hurry. Threads wait only when twice as much is.
     pub fn is_short(&self) -> bool {
-        self.lock().full > self.lag / 2
+        lock(&self.state).full > self.lag / 2
     }
 
     /// Nobody gets a chunk anymore, and who waits goes away.
     pub fn stop(&self) {
-        self.lock().stopped = true;
+        lock(&self.state).stopped = true;
         self.freed.notify_all();
     }
 
     /// The writer is done with a chunk, whose first bytes are in use still.
     pub fn release(&self, index: u32, used: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.free.push(Free { index, used });
         state.full -= 1;
         let writer_lags = state.full >= self.lag;
@@ -207,11 +205,7 @@ impl Pool {
 
     /// How many chunks there are.
     pub fn count(&self) -> usize {
-        self.lock().owners.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).owners.len()
     }
 }
 

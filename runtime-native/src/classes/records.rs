@@ -1,10 +1,11 @@
 //! The classes that have their record, which is written once for each, before an event names it (`define`).
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use et_format::ClassRecord;
 use et_format::event::Ticket;
+use et_jvm::sync::lock;
 use rustc_hash::FxHashSet;
 
 use crate::base::id_table::IdTable;
@@ -51,17 +52,17 @@ impl Classes {
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.lock().ids.len()
+        lock(&self.defined).ids.len()
     }
 
     /// Adds their ids.
     pub fn add_ids(&self, ids: &mut FxHashSet<u32>) {
-        ids.extend(&self.lock().ids);
+        ids.extend(&lock(&self.defined).ids);
     }
 
     /// The class with this id was unloaded.
     pub fn forget(&self, id: u32) {
-        let mut defined = self.lock();
+        let mut defined = lock(&self.defined);
         if defined.ids.remove(&id) {
             defined.table.remove(id);
         }
@@ -69,7 +70,7 @@ impl Classes {
 
     /// Whether the class with this id has its record.
     pub fn has(&self, id: u32) -> bool {
-        self.lock().ids.contains(&id)
+        lock(&self.defined).ids.contains(&id)
     }
 
     /// Queues the record of a class unless it has one. Its ticket is taken before any other thread can learn that there
@@ -81,7 +82,7 @@ impl Classes {
         queue: &Queue,
         ticket: impl FnOnce() -> Ticket,
     ) {
-        let mut defined = self.lock();
+        let mut defined = lock(&self.defined);
         if !defined.ids.insert(id) {
             return;
         }
@@ -90,10 +91,6 @@ impl Classes {
             Err(error) => queue.problem(format!("class without a record: {error}"), 1),
         }
         defined.table.insert(id, |_| ());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Defined> {
-        self.defined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,10 +4,11 @@
 //! updates are reported with. Layouts are made when they are first asked for, and kept until the class is unloaded.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use et_format::dynamic::DynamicClass;
 use et_format::event::ObjectHash;
+use et_jvm::sync::lock;
 use et_names::{ArtifactKind, ClassId, DynamicIds, FieldRefNames, NamesTable};
 use rustc_hash::FxHashMap;
 
@@ -180,7 +181,7 @@ impl Slots {
 
     /// The class with this id was unloaded.
     pub fn forget(&self, class: u32) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.own.remove(&class);
         if state.layouts.remove(&class).is_some() {
             state.table.remove(class);
@@ -189,7 +190,7 @@ impl Slots {
 
     /// What there is.
     pub fn kept(&self) -> Kept {
-        let state = self.lock();
+        let state = lock(&self.state);
         Kept { own: state.own.len(), layouts: state.layouts.len() }
     }
 
@@ -200,17 +201,17 @@ impl Slots {
 
     /// The layout of the class with this id, if it was made.
     pub fn layout(&self, class: u32) -> Option<Layout> {
-        self.lock().layouts.get(&class).cloned()
+        lock(&self.state).layouts.get(&class).cloned()
     }
 
     /// The fields that the class with this id declares, if they were asked for.
     pub fn own(&self, class: u32) -> Option<Arc<Own>> {
-        self.lock().own.get(&class).cloned()
+        lock(&self.state).own.get(&class).cloned()
     }
 
     /// Keeps what a class declares, with references that the trace gets. What came first stays.
     pub fn keep_own(&self, class: u32, members: Members, ids: &DynamicIds, queue: &Queue) -> Arc<Own> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let publish = || Arc::new(members.publish(ObjectHash(class), ids, queue));
         state.own.entry(class).or_insert_with(publish).clone()
     }
@@ -251,17 +252,13 @@ impl Slots {
 
     /// The first layout that comes for a class stays.
     pub fn keep(&self, class: u32, layout: Layout) -> Layout {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(known) = state.layouts.get(&class) {
             return known.clone();
         }
         state.layouts.insert(class, layout.clone());
         state.table.insert(class, |entry| entry.layout.store(layout.address() as i64, Ordering::Relaxed));
         layout
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

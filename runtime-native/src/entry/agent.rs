@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
@@ -25,6 +25,7 @@ use et_jvm::imports;
 use et_jvm::jvmti::{Capability, EventKind, Jvmti};
 use et_jvm::listener::Listener;
 use et_jvm::standard_files;
+use et_jvm::sync::lock;
 
 /// What `Agent_OnLoad` leaves for the VM's start, and for an exit before it, of which nobody is told who could be given anything.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
@@ -114,8 +115,7 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     let patience = Arc::new(Patience::new(options.patience));
     let sink = try_sink(&options, &patience)?;
     let early = early::install(options.dynamic.then(|| options.dynamic_filter.clone()));
-    *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) =
-        Some(Prepared { vm, options, early, sink, patience, pid: std::process::id() });
+    *lock(&PREPARED) = Some(Prepared { vm, options, early, sink, patience, pid: std::process::id() });
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { libc::atexit(at_exit) };
     Ok(())
@@ -165,7 +165,7 @@ static UNTIL_THE_VM_IS_UP: UntilTheVmIsUp = UntilTheVmIsUp;
 
 impl Listener for UntilTheVmIsUp {
     fn vm_init(&self, jvmti: Jvmti, env: Env, thread: Object) {
-        let prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let prepared = lock(&PREPARED).take();
         let Some(Prepared { vm, options, early, sink, patience, .. }) = prepared else { return };
         let sink = match sink.map_or_else(|| open_sink(&options, &patience), Ok) {
             Ok(sink) => sink,
@@ -225,7 +225,7 @@ extern "C" fn at_exit() {
     guarded(None, (), || {
         // A forked child shares our files, and is not the program.
         let is_us = |pid| pid == std::process::id();
-        match (tracer::get(), PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take()) {
+        match (tracer::get(), lock(&PREPARED).take()) {
             (Some(tracer), _) if is_us(tracer.pid) => tracer.end_at_exit(),
             // The VM did not come up, and has said why: an empty trace would tell nothing.
             (None, Some(Prepared { sink: Some(sink), pid, .. })) if is_us(pid) => sink.discard(),

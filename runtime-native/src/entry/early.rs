@@ -4,10 +4,11 @@
 //! Later it would be too late: the VM does not let hidden classes be redefined, and the objects of lambdas live as long as who has them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use et_format::event::ObjectHash;
 use et_jvm::env::{Env, Global, Object};
+use et_jvm::sync::lock;
 use et_names::{ClassId, DynamicIds};
 use et_rewriter::filter::Filter;
 
@@ -70,13 +71,13 @@ impl Early {
     /// A class is defined, with hooks.
     pub fn defined(&self, env: Env, class: Object, id: ClassId) {
         if let Some(class) = env.global(class) {
-            self.lock().push((class, id));
+            lock(&self.defined).push((class, id));
         }
     }
 
     /// Puts into the trace what came of classes until now. `id` tells, or gives, the id of a mirror.
     pub fn publish(&self, env: Env, id: impl Fn(Object) -> u32) {
-        let defined = std::mem::take(&mut *self.lock());
+        let defined = std::mem::take(&mut *lock(&self.defined));
         for (class, class_id) in defined {
             if let Some(dynamic) = self.dynamic.get() {
                 dynamic.defined(ObjectHash(id(class.get())), class_id, &self.queue);
@@ -88,9 +89,5 @@ impl Early {
     /// There will be no trace.
     pub fn give_up(&self) {
         self.is_over.store(true, Ordering::Release);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Global, ClassId)>> {
-        self.defined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use et_format::event::Ticket;
 use et_format::progress::RunId;
 use et_format::{ArrayLayout, BlockKind, Jvm, Meta, encode_json};
+use et_jvm::sync::lock;
 
 use crate::actions::id_supply;
 use crate::base::patience::Patience;
@@ -279,7 +280,7 @@ fn look_for_names(tracer: &'static Tracer, java_home: String, options: &Options)
         .name("elephant-tracks names".into())
         .spawn(move || names::find(&places, tracer.queue));
     match search {
-        Ok(search) => *tracer.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(search),
+        Ok(search) => *lock(&tracer.names) = Some(search),
         Err(error) => tracer.queue.problem(format!("no thread to look for names tables: {error}"), 1),
     }
 }

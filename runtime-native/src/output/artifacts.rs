@@ -4,9 +4,10 @@
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::{io, mem};
 
+use et_jvm::sync::lock;
 use et_names::{ClassEntries, DecodeError, MOST_UNPACKED, NamesTable, Source};
 
 /// Where the classes of a table are read from, and what the table is called in messages.
@@ -166,7 +167,7 @@ impl Debug for State {
 impl Artifacts {
     /// These are all there are. What comes back is of the classes that were loaded before.
     pub fn found(&self, artifacts: Vec<Artifact>) -> Vec<Told> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let before = mem::replace(&mut *state, State::Known(Known { artifacts, left: SHARE }));
         match (before, &mut *state) {
             (State::Unknown(wanted), State::Known(known)) => known.told(&wanted),
@@ -192,7 +193,7 @@ impl Artifacts {
     }
 
     fn want(&self, add: impl FnOnce(&mut Wanted)) -> Vec<Told> {
-        match &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &mut *lock(&self.state) {
             State::Unknown(wanted) => {
                 add(wanted);
                 Vec::new()

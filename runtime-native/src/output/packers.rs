@@ -5,13 +5,14 @@
 //! in native code until it calls the VM or returns to it, so that it finishes what it packs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
 use et_format::event::{self, Event, Ticket};
 use et_format::{BlockKind, BlockPacker, Codec, NewBlock, Packing};
+use et_jvm::sync::lock;
 
 use crate::base::cpu_time;
 use crate::buffers::Buffers;
@@ -102,13 +103,13 @@ impl Packers {
 
     /// Packs one full chunk on a thread of the program; false if there is none, or enough others do that.
     pub fn help(&self, queue: &Queue, buffers: &Buffers) -> bool {
-        let Some(mut packer) = self.idle().pop() else { return false };
+        let Some(mut packer) = lock(&self.idle).pop() else { return false };
         let Some(job) = queue.job() else {
-            self.idle().push(packer);
+            lock(&self.idle).push(packer);
             return false;
         };
         match self.pack(&mut packer, buffers, job, Who::Program) {
-            Ok(()) => self.idle().push(packer),
+            Ok(()) => lock(&self.idle).push(packer),
             // What it packs with may be half done. The writer says what went wrong if it goes wrong again.
             Err(Panicked) => _ = self.made.fetch_sub(1, Ordering::Relaxed),
         }
@@ -126,7 +127,7 @@ impl Packers {
             let mut packer = BlockPacker::default();
             packer.prepare();
             self.made.fetch_add(1, Ordering::Relaxed);
-            self.idle().push(packer);
+            lock(&self.idle).push(packer);
         }
         let running = self.running.load(Ordering::Relaxed);
         if running + 1 < self.limits.writers && queue.lacks_packers(BACKLOG) {
@@ -141,7 +142,7 @@ impl Packers {
 
     /// Nothing has happened for a while: lets go of what threads of the program packed with.
     pub fn rest(&self) {
-        let idle = std::mem::take(&mut *self.idle());
+        let idle = std::mem::take(&mut *lock(&self.idle));
         self.made.fetch_sub(idle.len() as u32, Ordering::Relaxed);
     }
 
@@ -195,10 +196,6 @@ impl Packers {
             cpu_seconds: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64(),
             append_seconds: append.as_secs_f64(),
         }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<BlockPacker>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

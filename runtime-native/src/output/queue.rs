@@ -4,7 +4,6 @@
 //! its holder.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use et_format::collector::Collected;
@@ -12,7 +11,7 @@ use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::Ticket;
 use et_format::{BlockKind, ClassRecord, GcRecord, MonitorRecord, Problem, ThreadRecord, encode_json};
 
-use crate::base::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::sync::{Condvar, Mutex, MutexGuard, lock, unpoisoned};
 use crate::buffers::journal::Journal;
 use crate::buffers::pool::FullChunk;
 use crate::live::rates;
@@ -139,7 +138,7 @@ pub struct Counters {
 impl Queue {
     /// Keeps what waits in a journal as well, from now on.
     pub fn keep_in(&self, journal: Option<Journal>) {
-        self.lock().journal = journal;
+        lock(&self.waiting).journal = journal;
     }
 
     /// A block of its own.
@@ -153,7 +152,7 @@ impl Queue {
     /// One of many large blocks: waits until few are waiting, so that they do not fill the memory. To be called where nobody
     /// waits for the caller but the program.
     pub fn large_block(&self, kind: BlockKind, raw: Vec<u8>) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         while waiting.block_bytes() > MANY_BYTES && !waiting.finished {
             waiting = wait(&self.taken, waiting, None);
         }
@@ -238,7 +237,7 @@ impl Queue {
 
     /// A chunk of events.
     pub fn chunk(&self, chunk: FullChunk) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         waiting.chunks.push(chunk);
         // The first is the writer's.
         let helps = waiting.sleeping > 0 && waiting.chunks.waiting() > 1;
@@ -251,13 +250,13 @@ impl Queue {
 
     /// A chunk to pack, if there is one.
     pub fn job(&self) -> Option<Job<'_>> {
-        let task = self.lock().take()?;
+        let task = lock(&self.waiting).take()?;
         Some(self.job_of(task))
     }
 
     /// A chunk to pack, for one that does nothing else; none if there was none for so long, or will be none.
     pub fn wait_for_job(&self, patience: Duration) -> Option<Job<'_>> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let start = Instant::now();
         loop {
             if let Some(task) = waiting.take() {
@@ -275,13 +274,13 @@ impl Queue {
 
     /// Whether so many chunks wait, and nobody who could pack them.
     pub fn lacks_packers(&self, backlog: usize) -> bool {
-        let waiting = self.lock();
+        let waiting = lock(&self.waiting);
         waiting.sleeping == 0 && waiting.chunks.waiting() >= backlog
     }
 
     /// Who waits for chunks to pack goes away, and nobody comes.
     pub fn close_jobs(&self) {
-        self.lock().is_closed = true;
+        lock(&self.waiting).is_closed = true;
         self.help.notify_all();
     }
 
@@ -290,7 +289,7 @@ impl Queue {
     }
 
     fn done(&self, number: u64, packed: Option<Packed>) -> Option<FullChunk> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let released = waiting.chunks.done(number, packed);
         let needs_writer = waiting.chunks.needs_writer();
         drop(waiting);
@@ -305,7 +304,7 @@ impl Queue {
     pub fn finish(&self, finish: Finish, patience: Option<Duration>) {
         self.add(|waiting| waiting.end = Some(finish));
         let deadline = patience.map(|patience| Instant::now() + patience);
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         while !waiting.finished {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -318,25 +317,25 @@ impl Queue {
     /// What was queued as blocks, for tests without a writer.
     #[cfg(test)]
     pub fn take_blocks(&self) -> Vec<(BlockKind, Vec<u8>)> {
-        self.lock().blocks.drain(..).collect()
+        lock(&self.waiting).blocks.drain(..).collect()
     }
 
     /// The class records that were queued, for tests without a writer.
     #[cfg(test)]
     pub fn take_classes(&self) -> Vec<u8> {
-        std::mem::take(&mut self.lock().classes)
+        std::mem::take(&mut lock(&self.waiting).classes)
     }
 
     /// As above, names tables.
     #[cfg(test)]
     pub fn take_names(&self) -> Vec<et_names::NamesTable> {
-        let names = std::mem::take(&mut self.lock().names);
+        let names = std::mem::take(&mut lock(&self.waiting).names);
         names.iter().map(|raw| et_names::NamesTable::decode(raw).unwrap()).collect()
     }
 
     /// Nothing is written anymore: who waits for the end of the trace waits no longer.
     pub fn writer_is_gone(&self) {
-        self.lock().finished = true;
+        lock(&self.waiting).finished = true;
         self.help.notify_all();
         self.taken.notify_all();
         self.done.notify_all();
@@ -351,17 +350,13 @@ impl Queue {
     }
 
     fn add(&self, change: impl FnOnce(&mut Waiting)) {
-        change(&mut self.lock());
+        change(&mut lock(&self.waiting));
         self.wake.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was taken is in the trace.
     pub fn written(&self) {
-        if let Some(journal) = &mut self.lock().journal {
+        if let Some(journal) = &mut lock(&self.waiting).journal {
             journal.written();
         }
     }
@@ -370,7 +365,7 @@ impl Queue {
     /// none for so long. Its first block will have that number. A chunk that somebody is packing for longer than `take_over` is to
     /// be packed again.
     pub fn next(&self, patience: Option<Duration>, take_over: Duration, first_block: u64) -> Option<Work<'_>> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let start = Instant::now();
         loop {
             // With them the records: what was told before a chunk was handed in stands before it.
@@ -417,8 +412,8 @@ fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 
 fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, patience: Option<Duration>) -> MutexGuard<'a, T> {
     match patience {
-        None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
-        Some(patience) => condition.wait_timeout(guard, patience).unwrap_or_else(PoisonError::into_inner).0,
+        None => unpoisoned(condition.wait(guard)),
+        Some(patience) => unpoisoned(condition.wait_timeout(guard, patience)).0,
     }
 }
 

@@ -6,11 +6,12 @@
 //! latest collection began.
 
 use std::num::NonZeroU32;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use et_format::collector::{Collected, Fate};
 use et_format::event::{ObjectHash, Ticket};
+use et_jvm::sync::{lock, unpoisoned};
 use thiserror::Error;
 
 use crate::output::queue::Queue;
@@ -71,10 +72,6 @@ impl Collector {
         self.share
     }
 
-    fn lock(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Asks about an object, unless it is none of the share. The object has that id.
     pub fn tag(&self, jvmti: Jvmti, object: Object, id: u32) {
         if id != 0 && id.is_multiple_of(self.share.get()) {
@@ -85,14 +82,14 @@ impl Collector {
 
     /// A collection has begun. What is freed from now on may be freed by it.
     pub fn begins(&self, queue: &Queue, ticket: Ticket) {
-        let mut said = self.lock();
+        let mut said = lock(&self.said);
         self.hand_in(&mut said, queue);
         said.by = ticket;
     }
 
     /// An object has gone. May be called at a safepoint.
     pub fn freed(&self, queue: &Queue, tag: i64) {
-        let mut said = self.lock();
+        let mut said = lock(&self.said);
         said.count += 1;
         let Ok(id) = u32::try_from(tag) else {
             said.own = said.own.max(tag);
@@ -137,7 +134,7 @@ impl Collector {
         let mut held = Vec::new();
         jvmti.tags(|tag| held.extend(u32::try_from(tag).map(ObjectHash)))?;
         let by = {
-            let mut said = self.lock();
+            let mut said = lock(&self.said);
             self.hand_in(&mut said, queue);
             said.is_over = true;
             said.by
@@ -150,10 +147,10 @@ impl Collector {
 
     /// Until the collector tells of that object, or tells of nothing any more.
     fn wait_for(&self, own: i64) -> Result<(), EndError> {
-        let mut said = self.lock();
+        let mut said = lock(&self.said);
         while said.own < own {
             let count = said.count;
-            let (guard, timeout) = self.told.wait_timeout(said, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            let (guard, timeout) = unpoisoned(self.told.wait_timeout(said, PATIENCE));
             said = guard;
             if timeout.timed_out() && said.count == count {
                 return Err(EndError::Silence);

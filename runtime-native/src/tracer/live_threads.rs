@@ -1,10 +1,11 @@
 //! Which threads of the trace are alive, by their objects.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::buffers::ThreadIndex;
+use et_jvm::sync::lock;
 
 /// The live threads of the trace.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ struct State {
 impl Threads {
     /// The index of the thread with this object, and whether it is new.
     pub fn index(&self, object: u32) -> (ThreadIndex, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(index) = state.live.get(&object) {
             return (*index, false);
         }
@@ -36,26 +37,22 @@ impl Threads {
 
     /// The index of the thread with this object, if it has one.
     pub fn known(&self, object: u32) -> Option<ThreadIndex> {
-        self.lock().live.get(&object).copied()
+        lock(&self.state).live.get(&object).copied()
     }
 
     /// The thread with this object has no name yet.
     pub fn is_nameless(&self, object: u32) {
-        self.lock().nameless.insert(object);
+        lock(&self.state).nameless.insert(object);
     }
 
     /// The thread with this object has its name now, if it ever gets one. Whether it was waited for.
     pub fn is_named(&self, object: u32) -> bool {
-        self.lock().nameless.remove(&object)
+        lock(&self.state).nameless.remove(&object)
     }
 
     /// The thread with this object ends: its index, and whether it never had a name.
     pub fn remove(&self, object: u32) -> (Option<ThreadIndex>, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         (state.live.remove(&object), state.nameless.remove(&object))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

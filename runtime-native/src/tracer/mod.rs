@@ -5,13 +5,14 @@ pub mod live_threads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use et_format::event::Ticket;
 use et_format::progress::{OVERFLOWS, RunId};
 use et_format::{GcRecord, Nanos};
+use et_jvm::sync::lock;
 
 use crate::base::patience::Patience;
 use crate::base::report::say;
@@ -270,7 +271,7 @@ impl Tracer {
     /// The world stands still for a collection. Called on a VM thread: no JNI, no JVMTI.
     pub fn gc_starts(&self) {
         let now = (self.buffers.next_ticket(), self.nanos());
-        *self.gc.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        *lock(&self.gc) = Some(now);
         if let Some(collector) = &self.collector {
             collector.begins(self.queue, now.0);
         }
@@ -278,7 +279,7 @@ impl Tracer {
 
     /// The collection is over. As above.
     pub fn gc_finishes(&self) {
-        let started = self.gc.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let started = lock(&self.gc).take();
         if let Some((start, Nanos(start_nanos))) = started {
             self.queue.gc(GcRecord {
                 start,
@@ -341,11 +342,11 @@ impl Tracer {
     /// The body of the writer's thread.
     pub fn write(&'static self) {
         guarded(self.vm.env(), (), || {
-            let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let sink = lock(&self.sink).take();
             self.writer_runs.wait();
             if let Some(sink) = sink {
                 let written = writer::run(self.run, self.queue, &self.buffers, &self.packers, sink, self, self.start);
-                *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+                *lock(&self.written) = Some(written);
             }
         });
         // Also after a panic: the program's end waits for the writer's.
@@ -382,7 +383,7 @@ impl Tracer {
     pub fn end_at_exit(&self) {
         if self.ended.swap(true, Ordering::AcqRel) {
             // The VM has stopped its threads for good.
-            let cut = std::mem::take(&mut *self.cut.lock().unwrap_or_else(PoisonError::into_inner));
+            let cut = std::mem::take(&mut *lock(&self.cut));
             let late: u64 = cut.into_iter().map(|chunk| self.buffers.late_events(chunk)).sum();
             self.close(late + self.late.load(Ordering::Relaxed));
         } else {
@@ -394,7 +395,7 @@ impl Tracer {
 
     /// Writes the end, once.
     fn close(&self, late: u64) {
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let written = lock(&self.written).take();
         if let Some(written) = written {
             written.close(late);
         }
@@ -402,12 +403,12 @@ impl Tracer {
 
     fn finish(&self, env: Option<Env>, reason: &'static str, patience: Option<Duration>) {
         let chunks = self.buffers.hand_in_all(|| self.nanos());
-        self.cut.lock().unwrap_or_else(PoisonError::into_inner).extend(chunks.iter().filter_map(FullChunk::cut));
+        lock(&self.cut).extend(chunks.iter().filter_map(FullChunk::cut));
         match self.discarded {
             Some(_) => self.discard(chunks),
             None => chunks.into_iter().for_each(|chunk| self.queue.chunk(chunk)),
         }
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let names = lock(&self.names).take();
         if let Some(names) = names {
             let _ = names.join();
         }
@@ -441,7 +442,7 @@ impl Tracer {
         self.ended.store(true, Ordering::Release);
         self.give_up(Some(env));
         self.buffers.remove_file();
-        if let Some(sink) = self.sink.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(sink) = lock(&self.sink).take() {
             sink.discard();
         }
     }

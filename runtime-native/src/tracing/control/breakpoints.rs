@@ -1,11 +1,12 @@
 //! Breakpoints at the methods that `start` and `stop` name.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::options::{MethodName, Trigger};
 use crate::tracer::Tracer;
 use et_jvm::env::{Env, MethodId, Object};
 use et_jvm::jvmti::{CLASSES, EventKind, JvmtiError};
+use et_jvm::sync::lock;
 
 /// Breakpoints at the start of methods.
 #[derive(Debug)]
@@ -67,19 +68,19 @@ impl Breakpoints {
                 let is_wanted = jvmti.method_name(method).is_ok_and(|member| member.name == wanted.name);
                 if is_wanted && jvmti.set_breakpoint(method).is_ok() {
                     self.note(wanted, Found::Method);
-                    self.lock().push((method, wanted.clone()));
+                    lock(&self.set).push((method, wanted.clone()));
                 }
             }
         }
     }
 
     fn note(&self, wanted: &MethodName, found: Found) {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).push((wanted.clone(), found));
+        lock(&self.found).push((wanted.clone(), found));
     }
 
     /// In words what there is of a method that was not called.
     pub fn found(&self, wanted: &MethodName) -> String {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = lock(&self.found);
         let most = found.iter().filter(|(name, _)| name == wanted).map(|(_, found)| *found).max();
         let class = wanted.class_name();
         match most {
@@ -91,13 +92,13 @@ impl Breakpoints {
 
     /// Which of those that are waited for this method is.
     pub fn name(&self, method: MethodId) -> Option<MethodName> {
-        self.lock().iter().find(|(set, _)| *set == method).map(|(_, name)| name.clone())
+        lock(&self.set).iter().find(|(set, _)| *set == method).map(|(_, name)| name.clone())
     }
 
     /// Clears those of this name.
     pub fn forget(&self, tracer: &Tracer, name: &MethodName) {
         let mut cleared = Vec::new();
-        self.lock().retain(|(method, set)| {
+        lock(&self.set).retain(|(method, set)| {
             if set == name {
                 cleared.push(*method);
             }
@@ -117,10 +118,6 @@ impl Breakpoints {
         if !self.wanted.is_empty() {
             let _ = tracer.jvmti.set_event(EventKind::Breakpoint, false);
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(MethodId, MethodName)>> {
-        self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,7 @@ mod breakpoints;
 mod phases;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::actions::prepared;
@@ -17,6 +17,7 @@ use crate::tracer::{Tracer, VM_DEATH, guarded};
 use crate::tracing::begin::{self, StartError};
 use breakpoints::Breakpoints;
 use et_jvm::env::{Env, Global, MethodId, Object};
+use et_jvm::sync::lock;
 use et_jvm::threads::agent_thread;
 use phases::{Phase, Phases};
 
@@ -235,8 +236,4 @@ fn happened(trigger: Option<&Trigger>, since: Instant) -> bool {
         Some(Trigger::File(path)) => path.exists(),
         Some(Trigger::Method(_)) | None => false,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

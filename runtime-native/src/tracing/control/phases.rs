@@ -1,7 +1,8 @@
 //! How far a run has come. The lock is never held while the VM is called: who calls it may be stopped there, by a debugger for ever, and
 //! all others would stand still with it.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use et_jvm::sync::{lock, unpoisoned};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long an end waits for a beginning. It takes seconds with a large heap; who is stopped in the midst of it takes for ever.
@@ -36,7 +37,7 @@ pub struct Phases {
 impl Phases {
     /// If it is the caller's turn to begin: what the end waits for from here on.
     pub fn begin(&self) -> Option<Beginning<'_>> {
-        let mut phase = self.lock();
+        let mut phase = lock(&self.phase);
         (*phase == Phase::Waiting).then(|| {
             *phase = Phase::Beginning;
             Beginning(self)
@@ -45,7 +46,7 @@ impl Phases {
 
     /// From `Beginning`, unless the end could not wait that long.
     fn began(&self, next: Phase) -> bool {
-        let mut phase = self.lock();
+        let mut phase = lock(&self.phase);
         let is_in_time = *phase == Phase::Beginning;
         if is_in_time {
             *phase = next;
@@ -61,8 +62,8 @@ impl Phases {
 
     fn end_within(&self, patience: Duration) -> Phase {
         let is_beginning = |phase: &mut Phase| *phase == Phase::Beginning;
-        let waited = self.changed.wait_timeout_while(self.lock(), patience, is_beginning);
-        let mut phase = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let waited = self.changed.wait_timeout_while(lock(&self.phase), patience, is_beginning);
+        let mut phase = unpoisoned(waited).0;
         let was = std::mem::replace(&mut *phase, Phase::Ended);
         self.changed.notify_all();
         was
@@ -71,17 +72,13 @@ impl Phases {
     /// How far it has come so long from now; at once if all is over.
     pub fn wait(&self, time: Duration) -> Phase {
         let goes_on = |phase: &mut Phase| *phase != Phase::Ended;
-        let waited = self.changed.wait_timeout_while(self.lock(), time, goes_on);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        let waited = self.changed.wait_timeout_while(lock(&self.phase), time, goes_on);
+        *unpoisoned(waited).0
     }
 
     /// How far it has come.
     pub fn now(&self) -> Phase {
-        *self.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.phase)
     }
 }
 
