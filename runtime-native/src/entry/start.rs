@@ -19,7 +19,6 @@ use crate::classes::slots::{self, Slots};
 use crate::classes::unloading::Unloading;
 use crate::entry::early::Early;
 use crate::entry::jni_table;
-use crate::entry::natives::classes;
 use crate::ids::{self, Scheme};
 use crate::live::rates;
 use crate::options::Options;
@@ -65,9 +64,12 @@ pub fn run(
     let (start, started) = (Instant::now(), SystemTime::now());
     let property = |name| jvmti.system_property(name).unwrap_or_default();
     let java_home = property(c"java.home");
-    let Some(proxy) = Proxy::find(env).filter(|proxy| proxy.link(env)) else {
-        sink.discard();
-        return Err(StartError::NotInstrumented(java_home));
+    let proxy = match Proxy::find(env).and_then(|proxy| proxy.link(env).map(|()| proxy)) {
+        Ok(proxy) => proxy,
+        Err(error) => {
+            sink.discard();
+            return Err(StartError::of_proxy(error, java_home));
+        }
     };
     reflection::hide_fields(env);
     let release = property(c"java.vm.specification.version");
@@ -94,7 +96,7 @@ pub fn run(
     }
     let sizes_known = layout::check_instance_sizes(env, jvmti, &hotspot, &proxy, thread);
     let slots = Slots::new(env, jvmti);
-    let dynamic = classes::link(env).and_then(|()| early.begin(env));
+    let dynamic = if proxy.can_rewrite() { early.begin(env) } else { None };
     let array_layout = layout::arrays(env, jvmti).unwrap_or_default();
     let mirrors = mirrors::find(env, jvmti, &hotspot, &proxy, &array_layout);
     proxy.set_mirrors(env, mirrors);

@@ -1,10 +1,11 @@
 //! `java.lang.HeapProxy` as native code sees it.
 
+mod fields;
 pub mod layout;
+mod lookup;
 pub mod mirrors;
 pub mod reflection;
 
-use std::ffi::CStr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +18,11 @@ use crate::classes::slots::HiddenStores;
 use crate::ids::Block;
 use et_jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
 use et_jvm::hotspot::{HotSpot, Layout};
+use fields::{Fields, MirrorFields};
+use lookup::Class;
+
+pub use fields::Settings;
+pub use lookup::{Member, ProxyError};
 
 /// The bits of an identity hash.
 const HASH: i32 = 0x7fff_ffff;
@@ -67,37 +73,134 @@ pub struct Statics {
     pub first: i64,
 }
 
-/// The class, its fields and its methods.
+/// The Java half: its classes, and the members that this library uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Proxy {
     class: Global,
-    on: StaticField,
-    position: Field,
-    end: Field,
-    stack: [Field; 2],
-    ids: Field,
+    fields: Fields,
+    probes: Probes,
+    thread: ThreadFields,
+    hooks: Hooks,
+    mirrors: MirrorMembers,
     layout_helper: StaticMethod,
     klass: StaticMethod,
+    peek_hash: StaticMethod,
+    skip_hashes: StaticMethod,
     /// `HeapProxyPlatform.word`.
     word: (Global, StaticMethod),
     /// `HeapProxyPlatform.intAt`.
     int_at: (Global, StaticMethod),
     /// `HeapProxyRelease.reference`.
     reference: (Global, StaticMethod),
-    /// `HeapProxyMirrors`.
-    mirrors: Global,
-    announce_mirror: StaticMethod,
-    announce_references: StaticMethod,
-    peek_hash: StaticMethod,
-    skip_hashes: StaticMethod,
+    /// HeapProxyClasses; none on JDK 8, which has no such class.
+    definitions: Option<Definitions>,
+    jdk_events: EventSet,
+}
+
+/// What the rewriter adds to `Thread`.
+#[derive(Clone, Copy, Debug)]
+struct ThreadFields {
+    position: Field,
+    end: Field,
+    ids: Field,
+    stack: [Field; 2],
+}
+
+/// The hooks that native code calls.
+#[derive(Clone, Copy, Debug)]
+struct Hooks {
     /// `HeapProxyCalls.madeFresh`.
-    made: Option<(Global, StaticMethod)>,
+    made: (Global, StaticMethod),
     put_field: StaticMethod,
     put_static: StaticMethod,
     put_element: StaticMethod,
-    /// Where HeapProxyClasses has its switch, if the JDK has that class.
-    rewrites: Option<(Global, StaticField)>,
-    jdk_events: EventSet,
+}
+
+/// Methods of HeapProxy that are called once, at the start.
+#[derive(Clone, Copy, Debug)]
+struct Probes {
+    link: StaticMethod,
+    hash_shift: StaticMethod,
+    lock: StaticMethod,
+    writing: StaticMethod,
+}
+
+/// `HeapProxyMirrors`.
+#[derive(Clone, Copy, Debug)]
+struct MirrorMembers {
+    class: Global,
+    fields: MirrorFields,
+    announce: StaticMethod,
+    announce_all: StaticMethod,
+}
+
+/// `HeapProxyClasses`, whose stand-ins define classes.
+#[derive(Clone, Copy, Debug)]
+struct Definitions {
+    class: Global,
+    on: StaticField,
+    link: StaticMethod,
+}
+
+impl ThreadFields {
+    /// All of them are needed: a HeapProxy beside a plain Thread would fail at its first event.
+    fn find(thread: Class<'_>) -> Result<Self, ProxyError> {
+        let field = |name| thread.field(name, c"J");
+        thread.field(c"etTicket", c"J")?;
+        thread.field(c"etSite", c"I")?;
+        Ok(Self {
+            position: field(c"etPos")?,
+            end: field(c"etEnd")?,
+            ids: field(c"etIds")?,
+            stack: [field(c"etStackLow")?, field(c"etStackHigh")?],
+        })
+    }
+}
+
+impl Hooks {
+    fn find(env: Env, proxy: Class<'_>) -> Result<Self, ProxyError> {
+        let calls = Class::find(env, c"java/lang/HeapProxyCalls")?;
+        Ok(Self {
+            made: (calls.global()?, calls.static_method(c"madeFresh", c"(Ljava/lang/Object;)V")?),
+            put_field: proxy.static_method(c"putField", c"(Ljava/lang/Object;Ljava/lang/Object;I)V")?,
+            put_static: proxy.static_method(c"putStatic", c"(Ljava/lang/Object;I)V")?,
+            put_element: proxy.static_method(c"putElement", c"(Ljava/lang/Object;ILjava/lang/Object;)V")?,
+        })
+    }
+}
+
+impl Probes {
+    fn find(proxy: Class<'_>) -> Result<Self, ProxyError> {
+        Ok(Self {
+            link: proxy.static_method(c"link", c"()I")?,
+            hash_shift: proxy.static_method(c"probeHashShift", c"()I")?,
+            lock: proxy.static_method(c"probeLock", c"(JJ)I")?,
+            writing: proxy.static_method(c"probeWriting", c"(Ljava/lang/Object;)I")?,
+        })
+    }
+}
+
+impl MirrorMembers {
+    fn find(env: Env) -> Result<Self, ProxyError> {
+        let class = Class::find(env, c"java/lang/HeapProxyMirrors")?;
+        Ok(Self {
+            class: class.global()?,
+            fields: MirrorFields::find(class)?,
+            announce: class.static_method(c"announce", c"(Ljava/lang/Class;)V")?,
+            announce_all: class.static_method(c"announceAll", c"([Ljava/lang/Object;)V")?,
+        })
+    }
+}
+
+impl Definitions {
+    fn find(env: Env) -> Result<Self, ProxyError> {
+        let class = Class::find(env, c"java/lang/HeapProxyClasses")?;
+        Ok(Self {
+            class: class.global()?,
+            on: class.static_field(c"on", c"Z")?,
+            link: class.static_method(c"link", c"()V")?,
+        })
+    }
 }
 
 /// Where the hash of an object is while it is locked, unless a monitor has taken the mark word's place.
@@ -122,71 +225,41 @@ impl Locks {
     }
 }
 
-/// Values of HeapProxy's static fields.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Address of the ticket counter.
-    pub counter: usize,
-    /// Bytes of a chunk that may be used.
-    pub chunk_room: usize,
-    /// Address of memory for events that have no chunk.
-    pub nowhere: usize,
-    /// Address of the table of known ids.
-    pub known: usize,
-    /// Address of the table of classes.
-    pub classes: usize,
-    /// Address of the table of layouts.
-    pub layouts: usize,
-    /// The collector is asked about one object in so many, 0: about none.
-    pub asked: u32,
-}
-
 impl Proxy {
-    /// None if this JDK is not instrumented.
-    pub fn find(env: Env) -> Option<Self> {
-        let class = env.find_class(c"java/lang/HeapProxy")?;
-        let calls = env.find_class(c"java/lang/HeapProxyCalls");
-        let thread = env.find_class(c"java/lang/Thread")?;
-        // What the rewriter adds to Thread: a HeapProxy beside a plain Thread would fail at its first event.
-        let field = |name: &CStr| env.field(thread, name, c"J");
-        let (position, end, ids) = (field(c"etPos")?, field(c"etEnd")?, field(c"etIds")?);
-        let stack = [field(c"etStackLow")?, field(c"etStackHigh")?];
-        field(c"etTicket")?;
-        env.field(thread, c"etSite", c"I")?;
-        let platform = env.find_class(c"java/lang/HeapProxyPlatform")?;
-        let release = env.find_class(c"java/lang/HeapProxyRelease")?;
-        let mirrors = env.find_class(c"java/lang/HeapProxyMirrors")?;
-        let at = c"(Ljava/lang/Object;J)Ljava/lang/Object;";
-        let proxy = Self {
-            class: env.global(class)?,
-            on: env.static_field(class, c"on", c"Z")?,
-            position,
-            end,
-            stack,
-            ids,
-            layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
-            klass: env.static_method(class, c"klass", c"(Ljava/lang/Class;)J")?,
-            word: (env.global(platform)?, env.static_method(platform, c"word", c"(Ljava/lang/Object;J)J")?),
-            int_at: (env.global(platform)?, env.static_method(platform, c"intAt", c"(Ljava/lang/Object;J)I")?),
-            mirrors: env.global(mirrors)?,
-            announce_mirror: env.static_method(mirrors, c"announce", c"(Ljava/lang/Class;)V")?,
-            announce_references: env.static_method(mirrors, c"announceAll", c"([Ljava/lang/Object;)V")?,
-            reference: (env.global(release)?, env.static_method(release, c"reference", at)?),
-            peek_hash: env.static_method(class, c"peekHash", c"(Ljava/lang/Object;)I")?,
-            skip_hashes: env.static_method(class, c"skipHashes", c"(I)V")?,
-            made: calls.and_then(|calls| {
-                Some((env.global(calls)?, env.static_method(calls, c"madeFresh", c"(Ljava/lang/Object;)V")?))
-            }),
-            put_field: env.static_method(class, c"putField", c"(Ljava/lang/Object;Ljava/lang/Object;I)V")?,
-            put_static: env.static_method(class, c"putStatic", c"(Ljava/lang/Object;I)V")?,
-            put_element: env.static_method(class, c"putElement", c"(Ljava/lang/Object;ILjava/lang/Object;)V")?,
-            rewrites: env
-                .find_class(c"java/lang/HeapProxyClasses")
-                .and_then(|class| Some((env.global(class)?, env.static_field(class, c"on", c"Z")?))),
-            jdk_events: jdk_events(env)?,
+    /// Looks up all that this library uses. Until this has succeeded nothing of the Java half may be relied on.
+    pub fn find(env: Env) -> Result<Self, ProxyError> {
+        let is_plain = |error| match error {
+            ProxyError::Missing(_) => ProxyError::NotInstrumented,
+            other => other,
         };
-        proxy.bind_unsafe(env);
-        Some(proxy)
+        let class = Class::find(env, c"java/lang/HeapProxy").map_err(is_plain)?;
+        let thread = Class::find(env, c"java/lang/Thread")?;
+        thread.field(c"etPos", c"J").map_err(is_plain)?;
+        let platform = Class::find(env, c"java/lang/HeapProxyPlatform")?;
+        let release = Class::find(env, c"java/lang/HeapProxyRelease")?;
+        // Nothing of it is called from here, but hooks are compiled into it (`compiled`).
+        Class::find(env, c"java/lang/HeapProxyUnsafe")?;
+        let at = c"(Ljava/lang/Object;J)Ljava/lang/Object;";
+        let is_jdk_8 = bind_unsafe(env, platform).is_some();
+        Ok(Self {
+            class: class.global()?,
+            fields: Fields::find(class)?,
+            probes: Probes::find(class)?,
+            thread: ThreadFields::find(thread)?,
+            hooks: Hooks::find(env, class)?,
+            mirrors: MirrorMembers::find(env)?,
+            layout_helper: class.static_method(c"layoutHelper", c"(Ljava/lang/Class;)I")?,
+            klass: class.static_method(c"klass", c"(Ljava/lang/Class;)J")?,
+            peek_hash: class.static_method(c"peekHash", c"(Ljava/lang/Object;)I")?,
+            skip_hashes: class.static_method(c"skipHashes", c"(I)V")?,
+            word: (platform.global()?, platform.static_method(c"word", c"(Ljava/lang/Object;J)J")?),
+            int_at: (platform.global()?, platform.static_method(c"intAt", c"(Ljava/lang/Object;J)I")?),
+            reference: (release.global()?, release.static_method(c"reference", at)?),
+            definitions: if is_jdk_8 { None } else { Some(Definitions::find(env)?) },
+            jdk_events: EventSet::from_bits(
+                env.get_static_int(thread.object, thread.static_field(c"etEvents", c"I")?) as u8
+            ),
+        })
     }
 
     /// The class itself.
@@ -199,42 +272,40 @@ impl Proxy {
         self.jdk_events
     }
 
-    /// JDK 8: HeapProxy cannot get its Unsafe by itself.
-    fn bind_unsafe(&self, env: Env) -> Option<()> {
-        let platform = env.find_class(c"java/lang/HeapProxyPlatform")?;
-        let field = env.static_field(platform, c"unsafe", c"Lsun/misc/Unsafe;")?;
-        let class = env.find_class(c"sun/misc/Unsafe")?;
-        let value = env.get_static_object(class, env.static_field(class, c"theUnsafe", c"Lsun/misc/Unsafe;")?)?;
-        env.set_static_object(platform, field, value);
-        Some(())
+    /// Makes the VM find the natives of HeapProxy and HeapProxyClasses in this library. This lookup runs Java code, so the hooks must be off.
+    pub fn link(&self, env: Env) -> Result<(), ProxyError> {
+        if env.call_static_int(self.class(), self.probes.link, &[]) != 1 {
+            return Err(ProxyError::Natives);
+        }
+        if let Some(definitions) = &self.definitions {
+            env.call_static_void(definitions.class.get(), definitions.link, &[]);
+        }
+        Ok(())
     }
 
-    /// Makes the VM find HeapProxy's natives in this library. False if it does not.
-    pub fn link(&self, env: Env) -> bool {
-        env.static_method(self.class(), c"link", c"()I")
-            .is_some_and(|link| env.call_static_int(self.class(), link, &[]) == 1)
+    /// Whether the JDK has stand-ins that rewrite classes created at run time.
+    pub fn can_rewrite(&self) -> bool {
+        self.definitions.is_some()
     }
 
     /// Where the mark word holds the hash; none if it does not show.
     pub fn probe_hash_shift(&self, env: Env) -> Option<i32> {
-        let probe = env.static_method(self.class(), c"probeHashShift", c"()I")?;
-        let shift = env.call_static_int(self.class(), probe, &[]);
+        let shift = env.call_static_int(self.class(), self.probes.hash_shift, &[]);
         // A failed call returns 0, which is no shift either.
         let found = (shift > 0).then_some(shift);
-        self.set_long(env, c"hidden", UNLOCKED_BITS);
-        self.set_int(env, c"hashShift", found.unwrap_or(0));
-        self.set_int(env, c"hashMask", if found.is_some() { HASH } else { 0 });
+        self.set_long(env, self.fields.hidden, UNLOCKED_BITS);
+        self.set_int(env, self.fields.hash_shift, found.unwrap_or(0));
+        self.set_int(env, self.fields.hash_mask, if found.is_some() { HASH } else { 0 });
         found
     }
 
     /// Finds out what a lock does to a mark word that holds a hash, and has hooks read that. What they cannot read, they ask the VM for.
     pub fn probe_locks(&self, env: Env) -> Locks {
-        let probe = env.static_method(self.class(), c"probeLock", c"(JJ)I");
-        let (Some(probe), Some(stack)) = (probe, stack::bounds()) else { return Locks::Unknown };
+        let Some(stack) = stack::bounds() else { return Locks::Unknown };
         let arguments = [jvalue { j: stack.start as i64 }, jvalue { j: stack.end as i64 }];
-        match env.call_static_int(self.class(), probe, &arguments) {
+        match env.call_static_int(self.class(), self.probes.lock, &arguments) {
             1 => {
-                self.set_long(env, c"hidden", MONITOR_BIT);
+                self.set_long(env, self.fields.hidden, MONITOR_BIT);
                 Locks::InPlace
             }
             2 => Locks::OnStack,
@@ -244,7 +315,7 @@ impl Proxy {
 
     /// Tells hooks where the stack of the current thread is, which `thread` is the object of: locks there are its own.
     pub fn set_stack(&self, env: Env, thread: Object, stack: Range<usize>) {
-        for (field, address) in self.stack.into_iter().zip([stack.start, stack.end]) {
+        for (field, address) in self.thread.stack.into_iter().zip([stack.start, stack.end]) {
             env.set_long(thread, field, address as i64);
         }
     }
@@ -253,26 +324,23 @@ impl Proxy {
     /// free again.
     pub fn write_ids(&self, env: Env, hotspot: &HotSpot, shift: i32) -> bool {
         // The low bits are 001 in a word that holds a hash, and not a lock's address.
-        self.set_long(env, c"unhashed", (HASH as u64) << shift | 7);
+        self.set_long(env, self.fields.unhashed, (HASH as u64) << shift | 7);
         let works = env.frame(4, |env| self.try_writing(env, hotspot)).unwrap_or(false);
         if !works {
-            self.set_long(env, c"unhashed", 0);
+            self.set_long(env, self.fields.unhashed, 0);
         }
         works
     }
 
     /// Has hooks ask for every id.
     pub fn use_tags(&self, env: Env) {
-        self.set_int(env, c"hashMask", 0);
-        if let Some(field) = env.static_field(self.class(), c"tagged", c"Z") {
-            env.set_static_boolean(self.class(), field, true);
-        }
+        self.set_int(env, self.fields.hash_mask, 0);
+        env.set_static_boolean(self.class(), self.fields.tagged, true);
     }
 
     fn try_writing(&self, env: Env, hotspot: &HotSpot) -> Option<bool> {
-        let probe = env.static_method(self.class(), c"probeWriting", c"(Ljava/lang/Object;)I")?;
         let object = env.new_byte_array(0)?;
-        let id = env.call_static_int(self.class(), probe, &[jvalue { l: object.raw() }]) as u32;
+        let id = env.call_static_int(self.class(), self.probes.writing, &[jvalue { l: object.raw() }]) as u32;
         let is_hash = || hotspot.identity_hash(env, object) == id;
         let free = id != 0 && is_hash();
         // A lock of JNI's is always inflated: the mark word moves to the monitor.
@@ -280,60 +348,38 @@ impl Proxy {
         Some(free && locked && is_hash() && self.peek_hash(env, object) == id)
     }
 
-    fn set_int(&self, env: Env, name: &CStr, value: i32) {
-        if let Some(field) = env.static_field(self.class(), name, c"I") {
-            env.set_static_int(self.class(), field, value);
-        }
+    fn set_int(&self, env: Env, field: StaticField, value: i32) {
+        env.set_static_int(self.class(), field, value);
     }
 
-    fn set_long(&self, env: Env, name: &CStr, value: u64) {
-        if let Some(field) = env.static_field(self.class(), name, c"J") {
-            env.set_static_long(self.class(), field, value as i64);
-        }
+    fn set_long(&self, env: Env, field: StaticField, value: u64) {
+        env.set_static_long(self.class(), field, value as i64);
     }
 
-    /// Where instance sizes are to be read.
+    /// Tells HeapProxy where instance sizes are.
     pub fn set_layout(&self, env: Env, layout: Layout) {
-        self.set_long(env, c"klassOffset", layout.klass_offset);
-        self.set_long(env, c"layoutOffset", layout.layout_helper_offset);
+        self.set_long(env, self.fields.klass_offset, layout.klass_offset);
+        self.set_long(env, self.fields.layout_offset, layout.layout_helper_offset);
     }
 
-    /// Everything that the hooks need.
+    /// Sets everything that hooks need before they are switched on.
     pub fn set(&self, env: Env, settings: Settings) {
-        self.set_long(env, c"counter", settings.counter as u64);
-        self.set_long(env, c"chunkRoom", settings.chunk_room as u64);
-        self.set_long(env, c"nowhere", settings.nowhere as u64);
-        self.set_long(env, c"known", settings.known as u64);
-        self.set_long(env, c"classes", settings.classes as u64);
-        self.set_long(env, c"layouts", settings.layouts as u64);
-        self.set_int(env, c"asked", settings.asked as i32);
+        self.fields.set(env, self.class(), settings);
     }
 
-    /// Where elements and the fields that the VM changes by itself lie; 0 where that is not known.
+    /// Tells HeapProxy where array elements are, and the fields that the VM itself stores into.
     pub fn set_places(&self, env: Env, arrays: &ArrayLayout, stores: HiddenStores) {
-        if let (Some(&base), Some(scale)) = (arrays.base_offset.get("L"), arrays.index_scale.get("L")) {
-            self.set_long(env, c"elementBase", base.into());
-            self.set_int(env, c"elementShift", scale.trailing_zeros() as i32);
-        }
-        let fields = [
-            (c"referentOffset", stores.referent),
-            (c"discoveredOffset", stores.discovered),
-            (c"targetOffset", stores.target),
-        ];
-        for (name, offset) in fields {
-            self.set_long(env, name, offset.unwrap_or(0) as u64);
-        }
+        self.fields.set_places(env, self.class(), arrays, stores);
     }
 
     /// Hooks that found no room on their thread's stack.
     pub fn overflows(&self, env: Env) -> u32 {
-        let field = env.static_field(self.class(), c"overflows", c"I");
-        field.map_or(0, |field| env.get_static_int(self.class(), field) as u32)
+        env.get_static_int(self.class(), self.fields.overflows) as u32
     }
 
     /// Switches the hooks.
     pub fn switch(&self, env: Env, on: bool) {
-        env.set_static_boolean(self.class(), self.on, on);
+        env.set_static_boolean(self.class(), self.fields.on, on);
         ON.store(on, Ordering::Release);
         if !on {
             self.switch_rewriting(env, false);
@@ -342,34 +388,33 @@ impl Proxy {
 
     /// Switches the rewriting of classes that are made at run time. It may be on before the hooks are.
     pub fn switch_rewriting(&self, env: Env, on: bool) {
-        if let Some((class, field)) = &self.rewrites {
-            env.set_static_boolean(class.get(), *field, on);
+        if let Some(definitions) = &self.definitions {
+            env.set_static_boolean(definitions.class.get(), definitions.on, on);
         }
         DEFINITIONS.store(on, Ordering::Release);
     }
 
     /// Hook: native code has made an object, which nobody else has seen yet.
     pub fn made(&self, env: Env, object: Object) {
-        if let Some((calls, made)) = self.made {
-            env.call_static_void(calls.get(), made, &[jvalue { l: object.raw() }]);
-        }
+        let (calls, made) = &self.hooks.made;
+        env.call_static_void(calls.get(), *made, &[jvalue { l: object.raw() }]);
     }
 
     /// Hook: native code is about to set an instance field.
     pub fn put_field(&self, env: Env, origin: Object, value: Option<Object>, field: u32) {
         let arguments = [jvalue { l: origin.raw() }, reference(value), jvalue { i: field as i32 }];
-        env.call_static_void(self.class(), self.put_field, &arguments);
+        env.call_static_void(self.class(), self.hooks.put_field, &arguments);
     }
 
     /// Hook: native code is about to set a static field.
     pub fn put_static(&self, env: Env, value: Option<Object>, field: u32) {
-        env.call_static_void(self.class(), self.put_static, &[reference(value), jvalue { i: field as i32 }]);
+        env.call_static_void(self.class(), self.hooks.put_static, &[reference(value), jvalue { i: field as i32 }]);
     }
 
     /// Hook: native code has set an element of an array.
     pub fn put_element(&self, env: Env, array: Object, index: i32, value: Option<Object>) {
         let arguments = [jvalue { l: array.raw() }, jvalue { i: index }, reference(value)];
-        env.call_static_void(self.class(), self.put_element, &arguments);
+        env.call_static_void(self.class(), self.hooks.put_element, &arguments);
     }
 
     /// Bytes of an instance; none for classes that have none, or if HotSpot does not tell.
@@ -398,24 +443,17 @@ impl Proxy {
 
     /// Tells HeapProxy where mirrors hold what the VM makes for classes.
     pub fn set_mirrors(&self, env: Env, mirrors: Mirrors) {
-        let class = self.mirrors.get();
-        let (count, first) = mirrors.statics.map_or((0, 0), |statics| (statics.count, statics.first));
-        let places = [(c"lockOffset", mirrors.lock.unwrap_or(0)), (c"countOffset", count), (c"staticsOffset", first)];
-        for (name, offset) in places {
-            if let Some(field) = env.static_field(class, name, c"J") {
-                env.set_static_long(class, field, offset);
-            }
-        }
+        self.mirrors.fields.set(env, self.mirrors.class.get(), mirrors);
     }
 
     /// Tells of what the VM has put into the mirror of a class that is not initialised.
     pub fn announce_mirror(&self, env: Env, class: Object) {
-        env.call_static_void(self.mirrors.get(), self.announce_mirror, &[jvalue { l: class.raw() }]);
+        env.call_static_void(self.mirrors.class.get(), self.mirrors.announce, &[jvalue { l: class.raw() }]);
     }
 
     /// Tells of what a class's constant pool holds.
     pub fn announce_references(&self, env: Env, references: Object) {
-        env.call_static_void(self.mirrors.get(), self.announce_references, &[jvalue { l: references.raw() }]);
+        env.call_static_void(self.mirrors.class.get(), self.mirrors.announce_all, &[jvalue { l: references.raw() }]);
     }
 
     /// What the reference at that offset of an object refers to.
@@ -436,20 +474,29 @@ impl Proxy {
 
     /// Takes the ids off the thread that it has not used.
     pub fn take_ids(&self, env: Env, thread: Object) -> Block {
-        let ids = env.get_long(thread, self.ids);
-        env.set_long(thread, self.ids, 0);
+        let ids = env.get_long(thread, self.thread.ids);
+        env.set_long(thread, self.thread.ids, 0);
         Block::from_bits(ids)
     }
 
     /// Takes the thread's buffer off it: where it ends, 0 if it has none.
     pub fn take_position(&self, env: Env, thread: Object) -> usize {
         // Without an end there is no buffer, and the position is where events went that nobody reads.
-        let has_buffer = env.get_long(thread, self.end) != 0;
-        let position = if has_buffer { env.get_long(thread, self.position) } else { 0 };
-        env.set_long(thread, self.position, 0);
-        env.set_long(thread, self.end, 0);
+        let has_buffer = env.get_long(thread, self.thread.end) != 0;
+        let position = if has_buffer { env.get_long(thread, self.thread.position) } else { 0 };
+        env.set_long(thread, self.thread.position, 0);
+        env.set_long(thread, self.thread.end, 0);
         position as usize
     }
+}
+
+/// JDK 8: HeapProxy cannot get its Unsafe by itself. None on later releases, where it can.
+fn bind_unsafe(env: Env, platform: Class<'_>) -> Option<()> {
+    let field = env.static_field(platform.object, c"unsafe", c"Lsun/misc/Unsafe;")?;
+    let class = env.find_class(c"sun/misc/Unsafe")?;
+    let value = env.get_static_object(class, env.static_field(class, c"theUnsafe", c"Lsun/misc/Unsafe;")?)?;
+    env.set_static_object(platform.object, field, value);
+    Some(())
 }
 
 fn reference(object: Option<Object>) -> jvalue {

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::actions::{compiled, heap, monitors};
 use crate::buffers::file::BufferError;
+use crate::proxy::ProxyError;
 use crate::tracer::Tracer;
 
 /// Why a run is not traced.
@@ -18,6 +19,20 @@ pub enum StartError {
          make a copy with `et-instrument jdk --java-home {0} -o DIR` and run DIR/bin/java @DIR/et.args"
     )]
     NotInstrumented(String),
+    /// HeapProxy and this library are of different versions.
+    #[error(
+        "{error}: the runtime's classes in {java_home} and libet_runtime.so are of different versions, the program runs untraced: \
+         instrument the JDK again with `et-instrument jdk` of one version, and use the et.args that it writes"
+    )]
+    Versions {
+        /// What is missing.
+        error: ProxyError,
+        /// The JDK that runs.
+        java_home: String,
+    },
+    /// There is no memory to begin.
+    #[error("{0}, the program runs untraced")]
+    NoMemory(ProxyError),
     /// Some other machine.
     #[error("this JVM is not HotSpot, the program runs untraced")]
     NotHotSpot,
@@ -30,6 +45,17 @@ pub enum StartError {
     /// A thread of ours did not come up.
     #[error("cannot start the threads that write the trace and watch over it, the program runs untraced")]
     Thread,
+}
+
+impl StartError {
+    /// Why the Java half in the JDK at `java_home` cannot be used.
+    pub fn of_proxy(error: ProxyError, java_home: String) -> Self {
+        match error {
+            ProxyError::NotInstrumented => Self::NotInstrumented(java_home),
+            ProxyError::Missing(_) | ProxyError::Natives => Self::Versions { error, java_home },
+            ProxyError::NoMemory => Self::NoMemory(error),
+        }
+    }
 }
 
 /// Stops the other threads, writes down what there is, switches the hooks on, and lets the threads go.

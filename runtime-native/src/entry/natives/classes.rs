@@ -13,13 +13,6 @@ use et_jvm::env::{Env, Object};
 /// The class's id behind the class file.
 const ID_BYTES: i32 = 4;
 
-/// Makes the VM find these natives, while the hooks are off. None for a JDK without them, an 8.
-pub fn link(env: Env) -> Option<()> {
-    let class = env.find_class(c"java/lang/HeapProxyClasses")?;
-    env.call_static_void(class, env.static_method(class, c"link", c"()V")?, &[]);
-    Some(())
-}
-
 /// What HeapProxyClasses gets: the class file, and behind it the class's id.
 fn rewritten<'a>(env: Env<'a>, bytes: &[u8]) -> Option<Object<'a>> {
     let early = early::get()?;
