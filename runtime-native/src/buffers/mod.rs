@@ -7,29 +7,27 @@
 
 pub mod file;
 pub mod journal;
+mod memory;
 pub mod pool;
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use et_format::buffers::{
-    CHUNK_BEGIN_AT, CHUNK_COUNT_AT, CHUNK_END_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT,
-    FileHeader, JOURNALS, JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
+    CHUNK_BEGIN_AT, CHUNK_COUNT_AT, CHUNK_END_AT, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FileHeader,
+    JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED,
 };
 use et_format::event::{self, Ticket};
 use et_format::progress::RunId;
 use et_format::{Nanos, Wall};
-use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use crate::base::signals;
 use crate::buffers::file::{BufferError, BufferFile, Place};
 use crate::buffers::journal::Journal;
+use crate::buffers::memory::{CHUNKS_AT, JOURNAL_BYTES, Memory, allocate};
 use crate::buffers::pool::{Pool, Taken};
 
 pub use crate::buffers::pool::{CutChunk, FullChunk, NoChunk, ThreadIndex};
@@ -48,19 +46,12 @@ pub fn nowhere() -> usize {
 
 const SMALLEST_CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 256 << 10;
-/// Bytes of a journal of records.
-const JOURNAL_BYTES: usize = 256 << 10;
-/// Where the first chunk starts.
-const CHUNKS_AT: usize = JOURNALS_AT + JOURNALS * JOURNAL_BYTES;
-/// Address space for chunks: what is not used costs nothing.
-const RESERVED: [usize; 3] = [4 << 30, 1 << 30, 256 << 20];
 
 /// All chunks.
 #[derive(Debug)]
 pub struct Buffers {
-    map: Arc<MmapRaw>,
+    memory: Memory,
     file: BufferFile,
-    chunk_size: usize,
     pool: Pool,
 }
 
@@ -83,20 +74,19 @@ impl Buffers {
         // The header first: whatever becomes of the rest, a later run knows the file as one of ours.
         file.file().write_all_at(&header.encode(), 0).map_err(fail)?;
         allocate(file.file(), 0, size).map_err(fail)?;
-        let map = map(file.file(), size).map_err(fail)?;
-        // Else the system reads ahead at the first touch: megabytes of zeros for a page, that a short run never comes to.
-        let _ = map.advise(Advice::Random);
-        Ok(Self { map: Arc::new(map), file, chunk_size, pool: Pool::new(count as u32, (count / 2) as u32) })
+        let memory = Memory::map(file.file(), size, chunk_size).map_err(fail)?;
+        Ok(Self { memory, file, pool: Pool::new(count as u32, (count / 2) as u32) })
     }
 
     /// From now on the program survives that another process cuts the file short; [`are_whole`](Self::are_whole) tells.
     pub fn guard(&self) {
-        signals::guard(self.map.as_mut_ptr() as usize, self.map.len());
+        let mapped = self.memory.range();
+        signals::guard(mapped.start, mapped.len());
     }
 
     /// Whether what was stored so far is what will be read. If not, tracing is over: another process has cut the file short.
     pub fn are_whole(&self) -> bool {
-        let enough = CHUNKS_AT + self.pool.count() * self.chunk_size;
+        let enough = self.memory.file_range(self.pool.count() as u32).start;
         // Who cuts a file down to nothing may let it grow again.
         let mut start = [0; 8];
         let mut starts_well = || self.file.file().read_exact_at(&mut start, 0).is_ok_and(|()| start == MAGIC);
@@ -117,19 +107,17 @@ impl Buffers {
 
     /// Bytes from a chunk's first event to where the next one no longer surely fits.
     pub fn room(&self) -> usize {
-        self.chunk_size - CHUNK_HEADER - SLACK
+        self.memory.chunk_bytes() - SLACK
     }
 
-    /// The counter that gives out tickets; it lies in the mapping, so that a crash does not lose it.
+    /// The counter that gives out tickets.
     pub fn counter(&self) -> &AtomicU64 {
-        // SAFETY: inside the mapping, which lives as long as `self`; 8-byte aligned; only ever used atomically, by
-        // Java code too.
-        unsafe { &*self.map.as_mut_ptr().add(TICKET_AT).cast::<AtomicU64>() }
+        self.memory.counter()
     }
 
     /// Where records are kept on their way to the writer. To be taken once.
     pub fn journal(&self) -> Option<Journal> {
-        Journal::new(Arc::clone(&self.map), JOURNALS_AT, JOURNAL_BYTES)
+        Journal::new(self.memory.shared(), JOURNALS_AT, JOURNAL_BYTES)
     }
 
     /// The last ticket that was given out.
@@ -164,25 +152,23 @@ impl Buffers {
             }
         };
         // By the thread that is about to fill it, into whose caches it comes so, and not by those who write.
-        // SAFETY: inside the chunk, which nobody else has now.
-        unsafe { self.events_at(index).write_bytes(0, used) };
+        // SAFETY: inside the chunk, which no other thread has now.
+        unsafe { self.memory.events_at(index).write_bytes(0, used) };
         for (at, value) in [(CHUNK_SEQUENCE_AT, sequence), (CHUNK_BEGIN_AT, now.0), (CHUNK_END_AT, 0)] {
-            self.header_long(index, at).store(value, Ordering::Relaxed);
+            self.memory.header_long(index, at).store(value, Ordering::Relaxed);
         }
-        self.header_word(index, CHUNK_THREAD_AT).store(thread.0, Ordering::Relaxed);
-        self.header_word(index, CHUNK_STATE_AT).store(STATE_OWNED, Ordering::Release);
+        self.memory.header_word(index, CHUNK_THREAD_AT).store(thread.0, Ordering::Relaxed);
+        self.memory.header_word(index, CHUNK_STATE_AT).store(STATE_OWNED, Ordering::Release);
         if !self.pool.own(index, thread) {
             return Err(NoChunk::Stopped);
         }
-        Ok(self.events_at(index) as usize)
+        Ok(self.memory.events_at(index) as usize)
     }
 
     /// Takes the chunk back that its thread has written up to the address `end` until `now`, and does `give` with it,
     /// which hands it to the writer. False if it was taken already.
     pub fn hand_in(&self, end: usize, now: Nanos, give: impl FnOnce(FullChunk)) -> bool {
-        let Some(offset) = end.checked_sub(self.map.as_mut_ptr() as usize + CHUNKS_AT) else { return false };
-        let index = (offset / self.chunk_size) as u32;
-        let Some(len) = (offset % self.chunk_size).checked_sub(CHUNK_HEADER) else { return false };
+        let Some((index, len)) = self.memory.place_of(end) else { return false };
         self.pool.hand_in(index, |thread| {
             self.ended(index, now);
             self.mark_full(index);
@@ -196,7 +182,7 @@ impl Buffers {
         let taken = self.pool.hand_in_all(|index| self.mark_full(index)).into_iter();
         taken
             .map(|(index, thread)| {
-                let len = self.shared_events(index, 0).len();
+                let len = self.memory.shared_events(index, 0).len();
                 self.ended(index, clock());
                 FullChunk { index, len, thread, is_shared: true }
             })
@@ -205,13 +191,13 @@ impl Buffers {
 
     /// When the events of a chunk happened.
     pub fn wall(&self, chunk: &FullChunk) -> Option<Wall> {
-        let [begin, end] = [CHUNK_BEGIN_AT, CHUNK_END_AT].map(|at| self.header_long(chunk.index, at));
+        let [begin, end] = [CHUNK_BEGIN_AT, CHUNK_END_AT].map(|at| self.memory.header_long(chunk.index, at));
         Wall::from_fields(begin.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
     }
 
     /// How many events threads have added since to a chunk that [`hand_in_all`](Self::hand_in_all) took.
     pub fn late_events(&self, chunk: CutChunk) -> u64 {
-        event::count(&self.shared_events(chunk.index, chunk.len))
+        event::count(&self.memory.shared_events(chunk.index, chunk.len))
     }
 
     /// Whether so much waits for the writer that it should hurry. Threads wait only when twice as much does.
@@ -227,11 +213,11 @@ impl Buffers {
     /// The events of a chunk.
     pub fn events(&self, chunk: &FullChunk) -> Cow<'_, [u8]> {
         if chunk.is_shared {
-            return Cow::Owned(self.copy(chunk.index, 0..chunk.len));
+            return Cow::Owned(self.memory.copy(chunk.index, 0..chunk.len));
         }
         // SAFETY: inside the mapping and the file. Its thread has handed it in, under a lock, and has no address of it any more;
         // until it is released, which is when the last of those who read it is done, it stays as it is.
-        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.events_at(chunk.index), chunk.len) })
+        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.memory.events_at(chunk.index), chunk.len) })
     }
 
     /// Makes a chunk free. Who gets it next empties it.
@@ -239,8 +225,8 @@ impl Buffers {
         // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
         // middle of an event may have left a little behind its end. Of one that was taken from a thread that still runs, what
         // is added is counted; nobody gets it anymore.
-        let used = if chunk.is_shared { 0 } else { (chunk.len + SLACK).min(self.chunk_size - CHUNK_HEADER) };
-        self.header_word(chunk.index, CHUNK_STATE_AT).store(STATE_FREE, Ordering::Release);
+        let used = if chunk.is_shared { 0 } else { (chunk.len + SLACK).min(self.memory.chunk_bytes()) };
+        self.memory.header_word(chunk.index, CHUNK_STATE_AT).store(STATE_FREE, Ordering::Release);
         self.pool.release(chunk.index, used);
     }
 
@@ -251,87 +237,21 @@ impl Buffers {
 
     /// Its thread will add no more to it.
     fn ended(&self, index: u32, now: Nanos) {
-        self.header_long(index, CHUNK_END_AT).store(now.0, Ordering::Relaxed);
+        self.memory.header_long(index, CHUNK_END_AT).store(now.0, Ordering::Relaxed);
     }
 
     fn mark_full(&self, index: u32) {
-        self.header_word(index, CHUNK_STATE_AT).store(STATE_FULL, Ordering::Release);
+        self.memory.header_word(index, CHUNK_STATE_AT).store(STATE_FULL, Ordering::Release);
     }
 
     fn grow(&self, index: u32) -> bool {
-        let start = CHUNKS_AT + index as usize * self.chunk_size;
-        if start + self.chunk_size > self.map.len() || allocate(self.file.file(), start, self.chunk_size).is_err() {
+        let chunk = self.memory.file_range(index);
+        if chunk.end > self.memory.range().len() || allocate(self.file.file(), chunk.start, chunk.len()).is_err() {
             return false;
         }
-        self.word(CHUNK_COUNT_AT).store(index + 1, Ordering::Release);
+        self.memory.word(CHUNK_COUNT_AT).store(index + 1, Ordering::Release);
         true
     }
-
-    fn events_at(&self, index: u32) -> *mut u8 {
-        // SAFETY: chunks that have an index lie inside the mapping.
-        unsafe { self.map.as_mut_ptr().add(CHUNKS_AT + index as usize * self.chunk_size + CHUNK_HEADER) }
-    }
-
-    /// The whole events of a chunk from that offset on, while its thread may be adding to them. It
-    /// stores the first word of an event last and whole, so what is read is the event or its absence.
-    fn shared_events(&self, index: u32, from: usize) -> Vec<u8> {
-        let whole = self.chunk_size - CHUNK_HEADER;
-        let mut until = from + SLACK;
-        loop {
-            until = (from + 4 * (until - from)).min(whole);
-            let mut copy = self.copy(index, from..until);
-            let used = event::used_bytes(&copy);
-            // What ends so close to where we stopped may have a part beyond.
-            if until == whole || used + SLACK < copy.len() {
-                copy.truncate(used);
-                return copy;
-            }
-        }
-    }
-
-    /// A part of a chunk, each of its words as it is at some moment.
-    fn copy(&self, index: u32, range: Range<usize>) -> Vec<u8> {
-        let at = CHUNKS_AT + index as usize * self.chunk_size + CHUNK_HEADER;
-        let words = range.step_by(event::WORD).map(|offset| self.word(at + offset).load(Ordering::Acquire));
-        words.flat_map(u32::to_ne_bytes).collect()
-    }
-
-    fn header_word(&self, index: u32, at: usize) -> &AtomicU32 {
-        self.word(CHUNKS_AT + index as usize * self.chunk_size + at)
-    }
-
-    fn word(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: inside the mapping, aligned, only ever used atomically.
-        unsafe { &*self.map.as_mut_ptr().add(at).cast::<AtomicU32>() }
-    }
-
-    fn header_long(&self, index: u32, at: usize) -> &AtomicU64 {
-        let at = CHUNKS_AT + index as usize * self.chunk_size + at;
-        // SAFETY: as above; the offsets of such fields are multiples of 8.
-        unsafe { &*self.map.as_mut_ptr().add(at).cast::<AtomicU64>() }
-    }
-}
-
-/// Disk space first: a store to a page that a full disk has no room for would kill the process.
-fn allocate(file: &File, start: usize, len: usize) -> io::Result<()> {
-    // SAFETY: a plain system call on an open file.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), start as libc::off_t, len as libc::off_t) } {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
-    }
-}
-
-/// Maps more than the file has, so that it can grow without moving. A limit on address space (`ulimit -v`) may
-/// forbid that; then there is less room to grow.
-fn map(file: &File, size: usize) -> io::Result<MmapRaw> {
-    let mut error = None;
-    for len in RESERVED.into_iter().filter(|len| *len >= size).chain([size]) {
-        match MmapOptions::new().len(len).map_raw(file) {
-            Ok(map) => return Ok(map),
-            Err(e) => error = Some(e),
-        }
-    }
-    Err(error.unwrap_or_else(|| io::ErrorKind::OutOfMemory.into()))
 }
 
 #[cfg(test)]
@@ -340,6 +260,7 @@ mod tests {
     use et_format::buffers::ChunkHeader;
     use std::fs::{self, OpenOptions};
     use std::path::Path;
+    use std::sync::Arc;
     use std::time::Duration;
 
     const ONE: ThreadIndex = ThreadIndex(1);
