@@ -11,7 +11,7 @@ use crate::tracer::Tracer;
 /// began are 0.
 pub fn define(tracer: &Tracer, env: Env, class: Object, initial: bool) -> ObjectHash {
     let id = tracer.id(env, class);
-    if tracer.classes.has(id) {
+    if tracer.classes.records.has(id) {
         return ObjectHash(id);
     }
     env.frame(8, |env| {
@@ -24,10 +24,10 @@ pub fn define(tracer: &Tracer, env: Env, class: Object, initial: bool) -> Object
         let record = record(tracer, env, class, known);
         // The boot loader is never unloaded. Hidden classes of its are, and stay if tracing began behind them.
         let stays = initial && record.as_ref().is_ok_and(|record| record.loader == ObjectHash::NULL);
-        let ticket = || if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
-        tracer.classes.enter(id, record, tracer.queue, ticket);
+        let ticket = || if initial { Ticket(0) } else { tracer.output.buffers.next_ticket() };
+        tracer.classes.records.enter(id, record, tracer.output.queue, ticket);
         tracer.tag(class, id);
-        if let Some(unloading) = tracer.unloading.get().filter(|_| !stays) {
+        if let Some(unloading) = tracer.classes.unloading.get().filter(|_| !stays) {
             unloading.watch(class, id);
         }
     });
@@ -35,7 +35,7 @@ pub fn define(tracer: &Tracer, env: Env, class: Object, initial: bool) -> Object
 }
 
 fn record(tracer: &Tracer, env: Env, class: Object, known: ClassRecord) -> Result<ClassRecord, JvmtiError> {
-    let jvmti = tracer.jvmti;
+    let jvmti = tracer.machine.jvmti;
     let signature = jvmti.class_signature(class)?;
     let loader = match jvmti.class_loader(env, class)? {
         Some(loader) => ObjectHash(tracer.id(env, loader)),
@@ -52,7 +52,7 @@ fn record(tracer: &Tracer, env: Env, class: Object, known: ClassRecord) -> Resul
         if jvmti.is_interface(class)? {
             flags |= class_flags::INTERFACE;
         } else {
-            match tracer.proxy.instance_size(env, class).filter(|_| tracer.sizes_known) {
+            match tracer.machine.proxy.instance_size(env, class).filter(|_| tracer.machine.sizes_known) {
                 Some(size) => instance_size = size,
                 None => flags |= class_flags::SIZE_UNKNOWN,
             }

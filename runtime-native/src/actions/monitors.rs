@@ -30,10 +30,10 @@ const OBJECT: &str = "Ljava/lang/Object;";
 
 /// The current thread wants a monitor that another has.
 pub fn contended_enter(tracer: &Tracer, env: Env, thread: Object, object: Object) {
-    let nanos = tracer.nanos().0;
+    let nanos = tracer.run.nanos().0;
     // First of all: it may leave at any time.
     let owner = env.frame(16, |env| {
-        let owner = tracer.jvmti.monitor_usage(env, object).ok()?.owner?;
+        let owner = tracer.machine.jvmti.monitor_usage(env, object).ok()?.owner?;
         if env.is_same(owner, thread) {
             return None;
         }
@@ -46,7 +46,7 @@ pub fn contended_enter(tracer: &Tracer, env: Env, thread: Object, object: Object
 
 /// It has got it.
 pub fn contended_entered(tracer: &Tracer, env: Env, thread: Object, object: Object) {
-    let nanos = tracer.nanos().0;
+    let nanos = tracer.run.nanos().0;
     put(tracer, env, thread, object, nanos, MonitorEvent::Entered);
 }
 
@@ -55,13 +55,13 @@ pub fn wait(tracer: &Tracer, env: Env, thread: Object, object: Object, timeout: 
     let place = place(tracer, env, object);
     let timeout_millis = timeout.max(0).cast_unsigned();
     // Last, as it waits from here on.
-    let nanos = tracer.nanos().0;
+    let nanos = tracer.run.nanos().0;
     put(tracer, env, thread, object, nanos, MonitorEvent::Wait { timeout_millis, place });
 }
 
 /// It has waited.
 pub fn waited(tracer: &Tracer, env: Env, thread: Object, object: Object, is_timed_out: bool) {
-    let nanos = tracer.nanos().0;
+    let nanos = tracer.run.nanos().0;
     put(tracer, env, thread, object, nanos, MonitorEvent::Waited { is_timed_out });
 }
 
@@ -85,19 +85,19 @@ fn is_virtual(env: Env, thread: Object) -> bool {
 fn put(tracer: &Tracer, env: Env, thread: Object, object: Object, nanos: u64, what: MonitorEvent) {
     if is_virtual(env, thread) {
         if !HAS_SEEN_VIRTUAL.swap(true, Ordering::Relaxed) {
-            tracer.queue.problem("virtual threads waited for monitors, which is not told of", 1);
+            tracer.output.queue.problem("virtual threads waited for monitors, which is not told of", 1);
         }
         return;
     }
     let index = threads::current(tracer, env, thread);
     let object = ObjectHash(tracer.id(env, object));
-    let ticket = tracer.buffers.next_ticket();
-    tracer.queue.monitor(&MonitorRecord { ticket, nanos, thread: index.0, object, what });
+    let ticket = tracer.output.buffers.next_ticket();
+    tracer.output.queue.monitor(&MonitorRecord { ticket, nanos, thread: index.0, object, what });
 }
 
 /// Whose monitor it is, and where the current thread is.
 fn place(tracer: &Tracer, env: Env, object: Object) -> MonitorPlace {
-    let jvmti = tracer.jvmti;
+    let jvmti = tracer.machine.jvmti;
     env.frame(4 + FRAMES as i32, |env| {
         let class = env.class_of(object).and_then(|class| jvmti.class_signature(class).ok());
         let mut place = MonitorPlace { monitor_class: class.unwrap_or_default(), ..MonitorPlace::default() };

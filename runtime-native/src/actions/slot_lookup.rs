@@ -20,7 +20,7 @@ pub fn layout_address(tracer: &Tracer, env: Env, class: Object) -> usize {
 
 /// The field reference of what lies at that offset of an instance of `class`; 0 for none.
 pub fn instance_field(tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
-    let slot = tracer.slots.instance_offset(field).and_then(|offset| {
+    let slot = tracer.classes.slots.instance_offset(field).and_then(|offset| {
         let layout = layout(tracer, env, class).ok()?;
         layout.slots().find(|slot| slot.offset == offset)
     });
@@ -36,14 +36,14 @@ pub fn static_field_at(tracer: &Tracer, env: Env, mirror: Object, offset: i64) -
 /// The field reference of a static field by its id in JNI; 0 if it holds no reference.
 pub fn static_field(tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
     // The class may have inherited it, from an interface even.
-    let Ok(Some(owner)) = tracer.jvmti.field_declaring_class(env, class, field) else { return 0 };
+    let Ok(Some(owner)) = tracer.machine.jvmti.field_declaring_class(env, class, field) else { return 0 };
     let Ok(own) = own(tracer, env, owner) else { return 0 };
     own.statics.iter().find(|(id, _)| *id == field.0 as usize).map_or(0, |(_, slot)| slot.field)
 }
 
 fn layout(tracer: &Tracer, env: Env, class: Object) -> Result<Layout, JvmtiError> {
     let id = tracer.id(env, class);
-    if let Some(layout) = tracer.slots.layout(id) {
+    if let Some(layout) = tracer.classes.slots.layout(id) {
         return Ok(layout);
     }
     // Superclasses first; the frame keeps the local references of one class at a time.
@@ -52,17 +52,17 @@ fn layout(tracer: &Tracer, env: Env, class: Object) -> Result<Layout, JvmtiError
         None => Ok(Vec::new()),
     })?;
     slots.extend_from_slice(&own(tracer, env, class)?.instance);
-    Ok(tracer.slots.keep(id, Layout::new(slots)))
+    Ok(tracer.classes.slots.keep(id, Layout::new(slots)))
 }
 
 fn own(tracer: &Tracer, env: Env, class: Object) -> Result<Arc<Own>, JvmtiError> {
     let id = tracer.id(env, class);
-    if let Some(own) = tracer.slots.own(id) {
+    if let Some(own) = tracer.classes.slots.own(id) {
         return Ok(own);
     }
     // So that somebody waits for its end, with which this goes.
     define(tracer, env, class, false);
     // No lock is held while the VM is asked: if two threads do, one's answer is thrown away.
-    let members = tracer.slots.members(tracer.jvmti, class)?;
-    Ok(tracer.slots.keep_own(id, members, tracer.dynamic_ids, tracer.queue))
+    let members = tracer.classes.slots.members(tracer.machine.jvmti, class)?;
+    Ok(tracer.classes.slots.keep_own(id, members, tracer.classes.dynamic_ids, tracer.output.queue))
 }

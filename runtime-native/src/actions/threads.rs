@@ -22,21 +22,21 @@ thread_local! {
 /// first event, 0 if tracing is over.
 pub fn next_chunk(tracer: &Tracer, env: Env, thread: Object, at: usize) -> usize {
     // One reading for both: behind the events of the one, before those of the other.
-    let now = tracer.nanos();
-    tracer.hand_in(at, now);
+    let now = tracer.run.nanos();
+    tracer.output.hand_in(at, now);
     if tracer.has_ended() {
-        tracer.count_late();
+        tracer.output.count_late();
         return 0;
     }
     let index = current(tracer, env, thread);
-    match tracer.take(index, now) {
+    match tracer.output.take(index, now) {
         Ok(address) => address,
         Err(NoChunk::Stopped) => {
-            tracer.count_late();
+            tracer.output.count_late();
             0
         }
         Err(NoChunk::NoSpace | NoChunk::Lag) => {
-            tracer.count_lost();
+            tracer.output.count_lost();
             0
         }
     }
@@ -59,7 +59,7 @@ pub fn started(tracer: &Tracer, env: Env, thread: Object) {
     let nameless = tracer.threads.is_named(object);
     if nameless {
         let info = info(tracer, env, thread);
-        tracer.queue.thread(&start(tracer.buffers.next_ticket(), index, object, &info));
+        tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &info));
     }
 }
 
@@ -68,20 +68,20 @@ pub fn started(tracer: &Tracer, env: Env, thread: Object) {
 pub fn ended(tracer: &Tracer, env: Env, thread: Object) {
     // Native code may detach a thread without a look at what its last call left; -Xcheck:jni would blame us.
     env.has_exception();
-    if tracer.jvmti.frame_count(thread).is_ok_and(|frames| frames > 0) {
+    if tracer.machine.jvmti.frame_count(thread).is_ok_and(|frames| frames > 0) {
         return;
     }
-    let at = tracer.proxy.take_position(env, thread);
-    tracer.hand_in(at, tracer.nanos());
-    ids::give_back(&tracer.ids, tracer.proxy.take_ids(env, thread));
+    let at = tracer.machine.proxy.take_position(env, thread);
+    tracer.output.hand_in(at, tracer.run.nanos());
+    ids::give_back(&tracer.ids.space, tracer.machine.proxy.take_ids(env, thread));
     let object = tracer.id(env, thread);
     let (index, nameless) = tracer.threads.remove(object);
     CURRENT.set(0);
     let Some(index) = index else { return };
     if nameless {
-        tracer.queue.thread(&start(tracer.buffers.next_ticket(), index, object, &ThreadInfo::default()));
+        tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &ThreadInfo::default()));
     }
-    tracer.queue.thread(&ThreadRecord::End { ticket: tracer.buffers.next_ticket(), thread: index.0 });
+    tracer.output.queue.thread(&ThreadRecord::End { ticket: tracer.output.buffers.next_ticket(), thread: index.0 });
 }
 
 fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
@@ -89,15 +89,15 @@ fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
     let object = tracer.id(env, thread);
     let (index, new) = tracer.threads.index(object);
     CURRENT.set(index.0);
-    if tracer.locks.get() == Some(&Locks::OnStack)
+    if tracer.ids.locks.get() == Some(&Locks::OnStack)
         && let Some(stack) = stack::bounds()
     {
-        tracer.proxy.set_stack(env, thread, stack);
+        tracer.machine.proxy.set_stack(env, thread, stack);
     }
     if new {
         let info = info(tracer, env, thread);
         if info.name.is_some() {
-            tracer.queue.thread(&start(tracer.buffers.next_ticket(), index, object, &info));
+            tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &info));
         } else {
             tracer.threads.is_nameless(object);
         }
@@ -112,12 +112,12 @@ pub fn initial(tracer: &Tracer, env: Env, thread: Object, frames: Vec<InitialFra
     let info = info(tracer, env, thread);
     if let ThreadRecord::Start { thread, object, flags, name, .. } = start(Ticket(0), index, object, &info) {
         let flags = flags | thread_flags::RUNNING_AT_START;
-        tracer.queue.thread(&ThreadRecord::Start { ticket: Ticket(0), thread, object, flags, name, frames });
+        tracer.output.queue.thread(&ThreadRecord::Start { ticket: Ticket(0), thread, object, flags, name, frames });
     }
 }
 
 fn info(tracer: &Tracer, env: Env, thread: Object) -> ThreadInfo {
-    tracer.jvmti.thread_info(env, thread).unwrap_or_default()
+    tracer.machine.jvmti.thread_info(env, thread).unwrap_or_default()
 }
 
 fn start(ticket: Ticket, index: ThreadIndex, object: u32, info: &ThreadInfo) -> ThreadRecord {

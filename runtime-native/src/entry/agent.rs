@@ -203,7 +203,7 @@ fn notice_exits_without_handlers(env: Env) {
     // SAFETY: the C library's function and ours, which never goes away, have the same signature.
     if !unsafe { imports::replace(env, c"_exit", old, new) } {
         let line = "if memory runs out (ExitOnOutOfMemoryError) this VM may end without telling anybody: the trace is cut off then";
-        tracer.queue.problem(line, 1);
+        tracer.output.queue.problem(line, 1);
     }
 }
 
@@ -226,7 +226,7 @@ extern "C" fn at_exit() {
         // A forked child shares our files, and is not the program.
         let is_us = |pid| pid == std::process::id();
         match (tracer::get(), lock(&PREPARED).take()) {
-            (Some(tracer), _) if is_us(tracer.pid) => tracer.end_at_exit(),
+            (Some(tracer), _) if is_us(tracer.run.pid) => tracer.end_at_exit(),
             // The VM did not come up, and has said why: an empty trace would tell nothing.
             (None, Some(Prepared { sink: Some(sink), pid, .. })) if is_us(pid) => sink.discard(),
             // Nothing is closed twice.

@@ -68,8 +68,8 @@ pub fn record_what_exists(
     own: &[Global],
     is_late: bool,
 ) -> Result<(), StartError> {
-    let jvmti = tracer.jvmti;
-    let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
+    let jvmti = tracer.machine.jvmti;
+    let walker = Jvmti::new(tracer.machine.vm).ok_or(StartError::NotHotSpot)?;
     walker.add_capabilities(&[Capability::TagObjects])?;
     heap::link_archived(tracer, env)?;
     let mut threads = jvmti.all_threads(env)?;
@@ -79,7 +79,7 @@ pub fn record_what_exists(
     let _stopped = match Stopped::stop(jvmti, &others) {
         Ok(stopped) => Some(stopped),
         Err(_) => {
-            tracer.queue.problem(
+            tracer.output.queue.problem(
                 "another agent (a debugger) may stop threads, so we may not: what other threads did while the initial \
                  objects were written down may be missing",
                 1,
@@ -92,6 +92,7 @@ pub fn record_what_exists(
     let found = found?;
     if found.shared_ids > 0 {
         tracer
+            .output
             .queue
             .problem("objects that existed at the start and share their id with another", found.shared_ids as u64);
     }
@@ -101,13 +102,13 @@ pub fn record_what_exists(
     for kind in events(tracer) {
         jvmti.set_event(kind, true)?;
     }
-    if tracer.collector.is_some() {
+    if tracer.collections.collector.is_some() {
         jvmti.tell_what_is_freed()?;
     }
-    tracer.proxy.switch(env, true);
-    if is_late && let Err(error) = compiled::drop_code(tracer.vm, env) {
+    tracer.machine.proxy.switch(env, true);
+    if is_late && let Err(error) = compiled::drop_code(tracer.machine.vm, env) {
         let line = format!("loops that were compiled before tracing began, and go on, may tell of nothing: {error}");
-        tracer.queue.problem(line, 1);
+        tracer.output.queue.problem(line, 1);
     }
     Ok(())
 }
@@ -116,14 +117,15 @@ pub fn record_what_exists(
 /// end of the trace and that of the process would be in no trace.
 pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body: impl FnOnce()) {
     env.frame(128, |env| {
-        let jvmti = tracer.jvmti;
-        let others = tracer.current_thread.and_then(|current| current.get(env)).zip(jvmti.all_threads(env).ok()).map(
-            |(current, mut threads)| {
-                threads.retain(|thread| !env.is_same(*thread, current));
-                threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
-                threads
-            },
-        );
+        let jvmti = tracer.machine.jvmti;
+        let others =
+            tracer.machine.current_thread.and_then(|current| current.get(env)).zip(jvmti.all_threads(env).ok()).map(
+                |(current, mut threads)| {
+                    threads.retain(|thread| !env.is_same(*thread, current));
+                    threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
+                    threads
+                },
+            );
         // A debugger may be the one who stops threads. What they do is counted all the same.
         let _stopped = others.as_ref().and_then(|others| Stopped::stop(jvmti, others).ok());
         body();

@@ -83,11 +83,11 @@ impl Listener for Tracing {
     }
 
     fn garbage_collection_start(&self) {
-        self.tracer.gc_starts();
+        self.tracer.collections.start(&self.tracer.run, &self.tracer.output);
     }
 
     fn garbage_collection_finish(&self) {
-        self.tracer.gc_finishes();
+        self.tracer.collections.finish(&self.tracer.run, &self.tracer.output);
     }
 
     fn object_free(&self, tag: i64) {

@@ -34,9 +34,9 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
     }
     // What the first calls make would cost another walk.
     draw(tracer, env);
-    tracer.proxy.skip_hashes(env, 1);
+    tracer.machine.proxy.skip_hashes(env, 1);
     if let Some(class) = class {
-        tracer.proxy.peek_hash(env, class);
+        tracer.machine.proxy.peek_hash(env, class);
     }
     let (mut taken, mut shared) = (FxHashSet::default(), 0);
     let mut walk = 0;
@@ -52,7 +52,7 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
         if (picture.is_complete() && !has_gaps) || walk == MAX_WALKS {
             if !picture.is_complete() {
                 let line = "objects that came to be while the initial objects were written down have no record";
-                tracer.queue.problem(line, picture.marked.max(1));
+                tracer.output.queue.problem(line, picture.marked.max(1));
             }
             say_how_it_was_walked(tracer, "the heap was walked", marks.is_some(), walk);
             marks.into_iter().for_each(Marks::end);
@@ -92,18 +92,18 @@ fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Resu
 
 /// What reads mark words, and writes them. None where ids are elsewhere, and where each object must be had in hand.
 fn marks<'a>(tracer: &'a Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks<'a>>, JvmtiError> {
-    if tracer.collector.is_some() {
+    if tracer.collections.collector.is_some() {
         return Ok(None);
     }
-    Ok(mark_shift(tracer, env, walker)?.map(|shift| Marks::new(shift, &tracer.ids)))
+    Ok(mark_shift(tracer, env, walker)?.map(|shift| Marks::new(shift, &tracer.ids.space)))
 }
 
 /// Where mark words hold ids, if a walk of the heap finds mark words. None where ids are elsewhere.
 pub fn mark_shift(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<u32>, JvmtiError> {
-    let Some(&shift) = tracer.mark_shift.get().filter(|_| !wants(TAGS)) else { return Ok(None) };
+    let Some(&shift) = tracer.ids.mark_shift.get().filter(|_| !wants(TAGS)) else { return Ok(None) };
     let finds = env.frame(1, |env| {
         let Some(probe) = env.new_byte_array(0) else { return Ok(false) };
-        let hash = tracer.hotspot.identity_hash(env, probe);
+        let hash = tracer.machine.hotspot.identity_hash(env, probe);
         walker.set_tag(probe, PROBE)?;
         let Some(held) = env.global(probe) else { return Ok(false) };
         let finds = picture::finds_mark_words(walker, shift, hash);
@@ -123,7 +123,7 @@ fn wants(way: &str) -> bool {
 pub fn say_how_it_was_walked(tracer: &Tracer, what: &str, by_marks: bool, count: u64) {
     if env::var_os(WALKS_VARIABLE).is_some() {
         let by = if by_marks { "mark words" } else { "tags" };
-        tracer.queue.problem(format!("{what} by {by}"), count);
+        tracer.output.queue.problem(format!("{what} by {by}"), count);
     }
 }
 
@@ -156,14 +156,14 @@ fn give_ids(
 /// Has the VM draw hashes until the next ones are nobody's. Where its generator has got to must be asked: in newer JVMs walks
 /// draw hashes themselves, to find tags by.
 fn skip_taken<'a>(tracer: &Tracer, env: Env, taken: impl Iterator<Item = &'a u32> + Clone) {
-    if tracer.tags.get().is_none()
+    if tracer.ids.tags.get().is_none()
         && let Some(drawn) = draw(tracer, env)
     {
-        tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken.copied()) as i32);
+        tracer.machine.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken.copied()) as i32);
     }
 }
 
 /// The identity hash of a fresh object, which nobody keeps.
 fn draw(tracer: &Tracer, env: Env) -> Option<u32> {
-    env.frame(1, |env| env.new_byte_array(0).map(|object| tracer.hotspot.identity_hash(env, object)))
+    env.frame(1, |env| env.new_byte_array(0).map(|object| tracer.machine.hotspot.identity_hash(env, object)))
 }

@@ -78,7 +78,7 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
             list: Vec::new(),
         };
         let bytes = blocks::bytes();
-        blocks::write_objects(tracer.queue, &picture.objects, bytes);
+        blocks::write_objects(tracer.output.queue, &picture.objects, bytes);
         write_references(tracer, &picture, mirror_slots.as_ref(), &mut fields, bytes)?;
         for thread in threads {
             let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
@@ -92,9 +92,9 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
 /// would not tell the fields of these. To be called while all threads run: one may be about to link a class itself.
 pub fn link_archived(tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
     env.frame(CLASSES, |env| {
-        for class in tracer.jvmti.loaded_classes(env)? {
-            if tracer.jvmti.is_unlinked(class)? && tracer.jvmti.class_loader(env, class)?.is_none() {
-                tracer.hotspot.link(env, class);
+        for class in tracer.machine.jvmti.loaded_classes(env)? {
+            if tracer.machine.jvmti.is_unlinked(class)? && tracer.machine.jvmti.class_loader(env, class)?.is_none() {
+                tracer.machine.hotspot.link(env, class);
             }
         }
         Ok(())
@@ -176,7 +176,7 @@ fn write_references(
     fields: &mut FieldLists,
     bytes: usize,
 ) -> Result<(), JvmtiError> {
-    let mut references = References::new(tracer.queue, bytes);
+    let mut references = References::new(tracer.output.queue, bytes);
     for edge in &picture.edges {
         let (origin, target) = (ObjectHash(edge.origin), ObjectHash(edge.target));
         let (origin, slot) = match edge.kind {
@@ -235,9 +235,9 @@ impl<'a> FieldLists<'a> {
     fn field(&mut self, class: u32, index: u32) -> Result<Option<u32>, JvmtiError> {
         if !self.slots.contains_key(&class) {
             let slots = match self.classes.get(&class) {
-                Some(object) if self.tracer.jvmti.is_unlinked(*object)? => {
+                Some(object) if self.tracer.machine.jvmti.is_unlinked(*object)? => {
                     let line = "classes that were not linked: what their objects refer to at the start is missing";
-                    self.tracer.queue.problem(line, 1);
+                    self.tracer.output.queue.problem(line, 1);
                     Vec::new()
                 }
                 Some(object) => self.all(*object)?,
@@ -269,7 +269,7 @@ impl<'a> FieldLists<'a> {
 
     /// Collects the interfaces of a class, of its superclasses and of these interfaces.
     fn interfaces(&self, class: Object<'a>, found: &mut FxHashMap<u32, Object<'a>>) -> Result<(), JvmtiError> {
-        for interface in self.tracer.jvmti.interfaces(self.env, class)? {
+        for interface in self.tracer.machine.jvmti.interfaces(self.env, class)? {
             if found.insert(self.tracer.id(self.env, interface), interface).is_none() {
                 self.interfaces(interface, found)?;
             }
@@ -285,7 +285,7 @@ impl<'a> FieldLists<'a> {
         if let Some(own) = self.own.get(&id) {
             return Ok(own.clone());
         }
-        let jvmti = self.tracer.jvmti;
+        let jvmti = self.tracer.machine.jvmti;
         let mut own = Vec::new();
         for field in jvmti.class_fields(class)? {
             let member = jvmti.field_name(class, field)?;
@@ -311,7 +311,7 @@ fn frames(
     picture: &Picture,
 ) -> Result<Vec<InitialFrame>, JvmtiError> {
     const NATIVE: i32 = 0x100;
-    let jvmti = tracer.jvmti;
+    let jvmti = tracer.machine.jvmti;
     let thread_id = id(walker.tag(thread)?).unwrap_or(0);
     let mut frames = Vec::new();
     for (depth, Frame { method, location }) in jvmti.stack_trace(thread, FRAMES)?.into_iter().enumerate() {

@@ -22,7 +22,7 @@ const LOCALS: i32 = 1 << 16;
 
 /// The hashes of all objects that have one; none if they cannot be found out.
 pub fn ids(tracer: &Tracer, env: Env) -> Option<FxHashSet<u32>> {
-    let walker = Jvmti::new(tracer.vm)?;
+    let walker = Jvmti::new(tracer.machine.vm)?;
     let found = walker.add_capabilities(&[Capability::TagObjects]).and_then(|()| look(tracer, env, walker));
     walker.dispose();
     found.ok()

@@ -9,31 +9,31 @@ use crate::tracer::Tracer;
 
 /// Chooses the way, and sets everything for it.
 pub fn begin(tracer: &Tracer, env: Env, wanted: Scheme, unique: bool, hash_shift: Option<i32>) -> Scheme {
-    let write = || hash_shift.is_some_and(|shift| tracer.proxy.write_ids(env, &tracer.hotspot, shift));
+    let write = || hash_shift.is_some_and(|shift| tracer.machine.proxy.write_ids(env, &tracer.machine.hotspot, shift));
     let scheme = Scheme::choose(wanted, unique, write);
     if scheme == Scheme::Tags {
-        match Tags::new(tracer.vm) {
+        match Tags::new(tracer.machine.vm) {
             Ok(tags) => {
-                tracer.tags.get_or_init(|| tags);
-                tracer.proxy.use_tags(env);
+                tracer.ids.tags.get_or_init(|| tags);
+                tracer.machine.proxy.use_tags(env);
             }
-            Err(error) => tracer.queue.problem(format!("object ids may repeat: {error}"), 1),
+            Err(error) => tracer.output.queue.problem(format!("object ids may repeat: {error}"), 1),
         }
     }
     if scheme == Scheme::MarkWord
         && let Some(shift) = hash_shift
     {
-        tracer.mark_shift.get_or_init(|| shift as u32);
+        tracer.ids.mark_shift.get_or_init(|| shift as u32);
     }
     scheme
 }
 
 /// More ids for the current thread.
 pub fn more(tracer: &Tracer, env: Env) -> Block {
-    tracer.ids.take(holder(), || {
+    tracer.ids.space.take(holder(), || {
         let mut live = live::ids(tracer, env)?;
         // Only now: a class that was unloaded meanwhile is either known still, or forgotten everywhere.
-        tracer.classes.add_ids(&mut live);
+        tracer.classes.records.add_ids(&mut live);
         Some(live)
     })
 }

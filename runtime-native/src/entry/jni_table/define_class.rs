@@ -46,9 +46,10 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
     told_of_classes(env, |tracer, _| {
         // SAFETY: as said above.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
-        let dynamic = tracer.dynamic;
-        rewritten =
-            dynamic.and_then(|dynamic| dynamic.rewrite(bytes, Purpose::Definition, tracer.dynamic_ids, tracer.queue));
+        let dynamic = tracer.classes.dynamic;
+        rewritten = dynamic.and_then(|dynamic| {
+            dynamic.rewrite(bytes, Purpose::Definition, tracer.classes.dynamic_ids, tracer.output.queue)
+        });
     });
     rewritten
 }
@@ -57,18 +58,18 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
 fn is_refused(env: *mut JNIEnv, defined: jclass, ours: &Rewritten) -> bool {
     let mut refused = false;
     told_of_classes(env, |tracer, env| {
-        let Some(dynamic) = tracer.dynamic else { return };
+        let Some(dynamic) = tracer.classes.dynamic else { return };
         // SAFETY: a local reference that was just made for this thread, or null.
         if let Some(class) = unsafe { Object::new(defined) } {
-            dynamic.defined(define(tracer, env, class, false), ours.class, tracer.queue);
+            dynamic.defined(define(tracer, env, class, false), ours.class, tracer.output.queue);
             return;
         }
         refused = env.drop_exception_if(|error| {
-            let class = env.class_of(error).and_then(|class| tracer.jvmti.class_signature(class).ok());
+            let class = env.class_of(error).and_then(|class| tracer.machine.jvmti.class_signature(class).ok());
             class.as_deref() == Some("Ljava/lang/ClassFormatError;")
         });
         if refused {
-            dynamic.refused(&ours.bytes, tracer.queue);
+            dynamic.refused(&ours.bytes, tracer.output.queue);
         }
     });
     refused

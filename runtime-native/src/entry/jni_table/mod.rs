@@ -89,7 +89,7 @@ fn made(env: *mut JNIEnv, object: jobject) -> jobject {
         told(env, |tracer, env| {
             // SAFETY: a local reference that was just made for this thread.
             if let Some(object) = unsafe { Object::new(object) } {
-                tracer.proxy.made(env, object);
+                tracer.machine.proxy.made(env, object);
             }
         });
     }
@@ -160,7 +160,7 @@ unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, fiel
             let Some(class) = env.class_of(origin) else { return };
             let field = slot_lookup::instance_field(tracer, env, class, FieldId(field));
             if field != 0 {
-                tracer.proxy.put_field(env, origin, value, field);
+                tracer.machine.proxy.put_field(env, origin, value, field);
             }
         });
     });
@@ -177,7 +177,7 @@ unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, 
         env.frame(2, |env| {
             let field = slot_lookup::static_field(tracer, env, class, FieldId(field));
             if field != 0 {
-                tracer.proxy.put_static(env, value, field);
+                tracer.machine.proxy.put_static(env, value, field);
             }
         });
     });
@@ -199,7 +199,7 @@ unsafe extern "system" fn SetObjectArrayElement(env: *mut JNIEnv, array: jobject
         told(env, |tracer, env| {
             // SAFETY: references of the caller's.
             if let (Some(array), value) = unsafe { (Object::new(array), Object::new(value)) } {
-                tracer.proxy.put_element(env, array, index, value);
+                tracer.machine.proxy.put_element(env, array, index, value);
             }
         });
     }

@@ -96,8 +96,8 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_defined0(
         let id = ClassId(u32::from_be_bytes(id));
         match (tracer::get(), early::get()) {
             (Some(tracer), _) => {
-                if let Some(dynamic) = tracer.dynamic {
-                    dynamic.defined(define(tracer, env, class, false), id, tracer.queue);
+                if let Some(dynamic) = tracer.classes.dynamic {
+                    dynamic.defined(define(tracer, env, class, false), id, tracer.output.queue);
                 }
             }
             (None, Some(early)) => early.defined(env, class, id),

@@ -41,7 +41,7 @@ impl Breakpoints {
         if self.wanted.is_empty() {
             return Ok(());
         }
-        let jvmti = tracer.jvmti;
+        let jvmti = tracer.machine.jvmti;
         jvmti.set_event(EventKind::Breakpoint, true).and_then(|()| jvmti.set_event(EventKind::ClassPrepare, true))?;
         env.frame(CLASSES, |env| {
             for class in jvmti.loaded_classes(env).unwrap_or_default() {
@@ -56,7 +56,7 @@ impl Breakpoints {
         if self.wanted.is_empty() {
             return;
         }
-        let jvmti = tracer.jvmti;
+        let jvmti = tracer.machine.jvmti;
         let Ok(signature) = jvmti.class_signature(class) else { return };
         for wanted in self.wanted.iter().filter(|wanted| wanted.class == signature) {
             // A class that is not prepared has none yet; its turn comes.
@@ -106,7 +106,7 @@ impl Breakpoints {
         });
         // Without the lock: see docs/inside/runtime.md, "Rules".
         for method in cleared {
-            let _ = tracer.jvmti.clear_breakpoint(method);
+            let _ = tracer.machine.jvmti.clear_breakpoint(method);
         }
     }
 
@@ -116,7 +116,7 @@ impl Breakpoints {
             self.forget(tracer, wanted);
         }
         if !self.wanted.is_empty() {
-            let _ = tracer.jvmti.set_event(EventKind::Breakpoint, false);
+            let _ = tracer.machine.jvmti.set_event(EventKind::Breakpoint, false);
         }
     }
 }

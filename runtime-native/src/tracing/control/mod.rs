@@ -62,7 +62,7 @@ impl Control {
                     self.watch(tracer, env);
                 });
             };
-            let watcher = agent_thread(tracer.jvmti, env, c"elephant-tracks control", watch);
+            let watcher = agent_thread(tracer.machine.jvmti, env, c"elephant-tracks control", watch);
             let watcher = watcher.map_err(|_| StartError::Thread)?;
             self.own_thread(env, watcher);
             self.watcher_runs.wait();
@@ -97,7 +97,7 @@ impl Control {
             told.go_on();
         } else {
             // The trace has got its end meanwhile.
-            tracer.proxy.switch(env, false);
+            tracer.machine.proxy.switch(env, false);
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Control {
     fn begin_late(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) {
         if let Err(error) = self.begin(tracer, env, thread) {
             say(&error);
-            tracer.queue.problem(error.to_string(), 1);
+            tracer.output.queue.problem(error.to_string(), 1);
             self.end(tracer, env, "error");
         }
     }
@@ -121,7 +121,7 @@ impl Control {
                     say(format_args!("{line}: tracing continues to the end of the program"));
                 }
                 prepared::announce_the_rest(tracer, env);
-                tracer.ask_what_is_held(env);
+                tracer.collections.ask_what_is_held(&tracer.output, tracer.machine.jvmti, env);
                 let own = lock(&self.own).clone();
                 begin::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
                 self.close(tracer);
@@ -131,7 +131,7 @@ impl Control {
                 let line = self.never_came("start", self.start.as_ref()).unwrap_or_default();
                 let line = format!("tracing did not begin: {line}");
                 say(&line);
-                tracer.queue.problem(line, 1);
+                tracer.output.queue.problem(line, 1);
                 self.close(tracer);
                 tracer.end(env, VM_DEATH);
             }
@@ -158,7 +158,7 @@ impl Control {
             Phase::Ended => return,
             Phase::Tracing { .. } => {
                 prepared::announce_the_rest(tracer, env);
-                tracer.ask_what_is_held(env);
+                tracer.collections.ask_what_is_held(&tracer.output, tracer.machine.jvmti, env);
             }
             Phase::Waiting | Phase::Beginning | Phase::Failed => {}
         }
@@ -169,7 +169,7 @@ impl Control {
     /// Nothing is to be told any more.
     fn close(&self, tracer: &Tracer) {
         for kind in begin::events(tracer) {
-            let _ = tracer.jvmti.set_event(kind, false);
+            let _ = tracer.machine.jvmti.set_event(kind, false);
         }
         self.breakpoints.close(tracer);
         self.is_tracing.store(false, Ordering::Release);
@@ -180,7 +180,7 @@ impl Control {
         loop {
             let phase = self.phases.wait(POLL);
             match phase {
-                Phase::Waiting if happened(self.start.as_ref(), tracer.start) => self.begin_late(tracer, env, None),
+                Phase::Waiting if happened(self.start.as_ref(), tracer.run.start) => self.begin_late(tracer, env, None),
                 Phase::Tracing { since } if happened(self.stop.as_ref(), since) => self.end(tracer, env, "stop"),
                 Phase::Ended => return,
                 _ => {}
