@@ -1,4 +1,4 @@
-//! What is done when tracing begins, at once or late, and where it ends: the other threads stand still meanwhile.
+//! What is done when tracing begins, at the program's start or later, and when it ends. Other threads are stopped meanwhile.
 
 use et_jvm::env::{Env, Global, Object};
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
@@ -33,16 +33,16 @@ pub enum StartError {
     /// There is no memory to begin.
     #[error("{0}, the program runs untraced")]
     NoMemory(ProxyError),
-    /// Some other machine.
+    /// libjvm does not export HotSpot's tables.
     #[error("this JVM is not HotSpot, the program runs untraced")]
     NotHotSpot,
-    /// No buffers.
+    /// The buffer file could not be made.
     #[error("{0}, the program runs untraced")]
     Buffers(#[from] BufferError),
-    /// The VM refused something.
+    /// A function of JVMTI failed.
     #[error("{0}, the program runs untraced")]
     Jvmti(#[from] JvmtiError),
-    /// A thread of ours did not come up.
+    /// A thread of the runtime could not be started.
     #[error("cannot start the threads that write the trace and watch over it, the program runs untraced")]
     Thread,
 }
@@ -58,9 +58,8 @@ impl StartError {
     }
 }
 
-/// Stops the other threads, writes down what there is, switches the hooks on, and lets the threads go.
-/// `thread` is the current one, if it is the program's; `own` are the runtime's threads, which are none of the program's. `is_late`
-/// says that the program has run before.
+/// Stops the other threads, records what exists, switches the hooks on, and resumes the threads.
+/// `thread` is the current one, if it is the program's; `own` are the runtime's threads. `is_late` says that the program has run before.
 pub fn record_what_exists(
     tracer: &'static Tracer,
     env: Env,
@@ -113,8 +112,8 @@ pub fn record_what_exists(
     Ok(())
 }
 
-/// Does something while the other threads of the program stand still, if that can be. Their hooks are on: what they did between the
-/// end of the trace and that of the process would be in no trace.
+/// Runs `body` while the other threads of the program are stopped, if they can be. Their hooks are on: what they did between the end of the
+/// trace and that of the process would be in no trace.
 pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body: impl FnOnce()) {
     env.frame(128, |env| {
         let jvmti = tracer.machine.jvmti;
@@ -126,13 +125,13 @@ pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body:
                     threads
                 },
             );
-        // A debugger may be the one who stops threads. What they do is counted all the same.
+        // If a debugger may stop threads, we may not. What they do is counted all the same.
         let _stopped = others.as_ref().and_then(|others| Stopped::stop(jvmti, others).ok());
         body();
     });
 }
 
-/// Events that the run needs from here on.
+/// JVMTI's events that a run needs while it is traced.
 pub fn events(tracer: &Tracer) -> impl Iterator<Item = EventKind> {
     EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.tells_monitors))
 }

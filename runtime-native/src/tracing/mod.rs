@@ -1,4 +1,4 @@
-//! What the tracer does at events of JVMTI's, from the moment that it is there.
+//! Handles JVMTI's events, from the moment that there is a tracer.
 
 pub mod begin;
 pub mod control;
@@ -21,7 +21,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Stays for good: events may come up to the end of the process.
+    /// Never freed: events may come up to the end of the process.
     pub fn new(tracer: &'static Tracer, control: Control) -> &'static Self {
         Box::leak(Box::new(Self { tracer, control }))
     }
@@ -40,8 +40,8 @@ impl Listener for Tracing {
         threads::ended(self.tracer, env, thread);
     }
 
-    /// Of interest where a class is redefined only: those that are defined have their hooks, or get them on another way
-    /// (`dynamic`), which knows more about them and can go back.
+    /// Only for classes that are redefined. New classes have their hooks already, or get them in `HeapProxyClasses`, which knows more about
+    /// them and can fall back to the original.
     fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
         redefined(self.tracer, env, file.class?, file.bytes)
     }

@@ -1,7 +1,7 @@
 //! When tracing begins and when it ends: with the program, or at what the options `start` and `stop` name.
 //!
-//! Until it begins the hooks are off, classes made at run time get theirs all the same, and everything is ready: what
-//! exists then is written down as it would have been at the program's start.
+//! Until it begins the hooks are off, but everything is ready, and classes created at run time get theirs all the same. What exists when it
+//! begins is recorded as it would have been at the program's start.
 
 mod breakpoints;
 mod phases;
@@ -21,7 +21,7 @@ use et_jvm::sync::lock;
 use et_jvm::threads::agent_thread;
 use phases::{Phase, Phases};
 
-/// How often the clock and the file system are looked at.
+/// How often the clock and the file system are checked.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Begins and ends tracing.
@@ -29,17 +29,17 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct Control {
     start: Option<Trigger>,
     stop: Option<Trigger>,
-    /// The threads of the VM's that are ours.
+    /// Threads of the runtime that the VM knows.
     own: Mutex<Vec<Global>>,
     phases: Phases,
     is_tracing: AtomicBool,
     breakpoints: Breakpoints,
-    /// Met by the thread that watches, once it runs.
+    /// Met by the thread that watches the clock and files, once it runs.
     pub watcher_runs: Barrier,
 }
 
 impl Control {
-    /// As the options say.
+    /// With what the options `start` and `stop` name; none: the start and the end of the program.
     pub fn new(start: Option<Trigger>, stop: Option<Trigger>) -> Self {
         let breakpoints = Breakpoints::new([&start, &stop].into_iter().flatten());
         Self {
@@ -53,7 +53,7 @@ impl Control {
         }
     }
 
-    /// Begins, if nothing is waited for; sees to it that what is waited for is noticed.
+    /// Begins tracing, or sets what notices the `start` and `stop` of the options: breakpoints, a thread that watches.
     pub fn open(&'static self, tracer: &'static Tracer, env: Env, thread: Object) -> Result<(), StartError> {
         if [&self.start, &self.stop].into_iter().flatten().any(|trigger| !matches!(trigger, Trigger::Method(_))) {
             let watch = move |env: Env| {
@@ -74,19 +74,19 @@ impl Control {
         }
     }
 
-    /// A thread of ours is none of the program's.
+    /// Notes a thread of the runtime, which is not the program's.
     pub fn own_thread(&self, env: Env, thread: Object) {
         if let Some(thread) = env.global(thread) {
             lock(&self.own).push(thread);
         }
     }
 
-    /// Whether events are wanted.
+    /// Whether JVMTI's events are to be recorded.
     pub fn is_tracing(&self) -> bool {
         self.is_tracing.load(Ordering::Acquire)
     }
 
-    /// Writes down what there is and switches the hooks on. `thread` is the current one, if it is the program's.
+    /// Records what exists and switches the hooks on. `thread` is the current one, if it is the program's.
     fn begin(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) -> Result<(), StartError> {
         let Some(beginning) = self.phases.begin() else { return Ok(()) };
         let own = lock(&self.own).clone();
@@ -102,7 +102,7 @@ impl Control {
         Ok(())
     }
 
-    /// As [`begin`](Self::begin), later than with the program.
+    /// As [`begin`](Self::begin), while the program runs. If it fails, tracing ends.
     fn begin_late(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) {
         if let Err(error) = self.begin(tracer, env, thread) {
             say(&error);
@@ -111,7 +111,7 @@ impl Control {
         }
     }
 
-    /// The VM goes down: ends the trace, unless it has its end. Other threads stand still while it is written, as far as that can be.
+    /// The VM goes down: ends the trace, unless it has its end. Other threads are stopped while it is written, if they can be.
     pub fn end_with_vm(&self, tracer: &'static Tracer, env: Env) {
         let phase = self.phases.end();
         match phase {
@@ -126,7 +126,7 @@ impl Control {
                 begin::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
                 self.close(tracer);
             }
-            // One that has begun and not come to an end of that counts as none.
+            // A beginning that was not completed counts as none.
             Phase::Waiting | Phase::Beginning => {
                 let line = self.never_came("start", self.start.as_ref()).unwrap_or_default();
                 let line = format!("tracing did not begin: {line}");
@@ -142,7 +142,7 @@ impl Control {
         }
     }
 
-    /// What was waited for in vain, and what is known of why.
+    /// A line about a `start` or `stop` that did not happen, with the reason if it is known.
     fn never_came(&self, option: &str, trigger: Option<&Trigger>) -> Option<String> {
         let why = match trigger? {
             Trigger::Method(name) => format!(" ({})", self.breakpoints.found(name)),
@@ -151,7 +151,7 @@ impl Control {
         Some(format!("{option}={} did not happen{why}", trigger?))
     }
 
-    /// Ends the trace, once.
+    /// Ends the trace, unless it has its end.
     pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
         let phase = self.phases.end();
         match phase {
@@ -166,7 +166,7 @@ impl Control {
         tracer.end(env, reason);
     }
 
-    /// Nothing is to be told any more.
+    /// Switches JVMTI's events and breakpoints off.
     fn close(&self, tracer: &Tracer) {
         for kind in begin::events(tracer) {
             let _ = tracer.machine.jvmti.set_event(kind, false);
@@ -175,7 +175,7 @@ impl Control {
         self.is_tracing.store(false, Ordering::Release);
     }
 
-    /// The body of a thread that looks at the clock and at files.
+    /// The body of the thread that watches the clock and files.
     pub fn watch(&self, tracer: &'static Tracer, env: Env) {
         loop {
             let phase = self.phases.wait(POLL);
@@ -210,7 +210,7 @@ impl Control {
     }
 }
 
-/// Events are told of from here on: to the end of what is done, by an error or a panic too, unless they are to go on.
+/// Events are recorded while this exists, so that an error or a panic switches them off; and from then on after [`go_on`](Told::go_on).
 struct Told<'a>(&'a AtomicBool);
 
 impl<'a> Told<'a> {

@@ -1,33 +1,33 @@
-//! How far a run has come. The lock is never held while the VM is called: who calls it may be stopped there, by a debugger for ever, and
-//! all others would stand still with it.
+//! How far a run has come. The lock is never held while the VM is called: a thread may be stopped there, by a debugger for ever, and all
+//! others would wait for it.
 
 use et_jvm::sync::{lock, unpoisoned};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long an end waits for a beginning. It takes seconds with a large heap; who is stopped in the midst of it takes for ever.
+/// How long an end waits for a beginning. With a large heap it takes seconds; a thread that is stopped in the midst of it never completes it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// For what tracing begins with.
+    /// What the option `start` names has not happened yet.
     #[default]
     Waiting,
-    /// What there is is being written down.
+    /// What exists is being recorded.
     Beginning,
-    /// It could not begin: who has found that out says why. Nobody tries again.
+    /// Tracing could not begin. The caller of [`Phases::begin`] reports the reason; there is no second attempt.
     Failed,
-    /// Hooks are on.
+    /// The hooks are on.
     Tracing {
-        /// When that began.
+        /// When they were switched on.
         since: Instant,
     },
-    /// For good.
+    /// Tracing is over.
     Ended,
 }
 
-/// The phase, and those who wait for another.
+/// The phase, and a condition to wait for the next.
 #[derive(Debug, Default)]
 pub struct Phases {
     phase: Mutex<Phase>,
@@ -35,7 +35,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// If it is the caller's turn to begin: what the end waits for from here on.
+    /// Begins, if no one has: the end waits for what is returned.
     pub fn begin(&self) -> Option<Beginning<'_>> {
         let mut phase = lock(&self.phase);
         (*phase == Phase::Waiting).then(|| {
@@ -44,7 +44,7 @@ impl Phases {
         })
     }
 
-    /// From `Beginning`, unless the end could not wait that long.
+    /// Goes on from `Beginning` to `next`. False if the end did not wait that long.
     fn began(&self, next: Phase) -> bool {
         let mut phase = lock(&self.phase);
         let is_in_time = *phase == Phase::Beginning;
@@ -55,7 +55,7 @@ impl Phases {
         is_in_time
     }
 
-    /// From now on all is over; how far it had come. A beginning is waited for.
+    /// Ends, and returns the phase before. Waits for a beginning, for [`PATIENCE`] at most.
     pub fn end(&self) -> Phase {
         self.end_within(PATIENCE)
     }
@@ -69,26 +69,26 @@ impl Phases {
         was
     }
 
-    /// How far it has come so long from now; at once if all is over.
+    /// The phase after `time` has passed; returns at once when tracing is over.
     pub fn wait(&self, time: Duration) -> Phase {
         let goes_on = |phase: &mut Phase| *phase != Phase::Ended;
         let waited = self.changed.wait_timeout_while(lock(&self.phase), time, goes_on);
         *unpoisoned(waited).0
     }
 
-    /// How far it has come.
+    /// The current phase.
     pub fn now(&self) -> Phase {
         *lock(&self.phase)
     }
 }
 
-/// Somebody's turn to begin. Dropped without [`done`](Self::done), by an error or a panic, it has failed: the end must not wait for
-/// a thread that has left.
+/// A beginning under way. Dropped without [`done`](Self::done), by an error or a panic, it has failed: the end must not wait for a thread
+/// that has left.
 #[derive(Debug)]
 pub struct Beginning<'a>(&'a Phases);
 
 impl Beginning<'_> {
-    /// Tracing has begun. Whether events are wanted now: the end may not have waited.
+    /// Tracing has begun. False if the end did not wait for it.
     pub fn done(self) -> bool {
         self.0.began(Phase::Tracing { since: Instant::now() })
     }
