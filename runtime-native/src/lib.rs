@@ -1,56 +1,32 @@
 //! The native half of the runtime: a JVMTI agent that starts tracing, hands buffers to threads, and writes the
-//! trace. The hooks themselves are Java (`runtime-java`); `docs/inside/runtime.md` tells how the two play together.
+//! trace. The hooks themselves are Java (`runtime-java`); `docs/inside/runtime.md` explains how the two halves work together.
+//!
+//! Each folder is one layer, and uses only the layers below it:
+//!
+//! | layer | what it does |
+//! |---|---|
+//! | [`entry`] | what the VM and native code call: the agent's start, natives, JNI's table |
+//! | [`tracing`] | handles JVMTI's events; begins and ends tracing |
+//! | [`actions`] | what is done with the VM for a run: class and thread records, heap walks, ids, monitors |
+//! | [`tracer`] | the state of a run |
+//! | [`proxy`] | `java.lang.HeapProxy` and the layout of objects |
+//! | [`classes`] | tables by class, and classes created at run time |
+//! | [`output`] | queue, packing, the trace writer |
+//! | [`buffers`] | chunks of events and who owns them |
+//! | [`options`], [`live`], [`ids`] | options of a run; figures for a monitor; object ids |
+//! | [`base`] | what knows nothing of a trace |
 
-pub mod agent;
-pub mod artifacts;
-pub mod begin;
-pub mod buffer_file;
+pub mod actions;
+pub mod base;
 pub mod buffers;
 pub mod classes;
-pub mod collector;
-pub mod compiled;
-pub mod control;
-pub mod cpu_time;
-pub mod define;
-pub mod dynamic;
-pub mod dynamic_ids;
-pub mod early;
-pub mod heap;
-pub mod id_supply;
-pub mod id_table;
+pub mod entry;
 pub mod ids;
-pub mod jni_table;
-pub mod journal;
-pub mod layout;
-pub mod line;
 pub mod live;
-pub mod live_threads;
 #[cfg(all(test, loom))]
 mod loom_models;
-pub mod mirrors;
-pub mod monitors;
-pub mod names;
-pub mod natives;
 pub mod options;
-pub mod packers;
-pub mod pages;
-pub mod patience;
-pub mod pool;
-pub mod prepared;
+pub mod output;
 pub mod proxy;
-pub mod queue;
-pub mod redefined;
-pub mod reflection;
-pub mod report;
-pub mod signals;
-pub mod sink;
-pub mod slot_lookup;
-pub mod slots;
-pub mod stack;
-pub mod start;
-pub mod sync;
-pub mod threads;
 pub mod tracer;
 pub mod tracing;
-pub mod unloading;
-pub mod writer;

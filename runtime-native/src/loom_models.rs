@@ -11,9 +11,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
 
-use crate::line::Packed;
-use crate::pool::{FullChunk, NoChunk, Pool, Taken, ThreadIndex};
-use crate::queue::{Counters, Finish, Job, Queue};
+use crate::buffers::pool::{FullChunk, NoChunk, Pool, Taken, ThreadIndex};
+use crate::output::line::Packed;
+use crate::output::queue::{Counters, Finish, Job, Queue};
 
 /// Nobody packs for so long.
 const LONG: Duration = Duration::from_secs(1000);

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use et_runtime::signals::{guard, memory_was_lost, program_is_to_end, watch_for_ends};
+use et_runtime::base::signals::{guard, memory_was_lost, program_is_to_end, watch_for_ends};
 
 #[test]
 fn memory_of_a_file_that_was_cut_short_is_replaced_from_there_on() {

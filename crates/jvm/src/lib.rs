@@ -15,6 +15,7 @@
 //! * [`profiling`]: JVMTI functions for profilers: monitors, line numbers, CPU times, contents of objects.
 //! * [`memory`]: reads from addresses that may be invalid. [`references`]: follows words that may not be references.
 //! * [`standard_files`]: to be called before an agent opens files.
+//! * [`sync`]: locks that a panic does not poison.
 //!
 //! Sizes and offsets are in bytes.
 
@@ -31,6 +32,7 @@ pub mod memory;
 pub mod profiling;
 pub mod references;
 pub mod standard_files;
+pub mod sync;
 pub mod threads;
 
 use std::ffi::CStr;

@@ -4,12 +4,13 @@
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use et_jvm::env::{Env, FieldId, MethodId, Object};
 use et_jvm::jvmti::{STATIC, class_status};
 use et_jvm::profiling::Line;
+use et_jvm::sync::{read, write};
 use jni_sys::{JNIEnv, jmethodID};
 use rustc_hash::FxHashMap;
 
@@ -84,18 +85,18 @@ static METHODS: RwLock<Option<FxHashMap<usize, Arc<Method>>>> = RwLock::new(None
 
 /// The class with this id, if it is known.
 pub fn known(id: ObjectId) -> Option<Arc<Class>> {
-    CLASSES.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).cloned()
+    read(&CLASSES).as_ref()?.get(&id).cloned()
 }
 
 /// All known classes.
 pub fn all() -> Vec<Arc<Class>> {
-    let classes = CLASSES.read().unwrap_or_else(PoisonError::into_inner);
+    let classes = read(&CLASSES);
     classes.iter().flat_map(|classes| classes.values().cloned()).collect()
 }
 
 /// A method of a known class.
 pub fn known_method(method: jmethodID) -> Option<Arc<Method>> {
-    METHODS.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&(method as usize)).cloned()
+    read(&METHODS).as_ref()?.get(&(method as usize)).cloned()
 }
 
 /// Returns a method; queries its class if necessary.
@@ -111,8 +112,8 @@ pub fn method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method>> {
 
 /// A class is gone. False if it was not known.
 pub fn forget(id: ObjectId) -> Option<Arc<Class>> {
-    let class = CLASSES.write().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&id)?;
-    let mut methods = METHODS.write().unwrap_or_else(PoisonError::into_inner);
+    let class = write(&CLASSES).as_mut()?.remove(&id)?;
+    let mut methods = write(&METHODS);
     for method in &class.methods {
         methods.as_mut()?.remove(&(method.id.0 as usize));
     }
@@ -147,11 +148,11 @@ pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
     }
     let found = Arc::new(env.frame(64, |env| find(host, env, class, id))?);
     // Methods first, so that they can be found when the class can.
-    let mut methods = METHODS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut methods = write(&METHODS);
     let by_id = found.methods.iter().map(|method| (method.id.0 as usize, Arc::clone(method)));
     methods.get_or_insert_default().extend(by_id);
     drop(methods);
-    let mut classes = CLASSES.write().unwrap_or_else(PoisonError::into_inner);
+    let mut classes = write(&CLASSES);
     Some(Arc::clone(classes.get_or_insert_default().entry(id).or_insert(found)))
 }
 

@@ -10,10 +10,11 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use et_jvm::env::Env;
+use et_jvm::sync::lock;
 use jni_sys::{JNIEnv, jint};
 
 use crate::abi::{Details, event};
-use crate::host::{self, Host, Phase, lock};
+use crate::host::{self, Host, Phase};
 use crate::records::{self, Record};
 
 static INSIDE: AtomicUsize = AtomicUsize::new(0);

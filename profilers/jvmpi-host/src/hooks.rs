@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use et_jvm::env::{Env, Global, Object, StaticField};
 use et_jvm::profiling::RawFrame;
+use et_jvm::sync::lock;
 use et_names::{ClassFlags, DynamicIds, EventSet, ID_LIMIT};
 use et_rewriter::rewrite::{FirstIds, Options, Plan};
 use jni_sys::{JNIEnv, jclass, jint, jmethodID, jobject};
@@ -21,7 +22,7 @@ use rustc_hash::FxHashMap;
 
 use crate::abi::{ObjectId, event};
 use crate::classes::{self, Class};
-use crate::host::{Host, Phase, guarded, lock};
+use crate::host::{Host, Phase, guarded};
 use crate::methods;
 use crate::objects;
 use crate::starts;

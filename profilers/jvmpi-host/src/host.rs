@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -118,11 +118,6 @@ pub fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
 /// Loads the host, once. None if there is one already.
 pub fn set(host: Host) -> Option<&'static Host> {
     HOST.set(host).ok().and_then(|()| HOST.get())
-}
-
-/// A lock that a panic does not poison.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Acquires a lock with a timeout: for those that are held while the VM is called.

@@ -5,15 +5,16 @@
 //! during a walk are tagged temporarily and queried through JNI afterwards.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, RwLock};
 
 use et_jvm::env::{Env, Object};
 use et_jvm::jvmti::JvmtiError;
 use et_jvm::mark_word;
+use et_jvm::sync::{lock, read, write};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::abi::ObjectId;
-use crate::host::{Host, lock};
+use crate::host::Host;
 
 /// The part of a tag that is an id.
 const ID: i64 = 0xffff_ffff;
@@ -140,7 +141,7 @@ pub fn remove(dead: &[u32]) {
 
 /// Changes the state of a hash and returns the previous one.
 fn change_twin(hash: u32, change: impl FnOnce(Option<Twin>) -> Twin) -> Option<Twin> {
-    let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut twins = write(&TWINS);
     let twins = twins.get_or_insert_default();
     let before = twins.get(&hash).copied();
     twins.insert(hash, change(before));
@@ -148,7 +149,7 @@ fn change_twin(hash: u32, change: impl FnOnce(Option<Twin>) -> Twin) -> Option<T
 }
 
 fn twin(hash: u32) -> Option<Twin> {
-    TWINS.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&hash).copied()
+    read(&TWINS).as_ref()?.get(&hash).copied()
 }
 
 /// The id of an object; 0 before the VM is up.

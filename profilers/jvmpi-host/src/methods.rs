@@ -8,12 +8,13 @@
 use std::ffi::CStr;
 
 use et_jvm::env::{Env, MethodId, Object};
+use et_jvm::sync::lock;
 use jni_sys::jmethodID;
 
 use crate::abi::{Details, MethodCall, MethodEntry2, ObjectId, event};
 use crate::classes;
 use crate::deliver;
-use crate::host::{Host, lock};
+use crate::host::Host;
 use crate::objects;
 use crate::records::Record;
 use crate::starts;

@@ -8,15 +8,15 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use et_jvm::env::{Env, Global};
+use et_jvm::sync::{lock, read, write};
 use jni_sys::JNIEnv;
 use rustc_hash::FxHashMap;
 
-use crate::host::lock;
 use crate::told::Told;
 
 /// Data of a thread.
@@ -197,7 +197,7 @@ pub fn of_env_or_new(env: *mut JNIEnv) -> &'static Record {
     if let Some(record) = of_env(env) {
         return record;
     }
-    let mut table = BY_ENV.write().unwrap_or_else(PoisonError::into_inner);
+    let mut table = write(&BY_ENV);
     table.get_or_insert_default().entry(env as usize).or_insert_with(|| {
         let record = lock(&UNUSED).pop().unwrap_or_else(|| Box::leak(Box::default()));
         record.serial.store(SERIAL.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -208,7 +208,7 @@ pub fn of_env_or_new(env: *mut JNIEnv) -> &'static Record {
 
 /// The record of a thread that is known.
 pub fn of_env(env: *mut JNIEnv) -> Option<&'static Record> {
-    BY_ENV.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&(env as usize)).copied()
+    read(&BY_ENV).as_ref()?.get(&(env as usize)).copied()
 }
 
 /// Acquires the right to deliver an event in the name of that thread. `None` if it has ended, or if thread events are
@@ -233,7 +233,7 @@ pub fn wait_for_another(record: &Record, is_so: impl Fn() -> bool) {
 
 /// Records of all live threads.
 pub fn all() -> Vec<&'static Record> {
-    BY_ENV.read().unwrap_or_else(PoisonError::into_inner).iter().flat_map(|table| table.values().copied()).collect()
+    read(&BY_ENV).iter().flat_map(|table| table.values().copied()).collect()
 }
 
 /// The thread with a `java.lang.Thread` of that id.
@@ -244,8 +244,7 @@ pub fn of_id(id: usize) -> Option<&'static Record> {
 /// The current thread has ended: another may get its `JNIEnv`.
 pub fn end(env: Env) {
     CURRENT.set(ptr::null());
-    let gone =
-        BY_ENV.write().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|t| t.remove(&(env.raw() as usize)));
+    let gone = write(&BY_ENV).as_mut().and_then(|t| t.remove(&(env.raw() as usize)));
     let Some(record) = gone else { return };
     record.env.store(0, Ordering::Relaxed);
     record.id.store(0, Ordering::Relaxed);

@@ -5,12 +5,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use et_jvm::env::{Env, JniFunctions, Object, original_functions, remember_original_functions};
+use et_jvm::sync::lock;
 use jni_sys::{JNIEnv, jint, jobject, jweak};
 use rustc_hash::FxHashMap;
 
 use crate::abi::{Details, GlobalRefAlloc, GlobalRefFree, ObjectId, event};
 use crate::deliver;
-use crate::host::{self, Host, lock};
+use crate::host::{self, Host};
 use crate::objects;
 use crate::starts;
 

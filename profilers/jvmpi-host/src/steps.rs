@@ -1,9 +1,10 @@
 //! `INSTRUCTION_START`. The target of a branch is known at the thread's next step, so the branch is reported then,
 //! before that step.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use et_jvm::env::{Env, MethodId};
+use et_jvm::sync::{lock, read, write};
 use jni_sys::{JNIEnv, jmethodID};
 use rustc_hash::FxHashMap;
 
@@ -11,18 +12,17 @@ use crate::abi::{Details, Instruction, event};
 use crate::classes;
 use crate::deliver;
 use crate::hooks;
-use crate::host::{Host, lock};
+use crate::host::Host;
 use crate::records::Branch;
 use crate::starts;
 
 static CODE: RwLock<Option<FxHashMap<usize, Arc<[u8]>>>> = RwLock::new(None);
 
 fn code(host: &Host, method: jmethodID) -> Arc<[u8]> {
-    let known =
-        CODE.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|c| c.get(&(method as usize)).cloned());
+    let known = read(&CODE).as_ref().and_then(|c| c.get(&(method as usize)).cloned());
     known.unwrap_or_else(|| {
         let code: Arc<[u8]> = host.jvmti.bytecodes(MethodId(method)).unwrap_or_default().into();
-        let mut table = CODE.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = write(&CODE);
         table.get_or_insert_default().insert(method as usize, Arc::clone(&code));
         code
     })

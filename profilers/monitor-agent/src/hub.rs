@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use et_ddm::ours::Event;
 use et_ddm::threads::ThreadStatus;
 use et_ddm::{Chunk, Message};
+use et_jvm::sync::lock;
 use rustix::event::{EventfdFlags, eventfd};
 
 /// The most notes of events that wait; replies always find room, as requests are bounded.
@@ -217,7 +218,7 @@ impl Hub {
     /// Adds a note.
     pub fn put(&self, note: Note) {
         {
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = lock(&self.queue);
             if matches!(note, Note::Event(_)) && queue.notes.len() >= MOST_NOTES {
                 queue.lost += 1;
                 return;
@@ -245,7 +246,7 @@ impl Hub {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.wake, &mut count);
         self.is_awake.store(false, Ordering::Release);
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.queue);
         (std::mem::take(&mut queue.notes), std::mem::take(&mut queue.lost))
     }
 }

@@ -2,13 +2,14 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use et_jvm::env::Env;
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::EventKind;
+use et_jvm::sync::lock;
 
 use crate::discovery::{self, Entry, Published};
 use crate::options::Debugging;
@@ -69,7 +70,7 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
     serve::start(monitor, Some(listener), token, waits).map_err(|error| format!("cannot start a thread: {error}"))?;
     let folder = discovery::folder();
     match Published::new(&folder, &entry) {
-        Ok(published) => *PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(published),
+        Ok(published) => *lock(&PUBLISHED) = Some(published),
         Err(error) => say(&format!("cannot use {}: {error}; monitors need the port", folder.display())),
     }
     if !monitor.options.is_quiet {
@@ -150,7 +151,7 @@ pub fn end(monitor: &'static Monitor, env: Env) {
         }
     }
     monitor.set_live(false);
-    drop(PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner).take());
+    drop(lock(&PUBLISHED).take());
     monitor.hub.end();
 }
 

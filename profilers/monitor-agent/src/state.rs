@@ -1,15 +1,16 @@
 //! State of the process: the VM, the options, and queues for notes and tasks.
 
 use std::io;
+use std::sync::Mutex;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
 
 use et_jvm::env::{Env, Global, Object, Vm};
 use et_jvm::flags::Flags;
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
+use et_jvm::sync::lock;
 use et_names::escape;
 
 use crate::filter::Filter;
@@ -111,11 +112,11 @@ impl Monitor {
 
     /// Name of the program.
     pub fn name(&self) -> String {
-        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.name).clone()
     }
 
     pub fn set_name(&self, name: String) {
-        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+        *lock(&self.name) = name;
     }
 
     /// The mirror of `java.lang.Class`.

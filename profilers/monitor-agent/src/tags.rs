@@ -1,7 +1,8 @@
 //! Tags of JVMTI's: the numbers in them, counted from 1, and what those of classes say besides.
 
+use et_jvm::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Flag in a class's tag: it is decided whether its objects are reported.
 pub const DECIDED: i64 = 1 << 61;
@@ -25,7 +26,7 @@ pub fn fresh() -> u64 {
 
 /// To be held while assigning ids.
 pub fn tagging() -> MutexGuard<'static, ()> {
-    TAGGING.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&TAGGING)
 }
 
 /// The content of a class's tag.

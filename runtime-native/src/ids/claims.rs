@@ -7,7 +7,8 @@
 //! Why all agree: tags never change again, and a claim is given up only when its object has a tag. A thread that finds no tag behind its
 //! claim therefore sees all claims for the object that there ever were before, the first one among them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use et_jvm::sync::lock;
+use std::sync::{Arc, Mutex};
 
 /// An object, and how the VM is asked about it.
 pub trait Subject: Sized {
@@ -45,16 +46,12 @@ impl<H> Default for Claims<H> {
 }
 
 impl<H: Clone> Claims<H> {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Claim<H>>>> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The id of an object, which has none yet as it seems. `next` takes one for it, and calls nothing; if it has none to give
     /// there is no answer.
     pub fn settle<S: Subject<Held = H>>(&self, object: &S, next: impl FnOnce() -> Option<u32>) -> Option<u32> {
         let held = object.hold()?;
         let claimed = {
-            let mut claims = self.lock();
+            let mut claims = lock(&self.claims);
             // Under the lock, so that every id that is taken is found by `ids`, or is a tag.
             match next() {
                 Some(id) => {
@@ -82,7 +79,7 @@ impl<H: Clone> Claims<H> {
             }
             id => id,
         };
-        self.lock().retain(|claim| !Arc::ptr_eq(claim, &own));
+        lock(&self.claims).retain(|claim| !Arc::ptr_eq(claim, &own));
         for claim in before.into_iter().chain([own]) {
             // The last who looks at a claim releases its object.
             if let Some(claim) = Arc::into_inner(claim) {
@@ -94,7 +91,7 @@ impl<H: Clone> Claims<H> {
 
     /// Ids that are taken and may not be tags yet.
     pub fn ids(&self) -> Vec<u32> {
-        self.lock().iter().map(|claim| claim.id).collect()
+        lock(&self.claims).iter().map(|claim| claim.id).collect()
     }
 }
 

@@ -4,9 +4,10 @@
 //! word cannot be written, is never one of them: the VM's part is [`VMS_OWN`] steps long. Threads get them in blocks.
 //! When all have been given out, the next *lap* begins at the first again, without those that objects still have.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
+use et_jvm::sync::{lock, unpoisoned};
 use et_names::hashes::{PERIOD, after, next};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -120,12 +121,11 @@ impl IdSpace {
     /// A block for a thread that has used up its last one; an empty one if there are no ids left. `live` tells the ids of all
     /// objects that there are, none if that cannot be found out; no lock is held while it runs.
     pub fn take(&self, holder: Holder, live: impl Fn() -> Option<FxHashSet<u32>>) -> Block {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let mut is_patient = true;
         loop {
             if state.looking > 0 && is_patient {
-                let (guard, waited) =
-                    self.lap_begun.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+                let (guard, waited) = unpoisoned(self.lap_begun.wait_timeout(state, PATIENCE));
                 state = guard;
                 is_patient = !waited.timed_out();
                 continue;
@@ -144,7 +144,7 @@ impl IdSpace {
             let lap = state.laps;
             drop(state);
             let found = live();
-            state = self.lock();
+            state = lock(&self.state);
             // Another may have been faster, and what was found is of the lap before.
             if state.laps == lap && !state.used_up {
                 state.begin_lap(self.first, self.lap, found);
@@ -155,13 +155,13 @@ impl IdSpace {
 
     /// A block, as long as nobody need look for ids. The world may stand still meanwhile.
     pub fn take_at_once(&self, holder: Holder) -> Option<Block> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.used_up { None } else { state.take(holder) }
     }
 
     /// The thread has ended and leaves this.
     pub fn give_back(&self, holder: Holder, left: Block) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.looking > 0 {
             state.ended.push(holder);
             return;
@@ -174,16 +174,12 @@ impl IdSpace {
 
     /// How often ids have been started from the first again.
     pub fn laps(&self) -> u32 {
-        self.lock().laps
+        lock(&self.state).laps
     }
 
     /// Whether objects have had to do without an id of ours because there was none left.
     pub fn is_used_up(&self) -> bool {
-        self.lock().used_up
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).used_up
     }
 }
 
@@ -292,7 +288,7 @@ mod tests {
     fn ids_are_used_up_when_a_lap_has_not_one() {
         let space = IdSpace::new(1, Some(BLOCK));
         space.take(Thread(1), nobody);
-        let all = || Some(space.lock().held.values().flat_map(|block| block.ids()).collect());
+        let all = || Some(lock(&space.state).held.values().flat_map(|block| block.ids()).collect());
         assert_eq!(space.take(Thread(2), all), Block::default());
         assert_eq!(space.take(Thread(2), || None), Block::default());
         assert!(space.is_used_up());
@@ -381,7 +377,7 @@ mod tests {
                 drop(begins);
                 (found, next)
             });
-            while space.lock().looking == 0 {
+            while lock(&space.state).looking == 0 {
                 std::thread::yield_now();
             }
             space.take(Thread(2), || {

@@ -3,7 +3,7 @@
 //! Each object is tagged, not only those whose hash another one has: which these are cannot be told of an object that is
 //! locked when it is first met. It is slow (a native call for every id), and exact.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rustc_hash::FxHashSet;
 
@@ -11,6 +11,7 @@ use super::claims::{Claims, Subject};
 use super::space::{Block, Holder, IdSpace};
 use et_jvm::env::{Env, Global, Object, Vm};
 use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
+use et_jvm::sync::lock;
 
 /// The tags, in an environment of their own.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ impl Tags {
         loop {
             let mut used_up = None;
             let id = self.claims.settle(object, || {
-                let (id, holder) = self.lock().pop()?;
+                let (id, holder) = lock(&self.ready).pop()?;
                 used_up = holder;
                 Some(id)
             });
@@ -102,7 +103,7 @@ impl Tags {
     /// Takes more ids; false if there are none.
     fn refill(&self, space: &IdSpace, add_known: impl Fn(&mut FxHashSet<u32>)) -> bool {
         let holder = {
-            let mut ready = self.lock();
+            let mut ready = lock(&self.ready);
             ready.count += 1;
             Holder::Tags(ready.count)
         };
@@ -112,7 +113,7 @@ impl Tags {
             Some(live)
         });
         if block.count > 0 {
-            self.lock().blocks.push((holder, block));
+            lock(&self.ready).blocks.push((holder, block));
         }
         block.count > 0
     }
@@ -122,10 +123,6 @@ impl Tags {
         // First those that are on their way: behind the walk they may be tags.
         let mut live: FxHashSet<u32> = self.claims.ids().into_iter().collect();
         self.jvmti.tags(|tag| _ = live.insert(tag as u32)).ok().map(|()| live)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Ready> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

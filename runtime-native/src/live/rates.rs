@@ -4,7 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use et_ddm::Message;
@@ -12,6 +12,7 @@ use et_ddm::ours::{AllocationSource, Allocations, Put, Site};
 use et_format::ArrayLayout;
 use et_format::ClassRecord;
 use et_format::event::{self, Event, ObjectHash};
+use et_jvm::sync::lock;
 use et_names::{MethodId, NamesTable, SiteId};
 use rustc_hash::FxHashMap;
 
@@ -93,10 +94,6 @@ struct Names {
     raw: Vec<Vec<u8>>,
     /// By their first id.
     tables: Vec<NamesTable>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The stack as far as a chunk tells it.

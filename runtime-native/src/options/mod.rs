@@ -32,81 +32,69 @@ const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
 const MAX_WRITERS: u32 = 64;
-/// Java's ints end there.
+/// The share is an `int` of HeapProxy.
 const MAX_SHARE: u32 = i32::MAX as u32;
-/// An options file may name another; a circle of them is a mistake.
+/// An options file may name another; more than this many are taken for a cycle.
 const MAX_FILES: usize = 16;
 
 /// Why the options cannot be used.
 #[derive(Debug, Error)]
 pub enum OptionError {
-    /// Misspelt, most likely.
     #[error("unknown option {0:?}; there are {list}", list = list::names())]
     Unknown(String),
-    /// No `=`.
     #[error("option {0:?} has no value: write name=value, joined by @")]
     NoValue(String),
-    /// Not a size, or out of bounds.
     #[error("bufferSize={0} is not a size between 64k and 2g: write 512k, 16m or 1g")]
     BufferSize(String),
-    /// Not a time.
     #[error("patience={0} is not a time: write 500ms, 90s or 5m")]
     Patience(String),
     /// `traceFile=>…` without the brackets.
     #[error("traceFile={0} is not a command: write traceFile=>(command)")]
     Command(String),
-    /// Neither form.
     #[error("format={0}: write trace or text")]
     Format(String),
-    /// No text of that kind.
     #[error("dialect={0}; there are {list}", list = DIALECTS.join(", "))]
     Dialect(String),
-    /// It says how the text is to be, and there is none.
+    /// An option that describes the text, without `format=text`.
     #[error("option {0} needs format=text")]
     NoText(&'static str),
-    /// Neither a time nor a method nor a file.
+    /// `start` or `stop` is neither a time nor a method nor a file.
     #[error("{name}={value}: {error}")]
     Trigger {
-        /// `start` or `stop`.
+        /// The option: `start` or `stop`.
         name: &'static str,
-        /// What was given.
+        /// Its value.
         value: String,
-        /// What could be.
+        /// What it could be.
         error: NoTrigger,
     },
-    /// Neither on nor off.
     #[error("dynamic={0}: write on or off")]
     Dynamic(String),
-    /// No number of threads.
     #[error("writers={0}: write auto, or a number of threads from 1 to {MAX_WRITERS}")]
     Writers(String),
-    /// Neither on nor off.
     #[error("monitors={0}: write on or off")]
     Monitors(String),
-    /// Neither on nor off.
     #[error("discard={0}: write on or off")]
     Discard(String),
-    /// None of the ways.
     #[error("ids={0}: write auto, mark, hash or tags")]
     Ids(String),
-    /// Neither of the ways.
     #[error("deaths={0}: write trace, gc, or gc/N to ask the collector about one object in N")]
     Deaths(String),
-    /// Parts of the agent for monitors that do not fit together.
+    /// Options of the agent for monitors that contradict each other.
     #[error(transparent)]
     Live(#[from] WantedError),
-    /// A pattern that is none.
+    /// `dynamicExclude` has a malformed pattern.
     #[error("dynamicExclude: {0}")]
     Pattern(#[from] PatternError),
     /// The options file cannot be read.
     #[error("cannot read optionsFile {path}: {error}", path = .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: std::io::Error,
     },
-    /// They name each other.
+    /// Options files name each other in a cycle.
     #[error("optionsFile: more than {MAX_FILES} files name one another")]
     TooManyFiles,
 }
@@ -123,11 +111,11 @@ pub enum Target {
 /// The text to be written in place of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// As `et-trace text` calls it.
+    /// The text's dialect, by its name in `et-trace text`.
     pub dialect: String,
-    /// Where what the ids mean goes.
+    /// The file for the names of what ids stand for; beside the text if none is given.
     pub names: Option<PathBuf>,
-    /// The `et-trace` to use.
+    /// The `et-trace` that makes the text; the installed one if none is given.
     pub tool: Option<PathBuf>,
 }
 
@@ -136,48 +124,48 @@ pub struct Text {
 pub struct Options {
     /// Where the trace goes.
     pub target: Target,
-    /// The trace is to be written as text.
+    /// The text to write in place of the trace (`format=text`).
     pub text: Option<Text>,
     /// When tracing begins, if not with the program.
     pub start: Option<Trigger>,
     /// When tracing ends, if not with the program.
     pub stop: Option<Trigger>,
-    /// Bytes for event buffers, before threads that need more of them come.
+    /// Bytes of event buffers at the start. More are made if threads own most of them.
     pub buffer_bytes: usize,
-    /// How long to wait for who reads the trace.
+    /// How long to wait for the reader of a pipe.
     pub patience: Duration,
     /// Further places to look for names tables in.
     pub names: Vec<PathBuf>,
-    /// Whether classes made at run time are rewritten.
+    /// Whether classes created at run time are rewritten.
     pub dynamic: bool,
-    /// How objects are to get their ids, if that works.
+    /// How objects are to get their ids; another way is taken if that does not work.
     pub ids: Scheme,
-    /// Which of them.
+    /// Which classes created at run time are rewritten.
     pub dynamic_filter: Filter,
-    /// The collector is asked which objects it freed: of one in so many.
+    /// `deaths=gc/N`: the collector is asked about one object in N.
     pub collector: Option<NonZeroU32>,
-    /// Most threads that pack what the program hands in, if not as many as suits the machine.
+    /// Maximum number of the runtime's threads that pack events; half of the processors if not given.
     pub writers: Option<u32>,
-    /// Contention for monitors and waits go to the trace.
+    /// Whether contention for monitors is recorded, and waits.
     pub monitors: bool,
-    /// The agent for monitors is part of the run.
+    /// The agent for monitors, if it is part of the run.
     pub live: Option<Wanted>,
-    /// Events are thrown away instead of written.
+    /// Whether events are thrown away instead of written.
     pub discard: bool,
-    /// What was given, for the trace.
+    /// All options that were given, as the trace records them.
     pub given: BTreeMap<String, String>,
-    /// What the user should know about what was given.
+    /// Messages to the user about outdated options.
     pub notes: Vec<String>,
 }
 
 /// Where options are given, weakest first.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Value of [`VARIABLE`].
+    /// The value of the environment variable [`VARIABLE`].
     pub variable: String,
     /// System properties with the prefix removed.
     pub properties: Vec<(String, String)>,
-    /// After the `=` of `-agentpath`.
+    /// The agent string: what follows `=` in `-agentpath`.
     pub agent: String,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::patience::shown;
+use crate::base::patience::shown;
 
 /// What tracing waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,13 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use et_jvm::env::{Env, Object, Vm};
 use et_jvm::jvmti::{EventKind, Jvmti, JvmtiError};
 use et_jvm::listener::{ClassFile, Listener};
+use et_jvm::sync::lock;
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
 /// Counts threads, and panics at the first.
@@ -42,15 +43,15 @@ impl Listener for Threads {
         let lines = [
             format!("inits {}", self.inits.load(Ordering::Relaxed)),
             format!("threads {}", self.started.load(Ordering::Relaxed)),
-            format!("panics {:?}", self.panics.lock().unwrap_or_else(PoisonError::into_inner)),
-            format!("class files {:?}", self.classes.seen.lock().unwrap_or_else(PoisonError::into_inner)),
+            format!("panics {:?}", lock(&self.panics)),
+            format!("class files {:?}", lock(&self.classes.seen)),
         ];
         let _ = fs::write(&self.report, lines.join("\n"));
     }
 
     fn panicked(&self, env: Option<Env>, why: &str) {
         let line = format!("{why}, env: {}", env.is_some());
-        self.panics.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        lock(&self.panics).push(line);
     }
 }
 
@@ -68,13 +69,13 @@ impl Listener for Classes {
             && file.loader.is_some()
             && file.bytes.starts_with(&[0xca, 0xfe])
         {
-            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(name.to_owned());
+            lock(&self.seen).push(name.to_owned());
         }
         None
     }
 
     fn panicked(&self, _env: Option<Env>, why: &str) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(why.to_owned());
+        lock(&self.seen).push(why.to_owned());
     }
 }
 

@@ -259,22 +259,21 @@ impl<'a> ThreadSource<'a> {
             shared,
             |shared| &mut shared.pieces,
             |event, shared| {
-                if !reader.queue.is_empty() {
-                    reader.apply(event, shared);
-                    return ControlFlow::Break(ControlFlow::Continue(()));
+                let step = reader.step(event, shared);
+                // Nothing waits before it: most events go past the queue.
+                if reader.queue.is_empty() {
+                    return match step {
+                        Step::Action(action) => take(action, shared).map_break(|()| ControlFlow::Break(None)),
+                        Step::Ticket(ticket) => ControlFlow::Break(ControlFlow::Break(Some(ticket))),
+                        Step::Nothing => ControlFlow::Continue(()),
+                    };
                 }
-                match reader.settled(event, shared) {
-                    Settled::Action(action) => take(action, shared).map_break(|()| ControlFlow::Break(None)),
-                    Settled::Ticket(ticket) => ControlFlow::Break(ControlFlow::Break(Some(ticket))),
-                    Settled::Nothing => ControlFlow::Continue(()),
-                    Settled::Not => {
-                        reader.apply(event, shared);
-                        match reader.queue.is_empty() {
-                            true => ControlFlow::Continue(()),
-                            false => ControlFlow::Break(ControlFlow::Continue(())),
-                        }
-                    }
+                match step {
+                    Step::Action(action) => reader.act(action),
+                    Step::Ticket(ticket) => reader.queue.push_back(Item::Ticket(ticket)),
+                    Step::Nothing => {}
                 }
+                ControlFlow::Break(ControlFlow::Continue(()))
             },
         );
         match read {
@@ -350,14 +349,12 @@ impl<'a> ThreadSource<'a> {
     }
 }
 
-/// Result of an event if nothing is pending before it.
-enum Settled {
-    /// A single action.
+/// The last thing that an event comes to, behind what it has put into the queue.
+enum Step {
     Action(Action),
     Ticket(Ticket),
+    /// All of it is in the queue, or it changes nothing.
     Nothing,
-    /// It needs the full treatment.
-    Not,
 }
 
 /// State of a thread up to where it has been read.
@@ -505,10 +502,12 @@ impl Reader {
         }
     }
 
-    /// `action` is the [`Action::New`] of an object of that class.
-    fn allocated(&mut self, action: Action, object: ObjectHash, class: ObjectHash, shared: &Shared<'_>) {
+    /// `action` is the [`Action::New`] of an object of that class. It goes into the queue, before the entries of constructors that
+    /// have waited for this object, or is what the event comes to.
+    #[inline(never)]
+    fn allocated(&mut self, action: Action, object: ObjectHash, class: ObjectHash, shared: &Shared<'_>) -> Step {
         let Some(top) = self.stack.frames.len().checked_sub(1) else {
-            return self.act(action);
+            return Step::Action(action);
         };
         let index = shared.classes.at(class, self.ticket);
         // An unknown class is assumed to fit, since the frames are more reliable. So is a class with a constructor
@@ -519,18 +518,18 @@ impl Reader {
         };
         let frame = &self.stack.frames[top];
         if frame.room.is_none() || !frame.chained || !fits(frame) {
-            return self.act(action);
+            return Step::Action(action);
         }
         let outermost = self.outermost(top, |below, _| fits(below));
         self.settle(outermost, top, Subject::hash(object), action);
+        Step::Nothing
     }
 
-    /// Pops the top frame.
-    fn leave(&mut self, action: Action, shared: &Shared<'_>) {
+    /// Takes the top frame off.
+    fn pop(&mut self, shared: &Shared<'_>) {
         if let Some(top) = self.stack.frames.len().checked_sub(1) {
             self.make_up(top, shared);
             self.stack.frames.pop();
-            self.act(action);
         }
     }
 
@@ -538,14 +537,11 @@ impl Reader {
     fn leave_above(&mut self, index: usize, exception: ObjectHash, shared: &mut Shared<'_>) {
         while self.stack.frames.len() > index + 1 {
             let from_start = self.stack.frames.last().is_some_and(|frame| frame.from_start);
-            if !exception.is_null() {
-                self.leave(Action::LeaveThrow { exception }, shared);
-            } else {
-                if !from_start {
-                    shared.anomalies.frames_lost += 1;
-                }
-                self.leave(Action::Leave, shared);
+            if exception.is_null() && !from_start {
+                shared.anomalies.frames_lost += 1;
             }
+            self.pop(shared);
+            self.act(if exception.is_null() { Action::Leave } else { Action::LeaveThrow { exception } });
         }
     }
 
@@ -577,36 +573,62 @@ impl Reader {
         }
     }
 
-    /// Like [`apply`](Self::apply), but bypasses the queue. For events that result in at most one action while nothing
-    /// is pending, which is the usual case.
+    /// What an event comes to. The frequent events are here, and put nothing into the queue.
     #[inline(always)]
-    fn settled(&mut self, event: Event<'_>, shared: &mut Shared<'_>) -> Settled {
-        let action = match event {
+    fn step(&mut self, event: Event<'_>, shared: &mut Shared<'_>) -> Step {
+        Step::Action(match event {
+            Event::Ticket(ticket) => {
+                if ticket > self.ticket {
+                    self.ticket = ticket;
+                    return Step::Ticket(ticket);
+                }
+                shared.anomalies.ticket_regressions += u64::from(ticket < self.ticket);
+                return Step::Nothing;
+            }
             Event::EntryOn { method, receiver } => self.frame(method, Subject::hash(receiver)),
             Event::Entry { method } => match shared.method_info(method) {
-                Some(MethodInfo { is_constructor: true, .. }) => return Settled::Not,
+                Some(info) if info.is_constructor => {
+                    self.enter_constructor(method, info.class, true, SiteId(0));
+                    return Step::Nothing;
+                }
                 _ => self.frame(method, Subject::NONE),
             },
-            Event::Leaf { method, .. } if self.is_from_start(method) => return Settled::Not,
+            // It was running when tracing began, and has not been entered again: it calls nothing.
+            Event::Leaf { method, .. } if self.is_from_start(method) => return self.exit(method, shared),
             Event::Leaf { method, receiver } => {
                 self.stack.in_flight = ObjectHash::NULL;
                 Action::Leaf { method, receiver: Subject::hash(receiver) }
             }
-            Event::Exit { method } => match self.stack.frames.last() {
-                Some(top) if top.method == method && top.room.is_none() => {
-                    self.stack.frames.pop();
-                    self.stack.in_flight = ObjectHash::NULL;
-                    Action::Leave
-                }
-                _ => return Settled::Not,
-            },
-            Event::Ticket(ticket) if ticket > self.ticket => {
-                self.ticket = ticket;
-                return Settled::Ticket(ticket);
+            Event::EntryInit { method, site } => {
+                let class = shared.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
+                self.enter_constructor(method, class, false, site);
+                return Step::Nothing;
             }
-            Event::Ticket(ticket) if ticket == self.ticket => return Settled::Nothing,
-            Event::NewArray { object, .. } if object.is_null() => return Settled::Not,
+            Event::Exit { method } => return self.exit(method, shared),
+            Event::SuperCall { method } => return self.super_call(method, shared),
+            Event::ExitThrow { method, exception, receiver } => {
+                return self.exit_throw(method, exception, receiver, shared);
+            }
+            Event::Throw { method, exception } => return self.throw(method, exception, shared),
+            Event::Handle { method, exception } => return self.handle(method, exception, shared),
+            // No new object is null, but a damaged trace may say so.
+            Event::New { object, .. } | Event::NewArray { object, .. } if object.is_null() => {
+                shared.lost.undecodable_pieces += 1;
+                shared.lost.undecodable_bytes += 4 * WORD as u64;
+                return Step::Nothing;
+            }
+            Event::New { site, object, class, known } => {
+                // Of one that had the id before, nobody will speak any more.
+                if !known && !shared.continuations.is_empty() {
+                    shared.forget(object);
+                }
+                return self.allocated(Action::New { site, object, class, known }, object, class, shared);
+            }
             Event::NewArray { depth, site, object, length } => Action::NewArray { depth, site, object, length },
+            Event::Found { object, class, length } => Action::Found { object, class, length },
+            Event::Made { object, class, length, fresh, constant } => {
+                Action::Made { object, class, length, fresh, constant }
+            }
             Event::PutField { field, origin, target, if_changed } => {
                 Action::PutField { field, origin, target, if_changed }
             }
@@ -614,131 +636,113 @@ impl Reader {
             Event::PutElement { index, array, target } => {
                 Action::PutElement { index, array, target, if_changed: false }
             }
-            Event::Used { object } => Action::Used { object },
-            _ => return Settled::Not,
-        };
-        self.head += 1;
-        Settled::Action(action)
-    }
-
-    fn apply(&mut self, event: Event<'_>, shared: &mut Shared<'_>) {
-        match event {
-            Event::Ticket(ticket) => {
-                if ticket < self.ticket {
-                    shared.anomalies.ticket_regressions += 1;
-                } else if ticket > self.ticket {
-                    self.ticket = ticket;
-                    self.queue.push_back(Item::Ticket(ticket));
-                }
-            }
-            Event::EntryOn { method, receiver } => self.enter(method, Subject::hash(receiver)),
-            Event::Entry { method } => match shared.method_info(method) {
-                Some(info) if info.is_constructor => self.enter_constructor(method, info.class, true, SiteId(0)),
-                _ => self.enter(method, Subject::NONE),
-            },
-            // It was running when tracing began and has not been entered again, since a leaf calls nothing.
-            Event::Leaf { method, .. } if self.is_from_start(method) => self.apply(Event::Exit { method }, shared),
-            Event::Leaf { method, receiver } => {
-                self.act(Action::Leaf { method, receiver: Subject::hash(receiver) });
-                self.stack.in_flight = ObjectHash::NULL;
-            }
-            Event::EntryInit { method, site } => {
-                let class = shared.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
-                self.enter_constructor(method, class, false, site);
-            }
-            Event::SuperCall { method } => match self.find(method, ObjectHash::NULL) {
-                Some(index) => {
-                    self.leave_above(index, self.stack.in_flight, shared);
-                    self.stack.frames[index].chained = true;
-                }
-                None => shared.anomalies.unmatched_exits += 1,
-            },
-            Event::Exit { method } => match self.find(method, ObjectHash::NULL) {
-                Some(index) => {
-                    self.leave_above(index, self.stack.in_flight, shared);
-                    if self.stack.frames[index].room.is_some() {
-                        shared.anomalies.constructors_without_object += 1;
-                    }
-                    self.leave(Action::Leave, shared);
-                    self.stack.in_flight = ObjectHash::NULL;
-                }
-                None => shared.anomalies.unmatched_exits += 1,
-            },
-            // An exception cannot be null, except in a corrupt trace. Then the event only says that the frame ended.
-            Event::ExitThrow { method, exception, .. } if exception.is_null() => {
-                shared.anomalies.unmatched_exceptions += 1;
-                self.apply(Event::Exit { method }, shared);
-            }
-            Event::Handle { exception, .. } if exception.is_null() => shared.anomalies.unmatched_exceptions += 1,
-            Event::ExitThrow { method, exception, receiver } => match self.find(method, receiver) {
-                Some(index) => {
-                    self.show(exception);
-                    self.leave_above(index, exception, shared);
-                    self.leave(Action::LeaveThrow { exception }, shared);
-                }
-                None => shared.anomalies.unmatched_exits += 1,
-            },
-            Event::Throw { exception, .. } if exception.is_null() => {
-                // `throw null`: the VM throws another exception, which is seen later.
-            }
-            Event::Throw { method, exception } => match self.find(method, ObjectHash::NULL) {
-                Some(index) => {
-                    self.leave_above(index, self.stack.in_flight, shared);
-                    self.stack.in_flight = exception;
-                    self.act(Action::Throw { exception });
-                }
-                None => shared.anomalies.unmatched_exceptions += 1,
-            },
-            Event::Handle { method, exception } => match self.find(method, ObjectHash::NULL) {
-                Some(index) => {
-                    self.show(exception);
-                    self.leave_above(index, exception, shared);
-                    self.act(Action::Handle { exception });
-                    self.stack.in_flight = ObjectHash::NULL;
-                }
-                None => shared.anomalies.unmatched_exceptions += 1,
-            },
-            // A new object cannot be null either.
-            Event::New { object, .. } | Event::NewArray { object, .. } if object.is_null() => {
-                shared.lost.undecodable_pieces += 1;
-                shared.lost.undecodable_bytes += 4 * WORD as u64;
-            }
-            Event::New { site, object, class, known } => {
-                // The previous object with this id will not be mentioned again.
-                if !known && !shared.continuations.is_empty() {
-                    shared.forget(object);
-                }
-                self.allocated(Action::New { site, object, class, known }, object, class, shared);
-            }
-            Event::NewArray { depth, site, object, length } => {
-                self.act(Action::NewArray { depth, site, object, length });
-            }
-            Event::Found { object, class, length } => self.act(Action::Found { object, class, length }),
-            Event::Made { object, class, length, fresh, constant } => {
-                self.act(Action::Made { object, class, length, fresh, constant });
-            }
-            Event::PutField { field, origin, target, if_changed } => {
-                self.act(Action::PutField { field, origin, target, if_changed });
-            }
-            Event::PutStatic { field, target } => self.act(Action::PutStatic { field, target }),
-            Event::PutElement { index, array, target } => {
-                self.act(Action::PutElement { index, array, target, if_changed: false });
-            }
             Event::PutElements { start, array, targets } => {
                 for (further, target) in (0..).zip(targets.iter()) {
                     // Out of range for an array, except in a corrupt trace.
                     let index = start.wrapping_add(further);
                     self.act(Action::PutElement { index, array, target, if_changed: true });
                 }
+                return Step::Nothing;
             }
-            Event::Switch { owner } => self.switch(owner, shared),
-            Event::Used { object } => self.act(Action::Used { object }),
-        }
+            Event::Switch { owner } => return self.switch(owner, shared),
+            Event::Used { object } => Action::Used { object },
+        })
     }
 
-    fn switch(&mut self, owner: ObjectHash, shared: &mut Shared<'_>) {
+    #[inline(always)]
+    fn exit(&mut self, method: MethodId, shared: &mut Shared<'_>) -> Step {
+        let is_top = |top: &Frame| top.method == method && top.room.is_none();
+        if !self.stack.frames.last().is_some_and(is_top) && !self.uncover(method, shared) {
+            return Step::Nothing;
+        }
+        self.stack.frames.pop();
+        self.stack.in_flight = ObjectHash::NULL;
+        Step::Action(Action::Leave)
+    }
+
+    /// Has the innermost frame of the method on top, with its object: what is above left without an event. False if there is no such
+    /// frame.
+    #[inline(never)]
+    fn uncover(&mut self, method: MethodId, shared: &mut Shared<'_>) -> bool {
+        let Some(index) = self.find(method, ObjectHash::NULL) else {
+            shared.anomalies.unmatched_exits += 1;
+            return false;
+        };
+        self.leave_above(index, self.stack.in_flight, shared);
+        if self.stack.frames[index].room.is_some() {
+            shared.anomalies.constructors_without_object += 1;
+            self.make_up(index, shared);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn super_call(&mut self, method: MethodId, shared: &mut Shared<'_>) -> Step {
+        match self.find(method, ObjectHash::NULL) {
+            Some(index) => {
+                self.leave_above(index, self.stack.in_flight, shared);
+                self.stack.frames[index].chained = true;
+            }
+            None => shared.anomalies.unmatched_exits += 1,
+        }
+        Step::Nothing
+    }
+
+    #[inline(never)]
+    fn exit_throw(
+        &mut self,
+        method: MethodId,
+        exception: ObjectHash,
+        receiver: ObjectHash,
+        shared: &mut Shared<'_>,
+    ) -> Step {
+        // No exception is null, but a damaged trace may say so. That the frame has been left is all that it says.
+        if exception.is_null() {
+            shared.anomalies.unmatched_exceptions += 1;
+            return self.exit(method, shared);
+        }
+        let Some(index) = self.find(method, receiver) else {
+            shared.anomalies.unmatched_exits += 1;
+            return Step::Nothing;
+        };
+        self.show(exception);
+        self.leave_above(index, exception, shared);
+        self.pop(shared);
+        Step::Action(Action::LeaveThrow { exception })
+    }
+
+    #[inline(never)]
+    fn throw(&mut self, method: MethodId, exception: ObjectHash, shared: &mut Shared<'_>) -> Step {
+        // `throw null`: the VM throws something else, which shows later.
+        if exception.is_null() {
+            return Step::Nothing;
+        }
+        let Some(index) = self.find(method, ObjectHash::NULL) else {
+            shared.anomalies.unmatched_exceptions += 1;
+            return Step::Nothing;
+        };
+        self.leave_above(index, self.stack.in_flight, shared);
+        self.stack.in_flight = exception;
+        Step::Action(Action::Throw { exception })
+    }
+
+    #[inline(never)]
+    fn handle(&mut self, method: MethodId, exception: ObjectHash, shared: &mut Shared<'_>) -> Step {
+        let index = if exception.is_null() { None } else { self.find(method, ObjectHash::NULL) };
+        let Some(index) = index else {
+            shared.anomalies.unmatched_exceptions += 1;
+            return Step::Nothing;
+        };
+        self.show(exception);
+        self.leave_above(index, exception, shared);
+        self.stack.in_flight = ObjectHash::NULL;
+        Step::Action(Action::Handle { exception })
+    }
+
+    #[inline(never)]
+    fn switch(&mut self, owner: ObjectHash, shared: &mut Shared<'_>) -> Step {
         if owner == self.owner {
-            return;
+            return Step::Nothing;
         }
         // Other threads may continue this stack, and they are not read as far ahead as this one.
         shared.anomalies.constructors_split += self.waiting();
@@ -763,7 +767,7 @@ impl Reader {
                 (id, CallStack::default())
             });
         }
-        self.act(Action::OnStack(self.owner_thread));
+        Step::Action(Action::OnStack(self.owner_thread))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Limits heap walks that were not just requested by a client with the token to one part in [`SHARE`] of the time, all
 //! of them together, since they pause the program.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use et_jvm::sync::lock;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 const SHARE: u32 = 20;
@@ -22,7 +23,7 @@ impl Walks {
 static WALKS: Mutex<Walks> = Mutex::new(Walks { last: None, under_way: 0 });
 
 fn walks() -> MutexGuard<'static, Walks> {
-    WALKS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&WALKS)
 }
 
 /// Whether walks have had less than their share.

@@ -33,9 +33,19 @@ pub fn failure(code: u32, message: impl Into<String>) -> Chunk {
     Message::Fail(Failure { code, message: message.into() }).chunk()
 }
 
+/// How a request is answered.
+enum Answer {
+    /// At once, with this chunk.
+    Chunk(Chunk),
+    /// At once, without a chunk: there is nothing to say.
+    Empty,
+    /// By another thread, when it has done what was asked.
+    Later,
+}
+
 /// More was asked for than can be done.
-fn busy() -> Chunk {
-    failure(Failure::FAILED, "the previous request is still in progress")
+fn busy() -> Answer {
+    Answer::Chunk(failure(Failure::FAILED, "the previous request is still in progress"))
 }
 
 /// The rights that a request requires.
@@ -116,22 +126,25 @@ impl Server {
                 return self.connections[index].reply(request, at, Some(reply));
             }
         };
-        if let Some(reply) = self.answer(index, request, at, decoded) {
-            self.connections[index].reply(request, at, reply);
-        }
+        let reply = match self.answer(index, request, at, decoded) {
+            Answer::Chunk(chunk) => Some(chunk),
+            Answer::Empty => None,
+            Answer::Later => return,
+        };
+        self.connections[index].reply(request, at, reply);
     }
 
-    /// The reply; none if another thread gives it.
-    fn answer(&mut self, index: usize, request: u32, at: usize, decoded: Request) -> Option<Option<Chunk>> {
+    /// Does what a request asks for, or has it done.
+    fn answer(&mut self, index: usize, request: u32, at: usize, decoded: Request) -> Answer {
         let connection = &mut self.connections[index];
         let asker = connection.asker(request, at);
         let follows = &mut connection.follows;
         let ask = |what: Request| Task::Ask(asker.clone(), what);
-        let mut reply = None;
+        let mut reply = Answer::Empty;
         match decoded {
             Request::Hello { .. } => {
                 let is_first = !std::mem::replace(&mut connection.has_said_hello, true);
-                reply = Some(self.hello().chunk());
+                reply = Answer::Chunk(self.hello().chunk());
                 if is_first {
                     self.monitor.task(Task::Connected);
                     if self.waits {
@@ -153,19 +166,19 @@ impl Server {
                 let mut names = names.map(str::to_owned).to_vec();
                 names.extend(log);
                 names.extend(allocations::are_known().then(|| features::ALLOCATIONS.to_owned()));
-                reply = Some(Message::Features(names).chunk());
+                reply = Answer::Chunk(Message::Features(names).chunk());
             }
             Request::DebuggerDetached => {
                 let is_debuggers = self.debugger.as_ref().is_some_and(|debugger| debugger.owner == connection.line.id);
                 if is_debuggers {
                     self.debugger = None;
                 }
-                reply = Some(Message::DebuggerDetached.chunk());
+                reply = Answer::Chunk(Message::DebuggerDetached.chunk());
             }
             Request::ThreadEvents { on } => {
                 follows.threads = on;
                 if on {
-                    let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
+                    let Some(ticket) = asker.line.ticket() else { return busy() };
                     connection.expect_threads();
                     // Threads that start from now on are reported before the list of existing threads is complete.
                     self.update_wanted();
@@ -180,7 +193,7 @@ impl Server {
             }
             Request::HeapInfo(When::Now) => {
                 self.monitor.task(ask(decoded));
-                return None;
+                return Answer::Later;
             }
             Request::HeapInfo(when) => {
                 follows.heap_info = when;
@@ -189,9 +202,9 @@ impl Server {
             Request::HeapSegments { when, objects } => {
                 follows.objects = objects;
                 if when == Walk::Now {
-                    let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
+                    let Some(ticket) = asker.line.ticket() else { return busy() };
                     self.monitor.task(Task::Walk(asker, ticket, objects));
-                    return None;
+                    return Answer::Later;
                 } else {
                     follows.segments = when;
                     self.update_wanted();
@@ -199,7 +212,7 @@ impl Server {
             }
             Request::NativeSegments { when } => {
                 if when == Walk::Now {
-                    let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
+                    let Some(ticket) = asker.line.ticket() else { return busy() };
                     self.monitor.task(Task::NativeSegments(vec![ticket]));
                 } else {
                     follows.native = when;
@@ -210,7 +223,7 @@ impl Server {
                 follows.events = kinds;
                 self.update_wanted();
             }
-            Request::AreAllocationsKept => reply = Some(Message::KeepsAllocations(false).chunk()),
+            Request::AreAllocationsKept => reply = Answer::Chunk(Message::KeepsAllocations(false).chunk()),
             Request::Allocations { interval_ms, rows } if allocations::are_known() => {
                 let interval = Duration::from_millis(interval_ms.into()).max(LEAST_ALLOCATIONS);
                 follows.allocations = (interval_ms > 0).then_some((interval, rows.min(MOST_ROWS)));
@@ -218,36 +231,36 @@ impl Server {
             }
             Request::KeepAllocations { .. } | Request::RecentAllocations | Request::Allocations { .. } => {
                 let why = "only traced programs report allocations by site";
-                reply = Some(failure(Failure::UNSUPPORTED, why));
+                reply = Answer::Chunk(failure(Failure::UNSUPPORTED, why));
             }
             Request::LogHeap { name } => {
                 self.monitor.task(Task::LogHeap(asker, name));
-                return None;
+                return Answer::Later;
             }
             Request::Exit { status } => self.monitor.task(Task::Exit(status)),
             Request::Other(chunk) => match chunk.kind {
                 ChunkType::ETKN if is_equal(&chunk.data, self.token.as_bytes()) => connection.trust(),
-                ChunkType::ETKN => reply = Some(failure(Failure::NOT_ALLOWED, "wrong token")),
+                ChunkType::ETKN => reply = Answer::Chunk(failure(Failure::NOT_ALLOWED, "wrong token")),
                 ETZL => match chunk.data.first_chunk::<4>() {
                     Some(bytes) => connection.compress_above = u32::from_be_bytes(*bytes) as usize,
-                    None => reply = Some(failure(Failure::MALFORMED, "ETZL has a u4")),
+                    None => reply = Answer::Chunk(failure(Failure::MALFORMED, "ETZL has a u4")),
                 },
                 ETRG => {
                     let keeps_ids = chunk.data.first().is_some_and(|flag| *flag != 0);
                     self.monitor.task(Task::Graph(asker, keeps_ids));
-                    return None;
+                    return Answer::Later;
                 }
                 _ => {
                     self.monitor.task(Task::Program(asker, chunk));
-                    return None;
+                    return Answer::Later;
                 }
             },
             _ => {
                 self.monitor.task(ask(decoded));
-                return None;
+                return Answer::Later;
             }
         }
-        Some(reply)
+        reply
     }
 
     fn hello(&self) -> Message {

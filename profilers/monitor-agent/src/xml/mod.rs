@@ -10,9 +10,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use et_jvm::sync::lock;
 use et_trcxml::{END, START};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -41,10 +42,6 @@ pub struct XmlLog {
     written: Mutex<Written>,
     has_failed: AtomicBool,
     path: PathBuf,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl XmlLog {

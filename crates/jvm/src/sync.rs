@@ -1,0 +1,45 @@
+//! Locks that go on working after a panic.
+//!
+//! No panic of an agent reaches the VM: it is caught where C called the agent ([`crate::listener`]), and the program runs on. A thread that
+//! panicked while it held a lock must not make every later callback panic as well, so a poisoned lock is taken as it is.
+
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Locks a mutex, poisoned or not.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    unpoisoned(mutex.lock())
+}
+
+/// Locks for reading, poisoned or not.
+pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    unpoisoned(lock.read())
+}
+
+/// Locks for writing, poisoned or not.
+pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    unpoisoned(lock.write())
+}
+
+/// The guard of a lock, or what a wait on a condition variable returned, poisoned or not.
+pub fn unpoisoned<T>(result: LockResult<T>) -> T {
+    result.unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_panic_does_not_keep_others_out() {
+        let (mutex, shared) = (Mutex::new(1), RwLock::new(1));
+        let panics = catch_unwind(AssertUnwindSafe(|| {
+            let (_mutex, _shared) = (lock(&mutex), write(&shared));
+            std::panic::resume_unwind(Box::new("a bug"));
+        }));
+        assert!(panics.is_err() && mutex.is_poisoned() && shared.is_poisoned());
+        *lock(&mutex) += 1;
+        *write(&shared) += 1;
+        assert_eq!((*lock(&mutex), *read(&shared)), (2, 2));
+    }
+}

@@ -1,0 +1,169 @@
+//! Every object gets its id before the walk that counts.
+//!
+//! The heap walk of JVMTI knows objects by their tags only, and calls nothing that could tell an identity hash. Where ids are
+//! in mark words, the walk finds them there, or writes them ([`Marks`]), and one is enough. Else it is done twice: once
+//! to mark all objects, whose hashes then become their tags, and once to write them down. And again if objects have come to
+//! be meanwhile. Such must not be left out: every object that has a hash counts as told of.
+
+use std::env;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::marks::{CLASS, Marks};
+use super::picture::{self, MARKED, NAMELESS, PROBE, Picture};
+use crate::ids;
+use crate::tracer::Tracer;
+use et_jvm::env::{Env, Object};
+use et_jvm::jvmti::{Jvmti, JvmtiError};
+
+/// Walks at most, should something go on making objects.
+const MAX_WALKS: u64 = 8;
+/// For tests: `tags` has objects tagged where their mark words would do, `both` after a walk by these; with any value the trace
+/// says what was done.
+const WALKS_VARIABLE: &str = "ET_TEST_WALKS";
+const TAGS: &str = "tags";
+const BOTH: &str = "both";
+
+/// Walks the heap until every object on the way has its id. Returns the last walk's result, and how many objects share their
+/// id with another.
+pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, usize), JvmtiError> {
+    let class = env.find_class(c"java/lang/Class");
+    let mut marks = marks(tracer, env, walker)?;
+    if let (Some(_), Some(class)) = (&marks, class) {
+        walker.set_tag(class, CLASS)?;
+    }
+    // What the first calls make would cost another walk.
+    draw(tracer, env);
+    tracer.machine.proxy.skip_hashes(env, 1);
+    if let Some(class) = class {
+        tracer.machine.proxy.peek_hash(env, class);
+    }
+    let (mut taken, mut shared) = (FxHashSet::default(), 0);
+    let mut walk = 0;
+    loop {
+        walk += 1;
+        let mut picture = Picture::take(walker, marks.as_mut())?;
+        if marks.is_some() {
+            // What the VM draws from here on is nobody's.
+            skip_taken(tracer, env, picture.class_of.keys());
+            name(tracer, env, walker, &mut picture)?;
+        }
+        let has_gaps = picture.has_gaps() || (wants(BOTH) && marks.is_some());
+        if (picture.is_complete() && !has_gaps) || walk == MAX_WALKS {
+            if !picture.is_complete() {
+                let line = "objects that came to be while the initial objects were written down have no record";
+                tracer.output.queue.problem(line, picture.marked.max(1));
+            }
+            say_how_it_was_walked(tracer, "the heap was walked", marks.is_some(), walk);
+            marks.into_iter().for_each(Marks::end);
+            shared += picture.shared;
+            return Ok((picture, shared));
+        }
+        if let Some(marks) = marks.take_if(|_| has_gaps) {
+            // All objects are asked for their ids again, but for those that have tags.
+            taken = picture.class_of.values().copied().collect();
+            marks.end();
+            if let Some(class) = class.filter(|class| walker.tag(*class) == Ok(CLASS)) {
+                walker.set_tag(class, 0)?;
+            }
+        }
+        if marks.is_some() {
+            taken.extend(picture.class_of.keys());
+        }
+        let objects = walker.objects_with_tag(env, MARKED)?;
+        shared += give_ids(tracer, env, walker, &objects, &mut taken)?;
+        objects.into_iter().for_each(|object| env.delete_local(object));
+    }
+}
+
+/// Gives ids to the objects that have numbers.
+fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Result<(), JvmtiError> {
+    let numbers: Vec<i64> = (NAMELESS..).take(picture.nameless as usize).map(i64::from).collect();
+    let mut ids = FxHashMap::default();
+    for (object, number) in walker.objects_with_tags(env, &numbers)? {
+        let id = tracer.id(env, object);
+        walker.set_tag(object, id.into())?;
+        ids.insert(number as u32, id);
+        env.delete_local(object);
+    }
+    picture.name(&ids);
+    Ok(())
+}
+
+/// What reads mark words, and writes them. None where ids are elsewhere, and where each object must be had in hand.
+fn marks<'a>(tracer: &'a Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks<'a>>, JvmtiError> {
+    if tracer.collections.collector.is_some() {
+        return Ok(None);
+    }
+    Ok(mark_shift(tracer, env, walker)?.map(|shift| Marks::new(shift, &tracer.ids.space)))
+}
+
+/// Where mark words hold ids, if a walk of the heap finds mark words. None where ids are elsewhere.
+pub fn mark_shift(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<u32>, JvmtiError> {
+    let Some(&shift) = tracer.ids.mark_shift.get().filter(|_| !wants(TAGS)) else { return Ok(None) };
+    let finds = env.frame(1, |env| {
+        let Some(probe) = env.new_byte_array(0) else { return Ok(false) };
+        let hash = tracer.machine.hotspot.identity_hash(env, probe);
+        walker.set_tag(probe, PROBE)?;
+        let Some(held) = env.global(probe) else { return Ok(false) };
+        let finds = picture::finds_mark_words(walker, shift, hash);
+        env.delete_global(held);
+        walker.set_tag(probe, 0)?;
+        finds
+    })?;
+    Ok(finds.then_some(shift))
+}
+
+/// Whether a test wants that way.
+fn wants(way: &str) -> bool {
+    env::var(WALKS_VARIABLE).is_ok_and(|wanted| wanted == way)
+}
+
+/// Says in the trace how the heap was walked, if a test wants to know.
+pub fn say_how_it_was_walked(tracer: &Tracer, what: &str, by_marks: bool, count: u64) {
+    if env::var_os(WALKS_VARIABLE).is_some() {
+        let by = if by_marks { "mark words" } else { "tags" };
+        tracer.output.queue.problem(format!("{what} by {by}"), count);
+    }
+}
+
+/// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.
+fn give_ids(
+    tracer: &Tracer,
+    env: Env,
+    walker: Jvmti,
+    objects: &[Object],
+    taken: &mut FxHashSet<u32>,
+) -> Result<usize, JvmtiError> {
+    let mut ids: Vec<u32> = objects.iter().map(|object| tracer.id_if_any(env, *object)).collect();
+    let mut shared = 0;
+    for id in ids.iter().filter(|id| **id != 0) {
+        shared += usize::from(!taken.insert(*id));
+    }
+    // Objects without an id get one only now.
+    skip_taken(tracer, env, taken.iter());
+    for (object, id) in objects.iter().zip(&mut ids) {
+        if *id == 0 {
+            *id = tracer.id(env, *object);
+            shared += usize::from(!taken.insert(*id));
+        }
+        walker.set_tag(*object, (*id).into())?;
+        tracer.tag(*object, *id);
+    }
+    Ok(shared)
+}
+
+/// Has the VM draw hashes until the next ones are nobody's. Where its generator has got to must be asked: in newer JVMs walks
+/// draw hashes themselves, to find tags by.
+fn skip_taken<'a>(tracer: &Tracer, env: Env, taken: impl Iterator<Item = &'a u32> + Clone) {
+    if tracer.ids.tags.get().is_none()
+        && let Some(drawn) = draw(tracer, env)
+    {
+        tracer.machine.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken.copied()) as i32);
+    }
+}
+
+/// The identity hash of a fresh object, which nobody keeps.
+fn draw(tracer: &Tracer, env: Env) -> Option<u32> {
+    env.frame(1, |env| env.new_byte_array(0).map(|object| tracer.machine.hotspot.identity_hash(env, object)))
+}

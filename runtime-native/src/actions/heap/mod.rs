@@ -1,0 +1,340 @@
+//! What exists when tracing begins: objects, the references between them, and the frames of running threads.
+//!
+//! All that is learned by walking the heap (`picture`), on which each object must have its id (`identify`). Tags live in
+//! an environment of their own and go with it.
+
+mod blocks;
+mod identify;
+pub mod marks;
+mod picture;
+
+use std::ffi::CStr;
+
+use blocks::References;
+use et_format::event::ObjectHash;
+use et_format::{InitialField, InitialFrame, InitialReference, InitialSlot};
+use rustc_hash::FxHashMap;
+
+use crate::actions::define::define;
+use crate::actions::threads;
+use crate::tracer::Tracer;
+use et_jvm::env::{Env, Field, Global, Object};
+use et_jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
+pub use identify::{mark_shift, say_how_it_was_walked};
+use picture::{Picture, id};
+
+/// Local references that JNI is told of; there are as many as objects.
+const LOCALS: i32 = 1 << 16;
+/// Frames of a thread that are looked at.
+const FRAMES: usize = 1 << 12;
+/// A field of a primitive type.
+const NO_REFERENCE: u32 = u32::MAX;
+
+/// Mirrors that the VM lists nowhere.
+const PRIMITIVES: [&CStr; 9] = [
+    c"java/lang/Boolean",
+    c"java/lang/Byte",
+    c"java/lang/Character",
+    c"java/lang/Short",
+    c"java/lang/Integer",
+    c"java/lang/Long",
+    c"java/lang/Float",
+    c"java/lang/Double",
+    c"java/lang/Void",
+];
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Objects.
+    pub objects: usize,
+    /// Objects that have the id of another.
+    pub shared_ids: usize,
+}
+
+/// Gives every object its id and writes all to the trace. The threads of the program stand still meanwhile.
+pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> Result<Found, JvmtiError> {
+    env.frame(LOCALS, |env| {
+        // All that runs Java code or makes objects comes first: what the last walk does not find has no record.
+        let mut mirrors = primitives(env);
+        let classes = walker.loaded_classes(env)?;
+        mirrors.extend_from_slice(&classes);
+        // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
+        let mirror_slots = MirrorSlots::read(walker, env, &mirrors)?;
+        let targets = mirror_slots.iter().flat_map(|mirrors| mirrors.slots.iter().map(|(_, _, target)| target));
+        let held = Held::all(env, mirrors.iter().chain(targets));
+        let (picture, shared_ids) = identify::identified(tracer, env, walker)?;
+        drop(held);
+        let mut by_id = FxHashMap::default();
+        for class in mirrors {
+            by_id.insert(define(tracer, env, class, true).0, class);
+        }
+        let mut fields = FieldLists {
+            tracer,
+            env,
+            classes: by_id,
+            own: FxHashMap::default(),
+            slots: FxHashMap::default(),
+            list: Vec::new(),
+        };
+        let bytes = blocks::bytes();
+        blocks::write_objects(tracer.output.queue, &picture.objects, bytes);
+        write_references(tracer, &picture, mirror_slots.as_ref(), &mut fields, bytes)?;
+        for thread in threads {
+            let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
+            threads::initial(tracer, env, *thread, frames);
+        }
+        Ok(Found { objects: picture.objects.len(), shared_ids })
+    })
+}
+
+/// Links the boot loader's classes. The VM can have objects of theirs from a CDS archive before it does, and
+/// would not tell the fields of these. To be called while all threads run: one may be about to link a class itself.
+pub fn link_archived(tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
+    env.frame(CLASSES, |env| {
+        for class in tracer.machine.jvmti.loaded_classes(env)? {
+            if tracer.machine.jvmti.is_unlinked(class)? && tracer.machine.jvmti.class_loader(env, class)?.is_none() {
+                tracer.machine.hotspot.link(env, class);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Roots of the walk. It does not take a frame's references for such where a thread has stopped at a breakpoint.
+struct Held<'a> {
+    env: Env<'a>,
+    references: Vec<Global>,
+}
+
+impl<'a> Held<'a> {
+    fn all<'o>(env: Env<'a>, objects: impl Iterator<Item = &'o Object<'a>>) -> Self
+    where
+        'a: 'o,
+    {
+        Self { env, references: objects.filter_map(|object| env.global(*object)).collect() }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.references.drain(..).for_each(|reference| self.env.delete_global(reference));
+    }
+}
+
+/// The mirrors of primitive types, which the VM lists nowhere.
+fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
+    let mirror = |name| {
+        let wrapper = env.find_class(name)?;
+        env.get_static_object(wrapper, env.static_field(wrapper, c"TYPE", c"Ljava/lang/Class;")?)
+    };
+    PRIMITIVES.into_iter().filter_map(mirror).collect()
+}
+
+/// The references that class mirrors hold in fields of `java.lang.Class`.
+struct MirrorSlots<'a> {
+    /// `java.lang.Class`.
+    class: Object<'a>,
+    fields: Vec<(Field, String, String)>,
+    /// Class, index into `fields`, target.
+    slots: Vec<(Object<'a>, usize, Object<'a>)>,
+}
+
+impl<'a> MirrorSlots<'a> {
+    fn read(jvmti: Jvmti, env: Env<'a>, classes: &[Object<'a>]) -> Result<Option<Self>, JvmtiError> {
+        let Some(class) = env.find_class(c"java/lang/Class") else { return Ok(None) };
+        let mut read = Self { class, fields: Vec::new(), slots: Vec::new() };
+        for field in jvmti.class_fields(class)? {
+            let member = jvmti.field_name(class, field)?;
+            let is_static = jvmti.field_modifiers(class, field)? & STATIC != 0;
+            if !is_static && is_reference(&member.descriptor) {
+                read.fields.push((Field(field.0), member.name, member.descriptor));
+            }
+        }
+        for class in classes {
+            for (index, (field, _, descriptor)) in read.fields.iter().enumerate() {
+                // HotSpot keeps things of its own in some (JDK 17: the lock of a class's initialisation in `componentType`),
+                // and drops them without a store that anybody could see.
+                let is_own = |target| descriptor == "Ljava/lang/Class;" && !env.is_instance(target, read.class);
+                if let Some(target) = env.get_object(*class, *field).filter(|target| !is_own(*target)) {
+                    read.slots.push((*class, index, target));
+                }
+            }
+        }
+        Ok(Some(read))
+    }
+}
+
+fn is_reference(descriptor: &str) -> bool {
+    descriptor.starts_with(['L', '['])
+}
+
+fn write_references(
+    tracer: &Tracer,
+    picture: &Picture,
+    mirrors: Option<&MirrorSlots>,
+    fields: &mut FieldLists,
+    bytes: usize,
+) -> Result<(), JvmtiError> {
+    let mut references = References::new(tracer.output.queue, bytes);
+    for edge in &picture.edges {
+        let (origin, target) = (ObjectHash(edge.origin), ObjectHash(edge.target));
+        let (origin, slot) = match edge.kind {
+            reference::ARRAY_ELEMENT => (origin, Some(InitialSlot::Element(edge.index))),
+            reference::STATIC_FIELD => {
+                (ObjectHash::NULL, fields.field(edge.origin, edge.index)?.map(InitialSlot::Static))
+            }
+            _ => {
+                let class = picture.class_of.get(&edge.origin).copied().unwrap_or(0);
+                (origin, fields.field(class, edge.index)?.map(InitialSlot::Field))
+            }
+        };
+        if let Some(slot) = slot {
+            references.push(&fields.list, InitialReference { origin, target, slot });
+        }
+    }
+    if let Some(mirrors) = mirrors {
+        let class = ObjectHash(tracer.id(fields.env, mirrors.class));
+        let first = fields.list.len() as u32;
+        fields.list.extend(mirrors.fields.iter().map(|(_, name, descriptor)| InitialField {
+            class,
+            name: name.clone(),
+            descriptor: descriptor.clone(),
+        }));
+        for (mirror, field, target) in &mirrors.slots {
+            // They have ids: our references to them were there for the walk.
+            let known = |object| Some(tracer.id(fields.env, object)).filter(|id| picture.class_of.contains_key(id));
+            if let (Some(origin), Some(target)) = (known(*mirror), known(*target)) {
+                let slot = InitialSlot::Field(first + *field as u32);
+                let (origin, target) = (ObjectHash(origin), ObjectHash(target));
+                references.push(&fields.list, InitialReference { origin, target, slot });
+            }
+        }
+    }
+    references.finish();
+    Ok(())
+}
+
+/// What the field indexes of the walk mean (JVMTI, `jvmtiHeapReferenceInfoField`): the fields of all interfaces of
+/// the class count first, though none is ever named by an index; then come those of its superclasses from `Object`
+/// down, then its own, each class's in the order of `GetClassFields`. For an interface: those of its
+/// superinterfaces, then its own.
+struct FieldLists<'a> {
+    tracer: &'a Tracer,
+    env: Env<'a>,
+    classes: FxHashMap<u32, Object<'a>>,
+    /// By class: its own fields as indexes into `list`.
+    own: FxHashMap<u32, Vec<u32>>,
+    /// By class: all fields that an index can mean.
+    slots: FxHashMap<u32, Vec<u32>>,
+    list: Vec<InitialField>,
+}
+
+impl<'a> FieldLists<'a> {
+    /// The field with that index, as an index into the list.
+    fn field(&mut self, class: u32, index: u32) -> Result<Option<u32>, JvmtiError> {
+        if !self.slots.contains_key(&class) {
+            let slots = match self.classes.get(&class) {
+                Some(object) if self.tracer.machine.jvmti.is_unlinked(*object)? => {
+                    let line = "classes that were not linked: what their objects refer to at the start is missing";
+                    self.tracer.output.queue.problem(line, 1);
+                    Vec::new()
+                }
+                Some(object) => self.all(*object)?,
+                None => Vec::new(),
+            };
+            self.slots.insert(class, slots);
+        }
+        let field = self.slots.get(&class).and_then(|slots| slots.get(index as usize)).copied();
+        Ok(field.filter(|field| *field != NO_REFERENCE))
+    }
+
+    fn all(&mut self, class: Object<'a>) -> Result<Vec<u32>, JvmtiError> {
+        let mut interfaces = FxHashMap::default();
+        self.interfaces(class, &mut interfaces)?;
+        let mut count = 0;
+        for interface in interfaces.into_values() {
+            count += self.own(interface)?.len();
+        }
+        let mut slots = vec![NO_REFERENCE; count];
+        let mut chain = vec![class];
+        while let Some(superclass) = chain.last().and_then(|class| self.env.superclass(*class)) {
+            chain.push(superclass);
+        }
+        for class in chain.into_iter().rev() {
+            slots.extend(self.own(class)?);
+        }
+        Ok(slots)
+    }
+
+    /// Collects the interfaces of a class, of its superclasses and of these interfaces.
+    fn interfaces(&self, class: Object<'a>, found: &mut FxHashMap<u32, Object<'a>>) -> Result<(), JvmtiError> {
+        for interface in self.tracer.machine.jvmti.interfaces(self.env, class)? {
+            if found.insert(self.tracer.id(self.env, interface), interface).is_none() {
+                self.interfaces(interface, found)?;
+            }
+        }
+        match self.env.superclass(class) {
+            Some(superclass) => self.interfaces(superclass, found),
+            None => Ok(()),
+        }
+    }
+
+    fn own(&mut self, class: Object) -> Result<Vec<u32>, JvmtiError> {
+        let id = self.tracer.id(self.env, class);
+        if let Some(own) = self.own.get(&id) {
+            return Ok(own.clone());
+        }
+        let jvmti = self.tracer.machine.jvmti;
+        let mut own = Vec::new();
+        for field in jvmti.class_fields(class)? {
+            let member = jvmti.field_name(class, field)?;
+            if is_reference(&member.descriptor) {
+                own.push(self.list.len() as u32);
+                let (name, descriptor) = (member.name, member.descriptor);
+                self.list.push(InitialField { class: ObjectHash(id), name, descriptor });
+            } else {
+                own.push(NO_REFERENCE);
+            }
+        }
+        self.own.insert(id, own.clone());
+        Ok(own)
+    }
+}
+
+/// The frames of a thread, outermost first. Native methods are left out: they have no hooks.
+fn frames(
+    tracer: &Tracer,
+    env: Env,
+    walker: Jvmti,
+    thread: Object,
+    picture: &Picture,
+) -> Result<Vec<InitialFrame>, JvmtiError> {
+    const NATIVE: i32 = 0x100;
+    let jvmti = tracer.machine.jvmti;
+    let thread_id = id(walker.tag(thread)?).unwrap_or(0);
+    let mut frames = Vec::new();
+    for (depth, Frame { method, location }) in jvmti.stack_trace(thread, FRAMES)?.into_iter().enumerate() {
+        // Its hook is still to come.
+        if depth == 0 && location == 0 {
+            continue;
+        }
+        let modifiers = jvmti.method_modifiers(method)?;
+        if modifiers & NATIVE != 0 {
+            continue;
+        }
+        let member = jvmti.method_name(method)?;
+        let class = match jvmti.declaring_class(env, method)? {
+            Some(class) => jvmti.class_signature(class)?,
+            None => continue,
+        };
+        let receiver = if modifiers & STATIC != 0 {
+            ObjectHash::NULL
+        } else {
+            ObjectHash(picture.receivers.get(&(thread_id, depth as i32)).copied().unwrap_or(0))
+        };
+        frames.push(InitialFrame { class, method: member.name, descriptor: member.descriptor, receiver });
+    }
+    frames.reverse();
+    Ok(frames)
+}

@@ -1,0 +1,132 @@
+//! Thread records, and which thread of the trace the current one is.
+
+use std::cell::Cell;
+
+use et_format::event::{ObjectHash, Ticket};
+use et_format::{InitialFrame, ThreadRecord, thread_flags};
+
+use crate::base::stack;
+use crate::buffers::{NoChunk, ThreadIndex};
+use crate::ids;
+use crate::proxy::Locks;
+use crate::tracer::Tracer;
+use et_jvm::env::{Env, Object};
+use et_jvm::jvmti::ThreadInfo;
+
+thread_local! {
+    /// Index of the current thread, 0 while it is not known.
+    static CURRENT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Hands in the chunk that the thread has filled up to `at` (0: none) and gives it a new one: the address of its
+/// first event, 0 if tracing is over.
+pub fn next_chunk(tracer: &Tracer, env: Env, thread: Object, at: usize) -> usize {
+    // One reading for both: behind the events of the one, before those of the other.
+    let now = tracer.run.nanos();
+    tracer.output.hand_in(at, now);
+    if tracer.has_ended() {
+        tracer.output.count_late();
+        return 0;
+    }
+    let index = current(tracer, env, thread);
+    match tracer.output.take(index, now) {
+        Ok(address) => address,
+        Err(NoChunk::Stopped) => {
+            tracer.output.count_late();
+            0
+        }
+        Err(NoChunk::NoSpace | NoChunk::Lag) => {
+            tracer.output.count_lost();
+            0
+        }
+    }
+}
+
+/// The index of the current thread, which `thread` is the object of.
+pub fn current(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
+    match CURRENT.get() {
+        0 => register(tracer, env, thread),
+        index => ThreadIndex(index),
+    }
+}
+
+/// The current thread has started. It may have left events already: a thread that native code attaches runs
+/// its Thread object's constructor first.
+pub fn started(tracer: &Tracer, env: Env, thread: Object) {
+    CURRENT.set(0);
+    let index = register(tracer, env, thread);
+    let object = tracer.id(env, thread);
+    let nameless = tracer.threads.is_named(object);
+    if nameless {
+        let info = info(tracer, env, thread);
+        tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &info));
+    }
+}
+
+/// The current thread has run its last Java code. The VM says so, too, of the thread that ends the program, in the midst
+/// of `System.exit`: that one has no end of its own, and what it does until `VMDeath` is still its own.
+pub fn ended(tracer: &Tracer, env: Env, thread: Object) {
+    // Native code may detach a thread without a look at what its last call left; -Xcheck:jni would blame us.
+    env.has_exception();
+    if tracer.machine.jvmti.frame_count(thread).is_ok_and(|frames| frames > 0) {
+        return;
+    }
+    let at = tracer.machine.proxy.take_position(env, thread);
+    tracer.output.hand_in(at, tracer.run.nanos());
+    ids::give_back(&tracer.ids.space, tracer.machine.proxy.take_ids(env, thread));
+    let object = tracer.id(env, thread);
+    let (index, nameless) = tracer.threads.remove(object);
+    CURRENT.set(0);
+    let Some(index) = index else { return };
+    if nameless {
+        tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &ThreadInfo::default()));
+    }
+    tracer.output.queue.thread(&ThreadRecord::End { ticket: tracer.output.buffers.next_ticket(), thread: index.0 });
+}
+
+fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
+    // First the JVM, then the lock: see `writer`.
+    let object = tracer.id(env, thread);
+    let (index, new) = tracer.threads.index(object);
+    CURRENT.set(index.0);
+    if tracer.ids.locks.get() == Some(&Locks::OnStack)
+        && let Some(stack) = stack::bounds()
+    {
+        tracer.machine.proxy.set_stack(env, thread, stack);
+    }
+    if new {
+        let info = info(tracer, env, thread);
+        if info.name.is_some() {
+            tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &info));
+        } else {
+            tracer.threads.is_nameless(object);
+        }
+    }
+    index
+}
+
+/// A thread that was running when tracing began.
+pub fn initial(tracer: &Tracer, env: Env, thread: Object, frames: Vec<InitialFrame>) {
+    let object = tracer.id(env, thread);
+    let (index, _) = tracer.threads.index(object);
+    let info = info(tracer, env, thread);
+    if let ThreadRecord::Start { thread, object, flags, name, .. } = start(Ticket(0), index, object, &info) {
+        let flags = flags | thread_flags::RUNNING_AT_START;
+        tracer.output.queue.thread(&ThreadRecord::Start { ticket: Ticket(0), thread, object, flags, name, frames });
+    }
+}
+
+fn info(tracer: &Tracer, env: Env, thread: Object) -> ThreadInfo {
+    tracer.machine.jvmti.thread_info(env, thread).unwrap_or_default()
+}
+
+fn start(ticket: Ticket, index: ThreadIndex, object: u32, info: &ThreadInfo) -> ThreadRecord {
+    ThreadRecord::Start {
+        ticket,
+        thread: index.0,
+        object: ObjectHash(object),
+        flags: if info.is_daemon { thread_flags::DAEMON } else { 0 },
+        name: info.name.clone().unwrap_or_default(),
+        frames: Vec::new(),
+    }
+}

@@ -1,0 +1,10 @@
+//! What knows nothing of a trace: memory, locks, signals, messages.
+
+pub mod cpu_time;
+pub mod id_table;
+pub mod pages;
+pub mod patience;
+pub mod report;
+pub mod signals;
+pub mod stack;
+pub mod sync;

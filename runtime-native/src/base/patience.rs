@@ -1,0 +1,214 @@
+//! How long the program waits for who reads its trace: the command of `traceFile`, a pipe, what makes the text.
+//!
+//! While the program runs, that it stands still because nothing is taken is so by design: no event is dropped. But who takes nothing
+//! for ever would hold it for ever.
+
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Child, ExitStatus};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::base::signals;
+
+/// A wait is made of so many pieces. A process that is stopped (`Ctrl-Z`) counts one at most, however long that was.
+const PIECE: Duration = Duration::from_millis(20);
+/// After `SIGTERM` and the like, if that is less.
+const WHEN_ASKED_TO_END: Duration = Duration::from_secs(2);
+
+/// How long, and from when.
+#[derive(Debug)]
+pub struct Patience {
+    limit: Duration,
+    /// When all must be over: the program has ended.
+    deadline: OnceLock<Instant>,
+}
+
+impl Patience {
+    /// So long without anything being taken; and so long in all once the program has ended.
+    pub fn new(limit: Duration) -> Self {
+        Self { limit, deadline: OnceLock::new() }
+    }
+
+    /// For messages.
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// The program has ended: what is left must be done within the limit.
+    pub fn program_ends(&self) {
+        self.deadline.get_or_init(|| Instant::now() + self.limit);
+    }
+
+    /// A new wait.
+    pub fn wait(&self) -> Wait<'_> {
+        Wait { patience: self, waited: Duration::ZERO, since_asked: Duration::ZERO }
+    }
+
+    /// Writes all, to a file whose writes do not block.
+    pub fn write(&self, out: &mut (impl Write + AsRawFd), mut bytes: &[u8]) -> io::Result<()> {
+        let mut wait = self.wait();
+        while !bytes.is_empty() {
+            match out.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    wait = self.wait();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let Some(piece) = wait.piece() else { return Err(wait.error()) };
+                    writable(out, piece);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until who reads a pipe with a name has taken all: what is left in it goes with us if nobody has opened it.
+    #[allow(unsafe_code, reason = "a system call")]
+    pub fn drain(&self, pipe: &impl AsRawFd) -> io::Result<()> {
+        let mut wait = self.wait();
+        loop {
+            let mut left: libc::c_int = 0;
+            // SAFETY: an open file, and a place for the answer.
+            let result = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut left) };
+            if result != 0 || left == 0 {
+                return Ok(());
+            }
+            let Some(piece) = wait.piece() else { return Err(wait.error()) };
+            std::thread::sleep(piece);
+        }
+    }
+
+    /// Waits for the end of a process; `None` if that takes too long.
+    pub fn reap(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
+        // Most are at their end already.
+        let mut pause = Duration::from_micros(200);
+        let mut wait = self.wait();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            let Some(piece) = wait.of(pause) else { return Ok(None) };
+            std::thread::sleep(piece);
+            pause = (pause * 2).min(PIECE);
+        }
+    }
+}
+
+/// A wait for one thing to happen.
+#[derive(Debug)]
+pub struct Wait<'a> {
+    patience: &'a Patience,
+    waited: Duration,
+    since_asked: Duration,
+}
+
+impl Wait<'_> {
+    /// How long to wait before the next look; `None` if it was long enough.
+    pub fn piece(&mut self) -> Option<Duration> {
+        self.of(PIECE)
+    }
+
+    fn of(&mut self, piece: Duration) -> Option<Duration> {
+        let asked = signals::program_is_to_end();
+        let over = self.waited >= self.patience.limit
+            || asked && self.since_asked >= WHEN_ASKED_TO_END
+            || self.patience.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline);
+        if over {
+            return None;
+        }
+        self.waited += piece;
+        if asked {
+            self.since_asked += piece;
+        }
+        Some(piece)
+    }
+
+    fn error(&self) -> io::Error {
+        let why = if signals::program_is_to_end() {
+            "nobody takes it, and the program was asked to end".to_owned()
+        } else {
+            format!("nothing of it was taken for {} (option patience)", shown(self.patience.limit))
+        };
+        io::Error::new(io::ErrorKind::TimedOut, why)
+    }
+}
+
+/// `90s`, `250ms`.
+pub fn shown(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("{}s", time.as_secs()),
+        _ => format!("{}ms", time.as_millis()),
+    }
+}
+
+/// Has writes to a file come back at once if there is no room.
+#[allow(unsafe_code, reason = "a system call")]
+pub fn unblock(file: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: plain calls on an open file.
+    unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        if flags < 0 || libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Waits until something can be written, or for so long.
+#[allow(unsafe_code, reason = "a system call")]
+fn writable(file: &impl AsRawFd, piece: Duration) {
+    let mut one = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one entry, which is there for as long as the call takes.
+    unsafe { libc::poll(&mut one, 1, piece.as_millis() as i32) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn reader(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    #[test]
+    fn who_takes_nothing_is_not_waited_for_longer_than_said() {
+        let mut child = reader("exec sleep 1000");
+        let mut pipe = child.stdin.take().unwrap();
+        unblock(&pipe).unwrap();
+        let patience = Patience::new(Duration::from_millis(300));
+        let start = Instant::now();
+        let error = patience.write(&mut pipe, &vec![0; 1 << 20]).unwrap_err();
+        assert!(start.elapsed() >= Duration::from_millis(250));
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), "nothing of it was taken for 300ms (option patience)");
+        assert_eq!(patience.reap(&mut child).unwrap(), None);
+        child.kill().unwrap();
+        assert!(patience.reap(&mut child).unwrap().is_some());
+    }
+
+    #[test]
+    fn who_takes_a_little_now_and_then_is_waited_for_until_the_program_ends() {
+        let mut child = reader("for i in 1 2 3 4 5 6; do sleep 0.2; head -c 65536 > /dev/null; done; cat > /dev/null");
+        let mut pipe = child.stdin.take().unwrap();
+        unblock(&pipe).unwrap();
+        let patience = Patience::new(Duration::from_secs(5));
+        patience.write(&mut pipe, &vec![0; 400_000]).unwrap();
+        drop(pipe);
+        assert!(patience.reap(&mut child).unwrap().unwrap().success());
+
+        let mut child = reader("while :; do sleep 0.05; head -c 4096 > /dev/null; done");
+        let mut pipe = child.stdin.take().unwrap();
+        unblock(&pipe).unwrap();
+        let patience = Patience::new(Duration::from_millis(400));
+        patience.program_ends();
+        let error = patience.write(&mut pipe, &vec![0; 16 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,450 @@
+//! The event buffers: chunks of a shared file mapping, which survive the process (`docs/inside/trace-file.md`).
+//!
+//! A chunk is free, owned by one thread, or full and on its way to the trace. Threads pack full ones themselves, or wait, when
+//! the writers lag: memory stays bounded and no event is dropped. What a thread owns it may keep for as long as it
+//! lives, so waiting is only allowed while the writer holds some; otherwise the file grows. Who has which is `pool`'s part.
+#![allow(unsafe_code, reason = "shared memory, written by Java code through raw addresses")]
+
+pub mod file;
+pub mod journal;
+mod memory;
+pub mod pool;
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use et_format::buffers::{
+    CHUNK_BEGIN_AT, CHUNK_COUNT_AT, CHUNK_END_AT, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FileHeader,
+    JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED,
+};
+use et_format::event::{self, Ticket};
+use et_format::progress::RunId;
+use et_format::{Nanos, Wall};
+
+use crate::base::signals;
+use crate::buffers::file::{BufferError, BufferFile, Place};
+use crate::buffers::journal::Journal;
+use crate::buffers::memory::{CHUNKS_AT, JOURNAL_BYTES, Memory, allocate};
+use crate::buffers::pool::{Pool, Taken};
+
+pub use crate::buffers::pool::{CutChunk, FullChunk, NoChunk, ThreadIndex};
+
+/// Room at the end of a chunk for the longest event with its ticket, so that one comparison is enough.
+pub const SLACK: usize = (event::MAX_WORDS + 2) * event::WORD;
+/// Chunks that the writer may hold before threads wait for it instead of getting new ones.
+const MIN_CHUNKS: usize = 8;
+/// As much memory as the longest event takes.
+static NOWHERE: [AtomicU64; SLACK.div_ceil(8)] = [const { AtomicU64::new(0) }; SLACK.div_ceil(8)];
+
+/// Where threads that get no chunk write their events, each over the last. Nobody reads it.
+pub fn nowhere() -> usize {
+    NOWHERE.as_ptr() as usize
+}
+
+const SMALLEST_CHUNK: usize = 8 << 10;
+const LARGEST_CHUNK: usize = 256 << 10;
+
+/// All chunks.
+#[derive(Debug)]
+pub struct Buffers {
+    memory: Memory,
+    file: BufferFile,
+    pool: Pool,
+}
+
+impl Buffers {
+    /// Makes the buffer file of a run, with `bytes` for chunks.
+    pub fn create(place: &Place, bytes: usize, run: RunId) -> Result<Self, BufferError> {
+        let chunk_size = (bytes / 32).next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
+        let count = (bytes / chunk_size).max(MIN_CHUNKS);
+        let file = BufferFile::create(place, run)?;
+        let fail = |error| file.fail(place, error);
+        let size = CHUNKS_AT + count * chunk_size;
+        let header = FileHeader {
+            chunk_size: chunk_size as u32,
+            chunk_count: count as u32,
+            pid: std::process::id(),
+            ticket: Ticket(0),
+            run,
+            chunks_at: CHUNKS_AT as u32,
+        };
+        // The header first: whatever becomes of the rest, a later run knows the file as one of ours.
+        file.file().write_all_at(&header.encode(), 0).map_err(fail)?;
+        allocate(file.file(), 0, size).map_err(fail)?;
+        let memory = Memory::map(file.file(), size, chunk_size).map_err(fail)?;
+        Ok(Self { memory, file, pool: Pool::new(count as u32, (count / 2) as u32) })
+    }
+
+    /// From now on the program survives that another process cuts the file short; [`are_whole`](Self::are_whole) tells.
+    pub fn guard(&self) {
+        let mapped = self.memory.range();
+        signals::guard(mapped.start, mapped.len());
+    }
+
+    /// Whether what was stored so far is what will be read. If not, tracing is over: another process has cut the file short.
+    pub fn are_whole(&self) -> bool {
+        let enough = self.memory.file_range(self.pool.count() as u32).start;
+        // Who cuts a file down to nothing may let it grow again.
+        let mut start = [0; 8];
+        let mut starts_well = || self.file.file().read_exact_at(&mut start, 0).is_ok_and(|()| start == MAGIC);
+        !signals::memory_was_lost()
+            && self.file.file().metadata().is_ok_and(|meta| meta.len() >= enough as u64)
+            && starts_well()
+    }
+
+    /// The file's name, for messages.
+    pub fn name(&self) -> String {
+        self.file.name()
+    }
+
+    /// For a process that is to inherit it.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.file().try_clone()
+    }
+
+    /// Bytes from a chunk's first event to where the next one no longer surely fits.
+    pub fn room(&self) -> usize {
+        self.memory.chunk_bytes() - SLACK
+    }
+
+    /// The counter that gives out tickets.
+    pub fn counter(&self) -> &AtomicU64 {
+        self.memory.counter()
+    }
+
+    /// Where records are kept on their way to the writer. To be taken once.
+    pub fn journal(&self) -> Option<Journal> {
+        Journal::new(self.memory.shared(), JOURNALS_AT, JOURNAL_BYTES)
+    }
+
+    /// The last ticket that was given out.
+    pub fn last_ticket(&self) -> Ticket {
+        Ticket(self.counter().load(Ordering::Acquire))
+    }
+
+    /// The next ticket.
+    pub fn next_ticket(&self) -> Ticket {
+        Ticket(self.counter().fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    /// As [`take_or_help`](Self::take_or_help) of one who cannot help.
+    #[cfg(test)]
+    pub fn take(&self, thread: ThreadIndex, now: Nanos) -> Result<usize, NoChunk> {
+        self.take_or_help(thread, now, || false)
+    }
+
+    /// A free chunk for `thread`: the address of its first event. While the writers lag it helps them, and waits if there is
+    /// nothing to help with. `now` is when it was asked for.
+    pub fn take_or_help(
+        &self,
+        thread: ThreadIndex,
+        now: Nanos,
+        mut help: impl FnMut() -> bool,
+    ) -> Result<usize, NoChunk> {
+        let mut waits = false;
+        let Taken { index, sequence, used } = loop {
+            match self.pool.take(waits, |index| self.grow(index)) {
+                Err(NoChunk::Lag) => waits = !help(),
+                taken => break taken?,
+            }
+        };
+        // By the thread that is about to fill it, into whose caches it comes so, and not by those who write.
+        // SAFETY: inside the chunk, which no other thread has now.
+        unsafe { self.memory.events_at(index).write_bytes(0, used) };
+        for (at, value) in [(CHUNK_SEQUENCE_AT, sequence), (CHUNK_BEGIN_AT, now.0), (CHUNK_END_AT, 0)] {
+            self.memory.header_long(index, at).store(value, Ordering::Relaxed);
+        }
+        self.memory.header_word(index, CHUNK_THREAD_AT).store(thread.0, Ordering::Relaxed);
+        self.memory.header_word(index, CHUNK_STATE_AT).store(STATE_OWNED, Ordering::Release);
+        if !self.pool.own(index, thread) {
+            return Err(NoChunk::Stopped);
+        }
+        Ok(self.memory.events_at(index) as usize)
+    }
+
+    /// Takes the chunk back that its thread has written up to the address `end` until `now`, and does `give` with it,
+    /// which hands it to the writer. False if it was taken already.
+    pub fn hand_in(&self, end: usize, now: Nanos, give: impl FnOnce(FullChunk)) -> bool {
+        let Some((index, len)) = self.memory.place_of(end) else { return false };
+        self.pool.hand_in(index, |thread| {
+            self.ended(index, now);
+            self.mark_full(index);
+            give(FullChunk { index, len, thread, is_shared: false });
+        })
+    }
+
+    /// Ends it: takes all chunks back, in the state that their threads have just reached, which `clock` tells the time of.
+    /// Nobody gets one anymore.
+    pub fn hand_in_all(&self, clock: impl Fn() -> Nanos) -> Vec<FullChunk> {
+        let taken = self.pool.hand_in_all(|index| self.mark_full(index)).into_iter();
+        taken
+            .map(|(index, thread)| {
+                let len = self.memory.shared_events(index, 0).len();
+                self.ended(index, clock());
+                FullChunk { index, len, thread, is_shared: true }
+            })
+            .collect()
+    }
+
+    /// When the events of a chunk happened.
+    pub fn wall(&self, chunk: &FullChunk) -> Option<Wall> {
+        let [begin, end] = [CHUNK_BEGIN_AT, CHUNK_END_AT].map(|at| self.memory.header_long(chunk.index, at));
+        Wall::from_fields(begin.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
+    }
+
+    /// How many events threads have added since to a chunk that [`hand_in_all`](Self::hand_in_all) took.
+    pub fn late_events(&self, chunk: CutChunk) -> u64 {
+        event::count(&self.memory.shared_events(chunk.index, chunk.len))
+    }
+
+    /// Whether so much waits for the writer that it should hurry. Threads wait only when twice as much does.
+    pub fn is_short(&self) -> bool {
+        self.pool.is_short()
+    }
+
+    /// Nobody gets a chunk anymore, and who waits goes away.
+    pub fn stop(&self) {
+        self.pool.stop();
+    }
+
+    /// The events of a chunk.
+    pub fn events(&self, chunk: &FullChunk) -> Cow<'_, [u8]> {
+        if chunk.is_shared {
+            return Cow::Owned(self.memory.copy(chunk.index, 0..chunk.len));
+        }
+        // SAFETY: inside the mapping and the file. Its thread has handed it in, under a lock, and has no address of it any more;
+        // until it is released, which is when the last of those who read it is done, it stays as it is.
+        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.memory.events_at(chunk.index), chunk.len) })
+    }
+
+    /// Makes a chunk free. Who gets it next empties it.
+    pub fn release(&self, chunk: FullChunk) {
+        // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
+        // middle of an event may have left a little behind its end. Of one that was taken from a thread that still runs, what
+        // is added is counted; nobody gets it anymore.
+        let used = if chunk.is_shared { 0 } else { (chunk.len + SLACK).min(self.memory.chunk_bytes()) };
+        self.memory.header_word(chunk.index, CHUNK_STATE_AT).store(STATE_FREE, Ordering::Release);
+        self.pool.release(chunk.index, used);
+    }
+
+    /// Removes the file. The memory stays: late threads may still write to it.
+    pub fn remove_file(&self) {
+        self.file.remove();
+    }
+
+    /// Its thread will add no more to it.
+    fn ended(&self, index: u32, now: Nanos) {
+        self.memory.header_long(index, CHUNK_END_AT).store(now.0, Ordering::Relaxed);
+    }
+
+    fn mark_full(&self, index: u32) {
+        self.memory.header_word(index, CHUNK_STATE_AT).store(STATE_FULL, Ordering::Release);
+    }
+
+    fn grow(&self, index: u32) -> bool {
+        let chunk = self.memory.file_range(index);
+        if chunk.end > self.memory.range().len() || allocate(self.file.file(), chunk.start, chunk.len()).is_err() {
+            return false;
+        }
+        self.memory.word(CHUNK_COUNT_AT).store(index + 1, Ordering::Release);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_format::buffers::ChunkHeader;
+    use std::fs::{self, OpenOptions};
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const ONE: ThreadIndex = ThreadIndex(1);
+    const NOW: Nanos = Nanos(5);
+    const LATER: Nanos = Nanos(7);
+
+    fn buffers(bytes: usize) -> (tempfile::TempDir, Buffers) {
+        let folder = tempfile::tempdir().unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), bytes, RunId::default()).unwrap();
+        (folder, buffers)
+    }
+
+    fn hand_in(buffers: &Buffers, end: usize) -> Option<FullChunk> {
+        let mut full = None;
+        buffers.hand_in(end, LATER, |chunk| full = Some(chunk)).then_some(())?;
+        full
+    }
+
+    fn write(at: usize, words: &[u32]) -> usize {
+        for (index, word) in words.iter().enumerate() {
+            // SAFETY: tests write into chunks they own.
+            unsafe { (at as *mut u32).add(index).write(*word) };
+        }
+        at + words.len() * 4
+    }
+
+    #[test]
+    fn a_chunk_goes_round() {
+        let (_folder, buffers) = buffers(64 << 10);
+        let at = buffers.take(ONE, NOW).unwrap();
+        let end = write(at, &[4, 8, 12]);
+        let chunk = hand_in(&buffers, end).unwrap();
+        assert_eq!(buffers.events(&chunk).len(), 12);
+        assert_eq!(chunk.thread, ONE);
+        assert!(hand_in(&buffers, end).is_none(), "it is no longer the thread's");
+        buffers.release(chunk);
+        assert_eq!(buffers.take(ONE, NOW).unwrap(), at, "the last one freed is taken first");
+        let all = buffers.hand_in_all(|| LATER);
+        assert_eq!(all.len(), 1);
+        assert_eq!(buffers.events(&all[0]).len(), 0, "it was emptied");
+    }
+
+    #[test]
+    fn a_chunk_knows_when_its_thread_had_it() {
+        let (folder, buffers) = buffers(64 << 10);
+        let wall = |begin, end| Some(Wall { begin, end });
+        let in_file = || {
+            let bytes = std::fs::read(folder.path().join("t.buf")).unwrap();
+            ChunkHeader::decode(&bytes[CHUNKS_AT..]).unwrap().wall
+        };
+        let at = buffers.take(ONE, NOW).unwrap();
+        assert_eq!(in_file(), wall(NOW, None), "all that is known if the program is killed now");
+        let chunk = hand_in(&buffers, write(at, &[4])).unwrap();
+        assert_eq!((buffers.wall(&chunk), in_file()), (wall(NOW, Some(LATER)), wall(NOW, Some(LATER))));
+        buffers.release(chunk);
+        buffers.take(ONE, LATER).unwrap();
+        assert_eq!(in_file(), wall(LATER, None));
+        let all = buffers.hand_in_all(|| Nanos(9));
+        assert_eq!(buffers.wall(&all[0]), wall(LATER, Some(Nanos(9))));
+    }
+
+    #[test]
+    fn chunks_are_short_before_threads_wait_for_them() {
+        let (_folder, buffers) = buffers(64 << 10);
+        let mut full: Vec<_> = std::iter::repeat_with(|| {
+            let at = buffers.take(ONE, NOW).unwrap();
+            hand_in(&buffers, at).unwrap()
+        })
+        .take_while(|_| !buffers.is_short())
+        .collect();
+        assert!(!full.is_empty() && full.len() < MIN_CHUNKS / 2, "{}", full.len());
+        full.drain(..).for_each(|chunk| buffers.release(chunk));
+        assert!(!buffers.is_short());
+    }
+
+    #[test]
+    fn at_the_end_chunks_are_measured_by_their_first_zero_word() {
+        let (_folder, buffers) = buffers(64 << 10);
+        let a = buffers.take(ONE, NOW).unwrap();
+        let b = buffers.take(ThreadIndex(2), NOW).unwrap();
+        write(a, &[4, 8, 0, 12]);
+        write(b, &[6, 99, 1]);
+        let mut all = buffers.hand_in_all(|| LATER);
+        all.sort_by_key(|chunk| chunk.thread.0);
+        assert_eq!(all.iter().map(|chunk| buffers.events(chunk).len()).collect::<Vec<_>>(), [8, 12]);
+        assert_eq!(buffers.take(ONE, NOW), Err(NoChunk::Stopped));
+    }
+
+    #[test]
+    fn more_threads_than_chunks_make_the_file_grow() {
+        let (folder, buffers) = buffers(64 << 10);
+        let before = std::fs::metadata(folder.path().join("t.buf")).unwrap().len();
+        let mut taken: Vec<_> = (1..=100).map(|thread| buffers.take(ThreadIndex(thread), NOW).unwrap()).collect();
+        taken.dedup();
+        assert_eq!(taken.len(), 100);
+        assert!(std::fs::metadata(folder.path().join("t.buf")).unwrap().len() > before);
+        let header = FileHeader::decode(&std::fs::read(folder.path().join("t.buf")).unwrap()).unwrap();
+        assert_eq!(header.chunk_count, 100);
+    }
+
+    #[test]
+    fn threads_wait_for_a_writer_that_lags() {
+        let (_folder, buffers) = buffers(64 << 10);
+        let buffers = Arc::new(buffers);
+        let mut full = Vec::new();
+        for _ in 0..MIN_CHUNKS {
+            let at = buffers.take(ONE, NOW).unwrap();
+            full.push(hand_in(&buffers, at).unwrap());
+        }
+        let waiting = std::thread::spawn({
+            let buffers = Arc::clone(&buffers);
+            move || buffers.take(ONE, NOW)
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!waiting.is_finished());
+        buffers.release(full.pop().unwrap());
+        assert!(waiting.join().unwrap().is_ok());
+        let stopped = std::thread::spawn({
+            let buffers = Arc::clone(&buffers);
+            move || buffers.take(ONE, NOW)
+        });
+        buffers.stop();
+        assert_eq!(stopped.join().unwrap(), Err(NoChunk::Stopped));
+    }
+
+    #[test]
+    fn the_counter_lies_in_the_file() {
+        let (folder, buffers) = buffers(64 << 10);
+        assert_eq!(buffers.next_ticket(), Ticket(1));
+        assert_eq!(buffers.next_ticket(), Ticket(2));
+        let bytes = std::fs::read(folder.path().join("t.buf")).unwrap();
+        assert_eq!(FileHeader::decode(&bytes).unwrap().ticket, Ticket(2));
+        buffers.remove_file();
+        assert!(!folder.path().join("t.buf").exists());
+    }
+
+    /// What lies in the folder.
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn buffers_for_a_reader_of_our_own_have_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let buffers =
+            Buffers::create(&Place::Nameless(folder.path().into()), 64 << 10, RunId::from_bytes([1; 6])).unwrap();
+        assert_eq!(names(folder.path()), [""; 0]);
+        let mut start = [0; 8];
+        buffers.file().unwrap().read_exact_at(&mut start, 0).unwrap();
+        assert_eq!(start, MAGIC);
+        buffers.remove_file();
+        let place = Place::In(folder.path().into());
+        let buffers = Buffers::create(&place, 64 << 10, RunId::from_bytes([1; 6])).unwrap();
+        assert_eq!(names(folder.path()), ["et-010101010101.buf"]);
+        buffers.remove_file();
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_that_another_process_cuts_short_is_noticed() {
+        let (folder, buffers) = buffers(64 << 10);
+        let file = OpenOptions::new().write(true).open(folder.path().join("t.buf")).unwrap();
+        let whole = file.metadata().unwrap().len();
+        assert!(buffers.are_whole());
+        file.set_len(whole - 1).unwrap();
+        assert!(!buffers.are_whole());
+        file.set_len(whole).unwrap();
+        assert!(buffers.are_whole(), "the byte was a zero before");
+        file.set_len(0).unwrap();
+        file.set_len(whole).unwrap();
+        assert!(!buffers.are_whole());
+    }
+
+    #[test]
+    fn what_threads_add_to_chunks_that_were_taken_from_them_is_counted() {
+        let (_folder, buffers) = buffers(64 << 10);
+        let at = buffers.take(ONE, NOW).unwrap();
+        let end = write(at, &[4, 8]);
+        let all = buffers.hand_in_all(|| LATER);
+        let cut = all[0].cut().unwrap();
+        assert_eq!(buffers.late_events(cut), 0);
+        write(end, &[12, 16, 20]);
+        assert_eq!(&*buffers.events(&all[0]), [4, 0, 0, 0, 8, 0, 0, 0]);
+        all.into_iter().for_each(|chunk| buffers.release(chunk));
+        assert_eq!(buffers.late_events(cut), 3);
+    }
+}

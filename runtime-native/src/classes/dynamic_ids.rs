@@ -1,0 +1,31 @@
+//! Static ids that are given out while the program runs, for what no artifact on disk describes: classes made at run
+//! time, and fields that native code stores to. Each block of them has a names table of its own in the trace.
+
+use et_names::{Artifact, ArtifactKind, EventSet, NamesTable};
+
+use crate::output::queue::Queue;
+
+/// The artifact whose ids start at `base`, called `name` where people see it.
+pub fn artifact(base: u32, name: impl Into<String>, kind: ArtifactKind) -> Artifact {
+    // Within a trace the base is enough to tell it from all others.
+    Artifact { hash: base.into(), base, name: name.into(), kind, events: EventSet::ALL }
+}
+
+/// Puts a table into the trace. It may come behind events that use its ids: readers read all tables first.
+pub fn publish(queue: &Queue, table: &NamesTable) {
+    queue.names(table.encode());
+}
+
+#[cfg(test)]
+mod tests {
+    use et_names::DYNAMIC_BASE;
+
+    use super::*;
+
+    #[test]
+    fn a_table_goes_to_the_trace_as_it_is() {
+        let queue = Queue::default();
+        publish(&queue, &NamesTable::new(artifact(DYNAMIC_BASE, "made", ArtifactKind::Dynamic)));
+        assert_eq!(queue.take_names()[0].artifact, artifact(DYNAMIC_BASE, "made", ArtifactKind::Dynamic));
+    }
+}

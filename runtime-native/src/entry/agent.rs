@@ -1,0 +1,236 @@
+//! What the VM calls first: the agent's entry points, and JVMTI's event that the VM is up. Later ones are for `tracing`; HeapProxy's natives
+//! are in `natives`.
+//!
+//! No panic leaves this module and no failure disturbs the program: the worst outcome is that tracing ends with one
+//! line of explanation.
+#![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{Arc, Mutex};
+
+use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
+
+use crate::actions::monitors;
+use crate::base::patience::Patience;
+use crate::base::report::say;
+use crate::entry::early::{self, Early};
+use crate::entry::start;
+use crate::live;
+use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
+use crate::output::sink::Sink;
+use crate::tracer::{self, guarded};
+use et_jvm::env::{Env, Object, Vm};
+use et_jvm::flags::Flags;
+use et_jvm::imports;
+use et_jvm::jvmti::{Capability, EventKind, Jvmti};
+use et_jvm::listener::Listener;
+use et_jvm::standard_files;
+use et_jvm::sync::lock;
+
+/// What `Agent_OnLoad` leaves for the VM's start, and for an exit before it, of which nobody is told who could be given anything.
+static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
+
+struct Prepared {
+    vm: Vm,
+    options: Options,
+    early: &'static Early,
+    /// None while the trace would be the only thing in its place: see [`try_sink`].
+    sink: Option<Sink>,
+    patience: Arc<Patience>,
+    pid: u32,
+}
+
+/// Called by the VM before it starts, for `-agentpath` and `-agentlib`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
+    guarded(None, JNI_ERR, || {
+        // The message goes out in `guarded`, on one line.
+        std::panic::set_hook(Box::new(|_| {}));
+        standard_files::keep_numbers();
+        // SAFETY: as the VM hands them over: a string that ends with zero, or null.
+        let (vm, agent) = unsafe {
+            let agent = if options.is_null() { "".into() } else { CStr::from_ptr(options).to_string_lossy() };
+            (Vm::new(vm), agent)
+        };
+        match vm.map_or(Err("the VM gave no interface".into()), |vm| load(vm, &agent)) {
+            Ok(()) => JNI_OK,
+            Err(line) => {
+                say(line);
+                JNI_ERR
+            }
+        }
+    })
+}
+
+/// Called by the VM when a tool wants to load the agent into a running program.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnAttach(
+    _vm: *mut JavaVM,
+    _options: *const c_char,
+    _reserved: *mut c_void,
+) -> jint {
+    say("tracing cannot begin in a running program: start it with -agentpath, as et.args does");
+    JNI_ERR
+}
+
+fn load(vm: Vm, agent: &str) -> Result<(), String> {
+    let jvmti = Jvmti::new(vm).ok_or("this JVM offers no JVMTI 1.2")?;
+    let sources = Sources {
+        variable: std::env::var(VARIABLE).unwrap_or_default(),
+        properties: properties(jvmti),
+        agent: agent.to_owned(),
+    };
+    let options = Options::read(&sources, std::process::id()).map_err(|error| error.to_string())?;
+    options.notes.iter().for_each(say);
+    if options.names_methods() {
+        jvmti.add_capabilities(&[Capability::BreakpointEvents]).map_err(|error| {
+            format!(
+                "only one agent, such as a debugger, may set breakpoints: start and stop can name no methods ({error})"
+            )
+        })?;
+    }
+    let mut capabilities = vec![Capability::GarbageCollectionEvents, Capability::AllClassHookEvents];
+    if options.collector.is_some() {
+        capabilities.extend([Capability::TagObjects, Capability::ObjectFreeEvents]);
+    }
+    if options.monitors {
+        capabilities.extend(monitors::CAPABILITIES);
+    }
+    jvmti
+        .add_capabilities(&capabilities)
+        .and_then(|()| jvmti.listen(&UNTIL_THE_VM_IS_UP))
+        .and_then(|()| jvmti.set_event(EventKind::VmInit, true))
+        .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
+        .map_err(|error| error.to_string())?;
+    if let Some(wanted) = &options.live {
+        live::load(vm, wanted)?;
+    }
+    // At last: what fails before leaves no empty file behind.
+    let patience = Arc::new(Patience::new(options.patience));
+    let sink = try_sink(&options, &patience)?;
+    let early = early::install(options.dynamic.then(|| options.dynamic_filter.clone()));
+    *lock(&PREPARED) = Some(Prepared { vm, options, early, sink, patience, pid: std::process::id() });
+    // SAFETY: a function of this library, which is never unloaded.
+    unsafe { libc::atexit(at_exit) };
+    Ok(())
+}
+
+/// Opens the trace, so that mistakes end the run here. A file that was not there goes again until the VM is up: one that gives
+/// up before (a module that it does not find) tells nobody, and would leave it empty.
+fn try_sink(options: &Options, patience: &Arc<Patience>) -> Result<Option<Sink>, String> {
+    let is_new = matches!(&options.target, Target::File(path) if path.symlink_metadata().is_err());
+    let sink = open_sink(options, patience)?;
+    if is_new {
+        sink.discard();
+        return Ok(None);
+    }
+    Ok(Some(sink))
+}
+
+fn open_sink(options: &Options, patience: &Arc<Patience>) -> Result<Sink, String> {
+    let sink = Sink::open_as(&options.target, options.text.as_ref(), patience.clone());
+    let sink = sink.map_err(|error| error.to_string())?;
+    if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
+        && wanted != path
+    {
+        say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
+    }
+    Ok(sink)
+}
+
+/// The system properties that are options.
+fn properties(jvmti: Jvmti) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for name in jvmti.system_properties() {
+        if let Some(option) = name.strip_prefix(PROPERTY_PREFIX)
+            && let Ok(c_name) = std::ffi::CString::new(name.as_str())
+            && let Some(value) = jvmti.system_property(&c_name)
+        {
+            found.push((option.to_owned(), value));
+        }
+    }
+    found
+}
+
+/// Who listens until the VM is up.
+struct UntilTheVmIsUp;
+
+static UNTIL_THE_VM_IS_UP: UntilTheVmIsUp = UntilTheVmIsUp;
+
+impl Listener for UntilTheVmIsUp {
+    fn vm_init(&self, jvmti: Jvmti, env: Env, thread: Object) {
+        let prepared = lock(&PREPARED).take();
+        let Some(Prepared { vm, options, early, sink, patience, .. }) = prepared else { return };
+        let sink = match sink.map_or_else(|| open_sink(&options, &patience), Ok) {
+            Ok(sink) => sink,
+            Err(error) => {
+                early.give_up();
+                return say(error);
+            }
+        };
+        // A frame of our own: more references are made than a callback may count on.
+        let prepared = start::Prepared { early, sink, patience };
+        let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, prepared));
+        if let Err(error) = started {
+            say(error);
+            early.give_up();
+            // The trace, if it was begun, gets its end.
+            if let Some(tracer) = tracer::get() {
+                tracer.end(env, "error");
+            }
+        }
+        notice_exits_without_handlers(env);
+    }
+
+    fn panicked(&self, env: Option<Env>, why: &str) {
+        tracer::panicked(env, why);
+    }
+}
+
+/// With `-XX:+ExitOnOutOfMemoryError` newer VMs (21 and 25 do, 11 and 17 do not) end the process by `_exit`, and no handler of exits runs.
+fn notice_exits_without_handlers(env: Env) {
+    let Some(tracer) = tracer::get().filter(|tracer| !tracer.has_ended()) else { return };
+    if Flags::find(env).and_then(|flags| flags.is_on(c"ExitOnOutOfMemoryError")) != Some(true) {
+        return;
+    }
+    let (old, new) = (libc::_exit as *const c_void, exit_at_once as *const c_void);
+    // SAFETY: the C library's function and ours, which never goes away, have the same signature.
+    if !unsafe { imports::replace(env, c"_exit", old, new) } {
+        let line = "if memory runs out (ExitOnOutOfMemoryError) this VM may end without telling anybody: the trace is cut off then";
+        tracer.output.queue.problem(line, 1);
+    }
+}
+
+/// What `-XX:+ExitOnOutOfMemoryError` makes of the process's exit code. A VM that crashes may leave by `_exit` as well, with another: then
+/// nothing can be relied on.
+const OUT_OF_MEMORY: c_int = 3;
+
+/// In place of `_exit`.
+extern "C" fn exit_at_once(code: c_int) -> ! {
+    if code == OUT_OF_MEMORY {
+        at_exit();
+    }
+    // SAFETY: what the VM has called.
+    unsafe { libc::_exit(code) }
+}
+
+/// Not every process that exits tells its VM before.
+extern "C" fn at_exit() {
+    guarded(None, (), || {
+        // A forked child shares our files, and is not the program.
+        let is_us = |pid| pid == std::process::id();
+        match (tracer::get(), lock(&PREPARED).take()) {
+            (Some(tracer), _) if is_us(tracer.run.pid) => tracer.end_at_exit(),
+            // The VM did not come up, and has said why: an empty trace would tell nothing.
+            (None, Some(Prepared { sink: Some(sink), pid, .. })) if is_us(pid) => sink.discard(),
+            // Nothing is closed twice.
+            (_, prepared) => std::mem::forget(prepared),
+        }
+    });
+}

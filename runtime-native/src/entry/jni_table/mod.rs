@@ -1,0 +1,206 @@
+//! The table of JNI functions: allocations and stores by native code, which run no bytecode.
+//!
+//! The VM lets agents put their own functions into the table that all native code calls through. Ours do what was
+//! asked for, by the function that was there before, and tell HeapProxy. Our own calls ([`et_jvm::env`]) go to the
+//! functions that were there before, too.
+//!
+//! Classes that native code defines are rewritten first, see [`define_class`].
+//!
+//! What needs nothing here: `NewObject*` (its constructor reaches `Object.<init>`), `NewDirectByteBuffer` (so
+//! does it), fields and elements of primitive types.
+#![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
+
+mod define_class;
+
+use std::ffi::c_char;
+use std::mem::transmute;
+
+use jni_sys::{JNIEnv, jchar, jclass, jfieldID, jmethodID, jobject, jobjectArray, jsize};
+
+use crate::actions::slot_lookup;
+use crate::proxy;
+use crate::tracer::{self, Tracer, guarded};
+use et_jvm::env::{Env, FieldId, JniFunctions, Object, original_functions, remember_original_functions};
+use et_jvm::jvmti::{Jvmti, JvmtiError};
+
+/// Puts our functions into the table. Native code of the program has not run yet, or not much.
+pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
+    jvmti.change_jni_functions(|functions| {
+        remember_original_functions(*functions);
+        functions.AllocObject = AllocObject;
+        functions.NewString = NewString;
+        functions.NewStringUTF = NewStringUTF;
+        functions.NewObjectArray = NewObjectArray;
+        functions.NewBooleanArray = NewBooleanArray;
+        functions.NewByteArray = NewByteArray;
+        functions.NewCharArray = NewCharArray;
+        functions.NewShortArray = NewShortArray;
+        functions.NewIntArray = NewIntArray;
+        functions.NewLongArray = NewLongArray;
+        functions.NewFloatArray = NewFloatArray;
+        functions.NewDoubleArray = NewDoubleArray;
+        // SAFETY: the same functions, but for how `jni-sys` calls a byte.
+        unsafe {
+            functions.ToReflectedMethod =
+                transmute::<ToReflected<jmethodID, u8>, ToReflected<jmethodID, bool>>(ToReflectedMethod);
+            functions.ToReflectedField =
+                transmute::<ToReflected<jfieldID, u8>, ToReflected<jfieldID, bool>>(ToReflectedField);
+        }
+        functions.SetObjectField = SetObjectField;
+        functions.SetStaticObjectField = SetStaticObjectField;
+        functions.SetObjectArrayElement = SetObjectArrayElement;
+        functions.DefineClass = define_class::DefineClass;
+    })
+}
+
+/// Runs `tell` if somebody listens. Native code may call with an exception pending, though it should not: HeapProxy must
+/// not see it, and the program must.
+pub(crate) fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    told_as_it_is(env, |tracer, env| env.without_exception(|env| tell(tracer, env)));
+}
+
+/// As [`told`], with whatever exception is pending.
+fn told_as_it_is(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    if proxy::is_on() {
+        with_tracer(env, tell);
+    }
+}
+
+/// Runs `tell` if classes are rewritten.
+pub(crate) fn told_of_classes(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    if proxy::rewrites_definitions() {
+        with_tracer(env, tell);
+    }
+}
+
+fn with_tracer(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    // SAFETY: the environment that native code calls with is that of its thread.
+    let env = unsafe { Env::new(env) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env)) = (tracer::get(), env) {
+            tell(tracer, env);
+        }
+    });
+}
+
+/// An object that native code has made, null if it could not.
+fn made(env: *mut JNIEnv, object: jobject) -> jobject {
+    if !object.is_null() {
+        told(env, |tracer, env| {
+            // SAFETY: a local reference that was just made for this thread.
+            if let Some(object) = unsafe { Object::new(object) } {
+                tracer.machine.proxy.made(env, object);
+            }
+        });
+    }
+    object
+}
+
+macro_rules! makers {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
+        #[allow(non_snake_case, reason = "JNI's name")]
+        unsafe extern "system" fn $name(env: *mut JNIEnv, $($argument: $type),*) -> jobject {
+            // SAFETY: the function that stood in the table, with what its caller gave.
+            made(env, unsafe { (original(env).$name)(env, $($argument),*) })
+        }
+    )*};
+}
+
+makers! {
+    AllocObject(class: jclass);
+    NewString(text: *const jchar, length: jsize);
+    NewStringUTF(text: *const c_char);
+    NewObjectArray(length: jsize, class: jclass, element: jobject);
+    NewBooleanArray(length: jsize);
+    NewByteArray(length: jsize);
+    NewCharArray(length: jsize);
+    NewShortArray(length: jsize);
+    NewIntArray(length: jsize);
+    NewLongArray(length: jsize);
+    NewFloatArray(length: jsize);
+    NewDoubleArray(length: jsize);
+}
+
+/// `ToReflectedMethod` and `ToReflectedField`. Their last argument is whatever byte native code gives: a `bool`, as `jni-sys` has
+/// it, may be nothing but 0 and 1.
+type ToReflected<Id, Flag> = unsafe extern "system" fn(*mut JNIEnv, jclass, Id, Flag) -> jobject;
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn ToReflectedMethod(env: *mut JNIEnv, class: jclass, id: jmethodID, is_static: u8) -> jobject {
+    // SAFETY: the function that stood in the table, with what its caller gave.
+    made(env, unsafe {
+        let function: ToReflected<jmethodID, bool> = original(env).ToReflectedMethod;
+        transmute::<ToReflected<jmethodID, bool>, ToReflected<jmethodID, u8>>(function)(env, class, id, is_static)
+    })
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn ToReflectedField(env: *mut JNIEnv, class: jclass, id: jfieldID, is_static: u8) -> jobject {
+    // SAFETY: as above.
+    made(env, unsafe {
+        let function: ToReflected<jfieldID, bool> = original(env).ToReflectedField;
+        transmute::<ToReflected<jfieldID, bool>, ToReflected<jfieldID, u8>>(function)(env, class, id, is_static)
+    })
+}
+
+/// The table as it was before.
+pub(crate) unsafe fn original(env: *mut JNIEnv) -> &'static JniFunctions {
+    // SAFETY: the caller's environment.
+    unsafe { original_functions(env) }
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, field: jfieldID, value: jobject) {
+    // Before the store, as with `putfield`: the field may be volatile.
+    told(env, |tracer, env| {
+        // SAFETY: references of the caller's.
+        let (origin, value) = unsafe { (Object::new(origin), Object::new(value)) };
+        let Some(origin) = origin else { return };
+        env.frame(2, |env| {
+            let Some(class) = env.class_of(origin) else { return };
+            let field = slot_lookup::instance_field(tracer, env, class, FieldId(field));
+            if field != 0 {
+                tracer.machine.proxy.put_field(env, origin, value, field);
+            }
+        });
+    });
+    // SAFETY: the function that stood in the table, with what its caller gave.
+    unsafe { (original(env).SetObjectField)(env, origin, field, value) }
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, field: jfieldID, value: jobject) {
+    told(env, |tracer, env| {
+        // SAFETY: references of the caller's.
+        let (class, value) = unsafe { (Object::new(class), Object::new(value)) };
+        let Some(class) = class else { return };
+        env.frame(2, |env| {
+            let field = slot_lookup::static_field(tracer, env, class, FieldId(field));
+            if field != 0 {
+                tracer.machine.proxy.put_static(env, value, field);
+            }
+        });
+    });
+    // SAFETY: the function that stood in the table, with what its caller gave.
+    unsafe { (original(env).SetStaticObjectField)(env, class, field, value) }
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn SetObjectArrayElement(env: *mut JNIEnv, array: jobjectArray, index: jsize, value: jobject) {
+    // SAFETY: the functions that stood in the table, with what the caller gave.
+    let failed = unsafe {
+        let has_exception = || Env::new(env).is_some_and(Env::has_exception);
+        let failed_before = has_exception();
+        (original(env).SetObjectArrayElement)(env, array, index, value);
+        !failed_before && has_exception()
+    };
+    // Behind the store, as with `aastore`: only then is it sure that it is none of the kind that throws.
+    if !failed {
+        told(env, |tracer, env| {
+            // SAFETY: references of the caller's.
+            if let (Some(array), value) = unsafe { (Object::new(array), Object::new(value)) } {
+                tracer.machine.proxy.put_element(env, array, index, value);
+            }
+        });
+    }
+}

@@ -1,0 +1,331 @@
+//! Where tracing begins: when the VM has come up and before the program's first class is run.
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use et_format::event::Ticket;
+use et_format::{ArrayLayout, BlockKind, Jvm, Meta, encode_json};
+use et_jvm::sync::lock;
+
+use crate::actions::id_supply;
+use crate::base::patience::Patience;
+use crate::base::report::say;
+use crate::base::signals;
+use crate::buffers::{self, Buffers};
+use crate::classes::slots::{self, Slots};
+use crate::classes::unloading::Unloading;
+use crate::classes::{ClassTables, records};
+use crate::entry::early::Early;
+use crate::entry::jni_table;
+use crate::ids::{self, Scheme};
+use crate::live::rates;
+use crate::options::Options;
+use crate::output::names::{self, Places};
+use crate::output::packers::{Limits, Packers};
+use crate::output::sink::Sink;
+use crate::proxy::layout;
+use crate::proxy::mirrors;
+use crate::proxy::reflection;
+use crate::proxy::{Locks, Mirrors, Proxy, Settings};
+use crate::tracer::Tracer;
+use crate::tracer::collections::Collections;
+use crate::tracer::collector::Collector;
+use crate::tracer::machine::Machine;
+use crate::tracer::object_ids::ObjectIds;
+use crate::tracer::output::Output;
+use crate::tracer::run::Run;
+use crate::tracing::Tracing;
+use crate::tracing::begin::StartError;
+use crate::tracing::control::Control;
+use et_jvm::env::{Env, Object, Vm};
+use et_jvm::hotspot::HotSpot;
+use et_jvm::jvmti::{EventKind, Jvmti, JvmtiError};
+use et_jvm::threads::{CurrentThread, agent_thread};
+
+/// What was there before the VM was up.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What the trace is to hold of that time.
+    pub early: &'static Early,
+    /// Where it goes.
+    pub sink: Sink,
+    /// With whoever reads it.
+    pub patience: Arc<Patience>,
+}
+
+/// The VM as it calls the agent, on the thread that it starts on.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    vm: Vm,
+    jvmti: Jvmti,
+    env: Env<'a>,
+    thread: Object<'a>,
+    options: &'a Options,
+}
+
+/// Begins tracing on the thread that the VM started on, in three steps: looks at the VM, makes the tracer and sets the hooks, switches them
+/// on.
+pub fn run(
+    vm: Vm,
+    jvmti: Jvmti,
+    env: Env,
+    thread: Object,
+    options: &Options,
+    prepared: Prepared,
+) -> Result<(), StartError> {
+    let start = Start { vm, jvmti, env, thread, options };
+    let ground = match start.look(&prepared.sink) {
+        Ok(ground) => ground,
+        Err(error) => {
+            prepared.sink.discard();
+            return Err(error);
+        }
+    };
+    match start.install(ground, prepared)? {
+        Some(installed) => start.open(installed),
+        None => Ok(()),
+    }
+}
+
+/// What tracing needs of the VM and the system, all of it found.
+struct Ground {
+    run: Run,
+    /// The run's start on the other clock: times in the trace are distances from it.
+    started: SystemTime,
+    java_home: String,
+    /// The Java version, as in `java.vm.specification.version`.
+    release: String,
+    proxy: Proxy,
+    hotspot: HotSpot,
+    buffers: Buffers,
+}
+
+/// The tracer, with the hooks set and off.
+struct Installed {
+    tracer: &'static Tracer,
+    tracing: &'static Tracing,
+    /// The trace's first block.
+    meta: Meta,
+    scheme: Scheme,
+    hashes_show: bool,
+    mirrors: Mirrors,
+    /// Whether classes that are unloaded will be reported.
+    unloading: Result<(), JvmtiError>,
+    release: String,
+}
+
+impl Start<'_> {
+    fn property(&self, name: &CStr) -> String {
+        self.jvmti.system_property(name).unwrap_or_default()
+    }
+
+    /// First step: finds the Java half and the VM's functions, and makes the buffers. What fails leaves nothing behind.
+    fn look(&self, sink: &Sink) -> Result<Ground, StartError> {
+        let Self { env, options, .. } = *self;
+        let (run, started) = (Run::begin(), SystemTime::now());
+        let java_home = self.property(c"java.home");
+        let proxy = Proxy::find(env).and_then(|proxy| proxy.link(env).map(|()| proxy));
+        let proxy = proxy.map_err(|error| StartError::of_proxy(error, java_home.clone()))?;
+        reflection::hide_fields(env);
+        let release = self.property(c"java.vm.specification.version");
+        let hotspot = HotSpot::find(env, &release).ok_or(StartError::NotHotSpot)?;
+        let buffers = Buffers::create(&sink.buffer_place(), options.buffer_bytes, run.id)?;
+        Ok(Ground { run, started, java_home, release, proxy, hotspot, buffers })
+    }
+
+    /// Second step: makes the tracer, which gets JVMTI's events from here on, and sets everything that hooks need. None if there is a tracer
+    /// already.
+    fn install(&self, ground: Ground, prepared: Prepared) -> Result<Option<Installed>, StartError> {
+        let Self { vm, jvmti, env, thread, options } = *self;
+        let Ground { run, started, java_home, release, proxy, hotspot, buffers } = ground;
+        let Prepared { early, mut sink, patience } = prepared;
+        sink.hand_over(buffers.file());
+        // The VM would print warnings about handlers that are not its own.
+        if !checks_handlers(env) {
+            buffers.guard();
+            if sink.has_reader() {
+                signals::watch_for_ends();
+            }
+        }
+        let sizes_known = layout::check_instance_sizes(env, jvmti, &hotspot, &proxy, thread);
+        let slots = Slots::new(env, jvmti);
+        let dynamic = if proxy.can_rewrite() { early.begin(env) } else { None };
+        let array_layout = layout::arrays(env, jvmti).unwrap_or_default();
+        let mirrors = mirrors::find(env, jvmti, &hotspot, &proxy, &array_layout);
+        proxy.set_mirrors(env, mirrors);
+        let drawn = draw(env, &hotspot, 6);
+        let ids = ObjectIds::new(ids::space(drawn.last().copied().unwrap_or(1)));
+        let current_thread = CurrentThread::find(env);
+        let machine = Machine { vm, jvmti, hotspot, current_thread, proxy, sizes_known };
+        let packers = Packers::new(Limits::here(options.writers));
+        let output = Output::new(buffers, &early.queue, packers, patience, sink, options.discard);
+        let classes = ClassTables::new(slots, dynamic, &early.ids);
+        let collections = Collections::new(options.collector.map(Collector::new));
+        let tracer = Tracer::new(run, machine, output, classes, ids, collections, options.monitors);
+        let Some(tracer) = tracer.install() else { return Ok(None) };
+
+        let tracing = Tracing::new(tracer, Control::new(options.start.clone(), options.stop.clone()));
+        let unloading = Unloading::new(vm, tracing).map(|unloading| _ = tracer.classes.unloading.set(unloading));
+        // From here on events are the tracer's.
+        jvmti.listen(tracing)?;
+        proxy.set(env, settings(tracer));
+        proxy.set_places(env, &array_layout, tracer.classes.slots.hidden_stores());
+        let hash_shift = proxy.probe_hash_shift(env);
+        let scheme = id_supply::begin(tracer, env, options.ids, ids::is_full_period(&drawn), hash_shift);
+        if hash_shift.is_some() && scheme != Scheme::Tags {
+            tracer.ids.locks.get_or_init(|| proxy.probe_locks(env));
+        }
+        early.publish(env, |class| tracer.id(env, class));
+        if let Some(rates) = rates::get() {
+            rates.layout(&array_layout);
+        }
+        let locks = tracer.ids.locks.get().copied().unwrap_or(Locks::Unknown);
+        let meta = self.meta(started, java_home, (scheme, locks), array_layout);
+        let hashes_show = hash_shift.is_some();
+        Ok(Some(Installed { tracer, tracing, meta, scheme, hashes_show, mirrors, unloading, release }))
+    }
+
+    /// Third step: starts the writer, and begins with tracing, or waits for what it is to begin with.
+    fn open(&self, installed: Installed) -> Result<(), StartError> {
+        let Self { jvmti, env, thread, .. } = *self;
+        let Installed { tracer, tracing, .. } = installed;
+        let queue = tracer.output.queue;
+        queue.block(BlockKind::Meta, encode_json(&installed.meta));
+        if let Err(error) = &installed.unloading {
+            queue.problem(format!("classes that are unloaded go on taking memory of the runtime's: {error}"), 1);
+        }
+        self.say_what_is_not_known(&installed);
+        if let Err(error) = jni_table::install(jvmti) {
+            queue.problem(format!("objects and references made by native code show late: {error}"), 1);
+        }
+        let writer = agent_thread(jvmti, env, c"elephant-tracks writer", move |_| tracer.write());
+        let writer = writer.map_err(|_| StartError::Thread).inspect_err(|_| tracer.abandon(env))?;
+        tracing.control.own_thread(env, writer);
+        // Until it runs: its start must not be taken for that of a thread of the program.
+        tracer.output.writer_runs.wait();
+        tracer.machine.proxy.switch_rewriting(env, tracer.classes.dynamic.is_some());
+        jvmti.set_event(EventKind::ClassFileLoadHook, true)?;
+        tracing.control.open(tracer, env, thread)?;
+        look_for_names(tracer, installed.meta.java_home, self.options);
+        Ok(())
+    }
+
+    /// What the trace says of the run.
+    fn meta(
+        &self,
+        started: SystemTime,
+        java_home: String,
+        (scheme, locks): (Scheme, Locks),
+        array_layout: ArrayLayout,
+    ) -> Meta {
+        Meta {
+            tool: format!("elephant-tracks {}", env!("CARGO_PKG_VERSION")),
+            pid: std::process::id(),
+            start_unix_millis: started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
+            jvm: Jvm { name: self.property(c"java.vm.name"), version: self.property(c"java.vm.version") },
+            java_home,
+            command: self.property(c"sun.java.command"),
+            options: self.options.given.clone(),
+            id_scheme: scheme.name().into(),
+            locked_ids: locks.name().into(),
+            array_layout,
+            start_ticket: Ticket(0),
+        }
+    }
+
+    /// Notes in the trace what it lacks because the VM is not one of those that are known.
+    fn say_what_is_not_known(&self, installed: &Installed) {
+        let Installed { tracer, scheme, mirrors, .. } = *installed;
+        let queue = tracer.output.queue;
+        if scheme == Scheme::Tags && self.options.ids != Scheme::Tags {
+            let line = "identity hashes may repeat, so every object is tagged, which is slow: run java with \
+                 -XX:+UnlockExperimentalVMOptions -XX:hashCode=0";
+            say(line);
+            queue.problem(line, 1);
+        }
+        if !installed.hashes_show && scheme != Scheme::Tags {
+            queue.problem("identity hashes do not show in object headers, every id is asked for", 1);
+        }
+        if !tracer.machine.sizes_known {
+            queue.problem("the VM's instance sizes could not be read, sizes of new objects are not known", 1);
+        }
+        if !tracer.classes.slots.are_known() {
+            queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
+        }
+        if mirrors.statics.is_none() {
+            queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
+        }
+        if mirrors.lock.is_none() {
+            let line = "the locks under which the VM initializes classes, an int[0] each, could not be found in class mirrors \
+                 and are not recorded";
+            queue.problem(line, 1);
+        }
+        if !tracer.machine.hotspot.finds_resolved_references() {
+            let line = format!(
+                "the arrays in which classes keep their constants show late: where the VM has them was not tried on Java {}",
+                installed.release
+            );
+            queue.problem(line, 1);
+        }
+    }
+}
+
+/// What hooks need to know of a tracer.
+fn settings(tracer: &'static Tracer) -> Settings {
+    Settings {
+        counter: std::ptr::from_ref(tracer.output.buffers.counter()) as usize,
+        chunk_room: tracer.output.buffers.room(),
+        nowhere: buffers::nowhere(),
+        known: tracer.ids.known.as_ptr() as usize,
+        classes: records::table_address(),
+        layouts: slots::table_address(),
+        asked: tracer.collections.collector.as_ref().map_or(0, |collector| collector.share().get()),
+    }
+}
+
+/// Whether the VM looks now and then whether the handlers of signals are its own (`-Xcheck:jni`).
+fn checks_handlers(env: Env) -> bool {
+    env.frame(8, |env| {
+        let class = env.find_class(c"jdk/internal/misc/VM")?;
+        let given = env.static_method(class, c"getRuntimeArguments", c"()[Ljava/lang/String;")?;
+        let list = env.call_static_object(class, given, &[])?;
+        let is_it = |index| {
+            env.frame(2, |env| {
+                let text = env.array_element(list, index).and_then(|word| env.text(word));
+                text.is_some_and(|text| text.starts_with("-Xcheck:jni") || text == "-XX:+CheckJNICalls")
+            })
+        };
+        Some((0..env.array_length(list)).any(is_it))
+    })
+    .unwrap_or(false)
+}
+
+/// Identity hashes of fresh objects, drawn one after the other.
+fn draw(env: Env, hotspot: &HotSpot, count: i32) -> Vec<u32> {
+    env.frame(count, |env| {
+        (0..count).filter_map(|_| env.new_byte_array(0)).map(|object| hotspot.identity_hash(env, object)).collect()
+    })
+}
+
+/// Properties that hold paths of classes. What patches modules is no such property: option `names` tells where that is.
+const PATHS: [&CStr; 4] =
+    [c"java.class.path", c"jdk.module.path", c"jdk.module.upgrade.path", c"jdk.boot.class.path.append"];
+
+/// Reading jars takes longer than all the rest, and nobody waits for it before the end.
+fn look_for_names(tracer: &'static Tracer, java_home: String, options: &Options) {
+    let mut places = Places { java_home: PathBuf::from(java_home), paths: options.names.clone() };
+    for name in PATHS {
+        if let Some(list) = tracer.machine.jvmti.system_property(name) {
+            places.add_list(&list);
+        }
+    }
+    let search = std::thread::Builder::new()
+        .name("elephant-tracks names".into())
+        .spawn(move || names::find(&places, tracer.output.queue));
+    match search {
+        Ok(search) => *lock(&tracer.output.names) = Some(search),
+        Err(error) => tracer.output.queue.problem(format!("no thread to look for names tables: {error}"), 1),
+    }
+}

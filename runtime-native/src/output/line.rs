@@ -1,0 +1,206 @@
+//! Chunks on their way to the file: packed by many threads at a time, appended one after the other, in the order in which they came.
+//!
+//! Who packs a chunk may take long (the system lets another thread run, a debugger of native code holds it), and all others
+//! wait behind it. So the writer may take the first chunk of the line over and pack it as well. What is in it stays as it is
+//! until all who read it are done; what was packed first counts.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::buffers::pool::FullChunk;
+
+/// What was made of a chunk.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// The block, with any number; empty if the chunk was.
+    pub block: Vec<u8>,
+    /// Events in it, tickets not among them.
+    pub events: u64,
+    /// Their bytes.
+    pub event_bytes: u64,
+    /// Why there is no block, if there should be one.
+    pub problem: Option<String>,
+}
+
+/// What is to be appended next.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The block.
+    pub packed: Packed,
+    /// To be released once it is in the trace; none if somebody still reads it, who releases it then.
+    pub chunk: Option<FullChunk>,
+}
+
+/// A chunk that is to be packed by whoever holds this.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its place in the order of all chunks.
+    pub number: u64,
+    /// What is to be read.
+    pub chunk: FullChunk,
+}
+
+/// Chunks that nobody has taken, and those that somebody has.
+#[derive(Debug, Default)]
+pub struct Line {
+    waiting: VecDeque<FullChunk>,
+    taken: VecDeque<Slot>,
+    /// The number of the first that was taken.
+    first: u64,
+    /// Those that were appended while somebody still read them.
+    read_still: Vec<(u64, Slot)>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    chunk: FullChunk,
+    /// How many are packing it.
+    readers: u32,
+    since: Instant,
+    packed: Option<Packed>,
+}
+
+impl Line {
+    /// Joins the line at its end.
+    pub fn push(&mut self, chunk: FullChunk) {
+        self.waiting.push_back(chunk);
+    }
+
+    /// How many nobody has taken.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.taken.is_empty()
+    }
+
+    /// Whether something was taken and is not appended.
+    pub fn is_moving(&self) -> bool {
+        !self.taken.is_empty()
+    }
+
+    /// The first that nobody has taken.
+    pub fn take(&mut self) -> Option<Task> {
+        let chunk = self.waiting.pop_front()?;
+        let number = self.first + self.taken.len() as u64;
+        let task = Task { number, chunk: chunk.alias() };
+        self.taken.push_back(Slot { chunk, readers: 1, since: Instant::now(), packed: None });
+        Some(task)
+    }
+
+    /// The first of all, if who packs it has given it up, or has been at it for so long.
+    pub fn take_over(&mut self, limit: Duration) -> Option<Task> {
+        let slot = self.taken.front_mut()?;
+        if slot.packed.is_some() || slot.readers > 0 && slot.since.elapsed() < limit {
+            return None;
+        }
+        slot.readers += 1;
+        slot.since = Instant::now();
+        Some(Task { number: self.first, chunk: slot.chunk.alias() })
+    }
+
+    /// Somebody is done with a task, and has packed it or not. What is to be released, if it was appended before and nobody else
+    /// reads it.
+    pub fn done(&mut self, number: u64, packed: Option<Packed>) -> Option<FullChunk> {
+        let Some(place) = number.checked_sub(self.first) else {
+            let at = self.read_still.iter().position(|(other, _)| *other == number)?;
+            self.read_still[at].1.readers -= 1;
+            return (self.read_still[at].1.readers == 0).then(|| self.read_still.swap_remove(at).1.chunk);
+        };
+        if let Some(slot) = self.taken.get_mut(place as usize) {
+            slot.readers -= 1;
+            if slot.packed.is_none() {
+                slot.packed = packed;
+            }
+        }
+        None
+    }
+
+    /// Whether the writer has something to do about the first of all.
+    pub fn needs_writer(&self) -> bool {
+        self.taken.front().is_some_and(|slot| slot.packed.is_some() || slot.readers == 0)
+    }
+
+    /// What is to be appended now.
+    pub fn next_done(&mut self) -> Option<Done> {
+        let packed = self.taken.front_mut()?.packed.take()?;
+        let slot = self.taken.pop_front()?;
+        let number = self.first;
+        self.first += 1;
+        if slot.readers == 0 {
+            return Some(Done { packed, chunk: Some(slot.chunk) });
+        }
+        self.read_still.push((number, slot));
+        Some(Done { packed, chunk: None })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::buffers::pool::ThreadIndex;
+
+    const LONG: Duration = Duration::from_secs(1000);
+
+    fn chunk(index: u32) -> FullChunk {
+        FullChunk { index, len: 0, thread: ThreadIndex(1), is_shared: false }
+    }
+
+    fn line(chunks: u32) -> Line {
+        let mut line = Line::default();
+        (0..chunks).for_each(|index| line.push(chunk(index)));
+        line
+    }
+
+    fn packed(events: u64) -> Option<Packed> {
+        Some(Packed { events, ..Packed::default() })
+    }
+
+    #[test]
+    fn what_is_packed_first_waits_for_what_came_first() {
+        let mut line = line(3);
+        let [a, b, c] = [(); 3].map(|()| line.take().unwrap());
+        assert_eq!((a.number, b.number, c.number, line.take()), (0, 1, 2, None));
+        assert_eq!(line.done(c.number, packed(3)), None);
+        assert!(line.next_done().is_none() && !line.needs_writer());
+        line.done(a.number, packed(1));
+        assert!(line.needs_writer());
+        assert_eq!(line.next_done(), Some(Done { packed: packed(1).unwrap(), chunk: Some(chunk(0)) }));
+        assert!(line.next_done().is_none());
+        line.done(b.number, packed(2));
+        let rest: Vec<_> = std::iter::from_fn(|| line.next_done()).map(|done| done.packed.events).collect();
+        assert_eq!(rest, [2, 3]);
+        assert!(line.is_empty());
+    }
+
+    #[test]
+    fn who_never_comes_back_holds_nobody_up_and_keeps_its_chunk() {
+        let mut line = line(2);
+        let stuck = line.take().unwrap();
+        assert_eq!(line.take_over(LONG), None);
+        let again = line.take_over(Duration::ZERO).unwrap();
+        assert_eq!(again, stuck);
+        line.done(again.number, packed(7));
+        assert_eq!(line.next_done(), Some(Done { packed: packed(7).unwrap(), chunk: None }), "somebody still reads it");
+        let next = line.take().unwrap();
+        assert_eq!(next.number, 1);
+        // After a long time: what it has made is of no use any more, and the chunk is free.
+        assert_eq!(line.done(stuck.number, packed(8)), Some(chunk(0)));
+        line.done(next.number, packed(9));
+        assert_eq!(line.next_done().unwrap().chunk, Some(chunk(1)));
+        assert!(line.is_empty());
+    }
+
+    #[test]
+    fn what_was_given_up_is_taken_over_at_once() {
+        let mut line = line(1);
+        let task = line.take().unwrap();
+        line.done(task.number, None);
+        assert!(line.needs_writer() && line.next_done().is_none());
+        let again = line.take_over(LONG).unwrap();
+        line.done(again.number, packed(1));
+        assert_eq!(line.next_done().unwrap().chunk, Some(chunk(0)));
+    }
+}

@@ -1,0 +1,231 @@
+//! Who packs full chunks: the writer, more threads of the runtime's own when the writer falls behind, and threads of the program that
+//! would have to wait for an empty chunk otherwise.
+//!
+//! None of them calls the VM while it packs, nor holds a lock. A thread that a debugger or another agent suspends goes on
+//! in native code until it calls the VM or returns to it, so that it finishes what it packs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, Scope};
+use std::time::Duration;
+
+use et_format::event::{self, Event, Ticket};
+use et_format::{BlockKind, BlockPacker, Codec, NewBlock, Packing};
+use et_jvm::sync::lock;
+
+use crate::base::cpu_time;
+use crate::buffers::Buffers;
+use crate::buffers::pool::FullChunk;
+use crate::live::rates;
+use crate::output::line::Packed;
+use crate::output::queue::{Job, Queue};
+
+/// How event blocks are packed: see docs/inside/packing.md for the figures behind the choice.
+const EVENTS_CODEC: Codec = Codec::Packed;
+/// Chunks that wait while all threads of the runtime's own are at work, before there is another.
+const BACKLOG: usize = 3;
+/// A thread that has had nothing to do for so long ends.
+const IDLE: Duration = Duration::from_secs(5);
+/// Of a thread that only packs.
+const STACK: usize = 512 << 10;
+
+/// How many threads may pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of the runtime's own, the writer among them.
+    pub writers: u32,
+    /// Of the program, at a time.
+    pub helpers: u32,
+}
+
+impl Limits {
+    /// As the option says, or half of the processors: the program is to have at least as many as what writes its trace. What
+    /// these do not manage threads of the program do in the time that they would have waited.
+    pub fn new(given: Option<u32>, processors: u32) -> Self {
+        Self { writers: given.unwrap_or(processors / 2).max(1), helpers: processors.max(1) }
+    }
+
+    /// On this machine.
+    pub fn here(given: Option<u32>) -> Self {
+        let processors = thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        Self::new(given, processors)
+    }
+}
+
+/// What threads of the program pack with, and what all of them did.
+#[derive(Debug)]
+pub struct Packers {
+    limits: Limits,
+    /// For threads of the program: made by others, since making one takes more of the stack than such a thread may have left.
+    idle: Mutex<Vec<BlockPacker>>,
+    /// How many were made for them.
+    made: AtomicU32,
+    /// Threads of our own beside the writer.
+    running: AtomicU32,
+    most: AtomicU32,
+    helped: AtomicU64,
+    /// Of processor time, all who packed.
+    nanos: AtomicU64,
+    /// Of it, all but the writer.
+    others: AtomicU64,
+}
+
+/// A thread that is not the writer panicked while it packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panicked;
+
+/// Who packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The writer itself.
+    Writer,
+    /// A thread of ours.
+    Ours,
+    /// A thread of the program.
+    Program,
+}
+
+impl Packers {
+    /// Nobody yet.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            idle: Mutex::default(),
+            made: AtomicU32::new(0),
+            running: AtomicU32::new(0),
+            most: AtomicU32::new(0),
+            helped: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
+            others: AtomicU64::new(0),
+        }
+    }
+
+    /// Packs one full chunk on a thread of the program; false if there is none, or enough others do that.
+    pub fn help(&self, queue: &Queue, buffers: &Buffers) -> bool {
+        let Some(mut packer) = lock(&self.idle).pop() else { return false };
+        let Some(job) = queue.job() else {
+            lock(&self.idle).push(packer);
+            return false;
+        };
+        match self.pack(&mut packer, buffers, job, Who::Program) {
+            Ok(()) => lock(&self.idle).push(packer),
+            // What it packs with may be half done. The writer says what went wrong if it goes wrong again.
+            Err(Panicked) => _ = self.made.fetch_sub(1, Ordering::Relaxed),
+        }
+        true
+    }
+
+    /// To be called by the writer now and then: sees to it that there are enough who pack.
+    pub fn provide<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        queue: &'scope Queue,
+        buffers: &'scope Buffers,
+    ) {
+        if buffers.is_short() && self.made.load(Ordering::Relaxed) < self.limits.helpers {
+            let mut packer = BlockPacker::default();
+            packer.prepare();
+            self.made.fetch_add(1, Ordering::Relaxed);
+            lock(&self.idle).push(packer);
+        }
+        let running = self.running.load(Ordering::Relaxed);
+        if running + 1 < self.limits.writers && queue.lacks_packers(BACKLOG) {
+            let packer = thread::Builder::new().name("et-packer".into()).stack_size(STACK);
+            // Where there is no memory for another thread those that are there do.
+            if packer.spawn_scoped(scope, || self.run(queue, buffers)).is_ok() {
+                self.running.fetch_add(1, Ordering::Relaxed);
+                self.most.fetch_max(running + 1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Nothing has happened for a while: lets go of what threads of the program packed with.
+    pub fn rest(&self) {
+        let idle = std::mem::take(&mut *lock(&self.idle));
+        self.made.fetch_sub(idle.len() as u32, Ordering::Relaxed);
+    }
+
+    /// The body of a thread that only packs.
+    fn run(&self, queue: &Queue, buffers: &Buffers) {
+        let mut packer = BlockPacker::default();
+        while let Some(job) = queue.wait_for_job(IDLE) {
+            if let Err(Panicked) = self.pack(&mut packer, buffers, job, Who::Ours) {
+                // The writer says what went wrong if it goes wrong again.
+                packer = BlockPacker::default();
+            }
+        }
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Does a job. If that panics, the job goes back to the writer; a panic of the writer goes on.
+    pub fn pack(&self, packer: &mut BlockPacker, buffers: &Buffers, job: Job<'_>, who: Who) -> Result<(), Panicked> {
+        let start = cpu_time::of_this_thread();
+        let packed = catch_unwind(AssertUnwindSafe(|| pack(packer, buffers, job.chunk())));
+        let (released, result) = match packed {
+            Ok(packed) => (job.done(packed), Ok(())),
+            Err(panic) if who == Who::Writer => resume_unwind(panic),
+            Err(_) => (job.give_back(), Err(Panicked)),
+        };
+        if let Some(chunk) = released {
+            buffers.release(chunk);
+        }
+        if let (Some(start), Some(end)) = (start, cpu_time::of_this_thread()) {
+            let nanos = end.saturating_sub(start).as_nanos() as u64;
+            self.nanos.fetch_add(nanos, Ordering::Relaxed);
+            if who != Who::Writer {
+                self.others.fetch_add(nanos, Ordering::Relaxed);
+            }
+        }
+        if who == Who::Program {
+            self.helped.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Processor time of all that packed but the writer's.
+    pub fn others(&self) -> Duration {
+        Duration::from_nanos(self.others.load(Ordering::Relaxed))
+    }
+
+    /// What was done, with the processor time that appending took.
+    pub fn packing(&self, append: Duration) -> Packing {
+        Packing {
+            writers: 1 + self.most.load(Ordering::Relaxed),
+            helped_blocks: self.helped.load(Ordering::Relaxed),
+            cpu_seconds: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64(),
+            append_seconds: append.as_secs_f64(),
+        }
+    }
+}
+
+/// Makes a block of a chunk.
+fn pack(packer: &mut BlockPacker, buffers: &Buffers, chunk: &FullChunk) -> Packed {
+    let events = buffers.events(chunk);
+    let mut packed = Packed { event_bytes: events.len() as u64, ..Packed::default() };
+    if events.is_empty() {
+        return packed;
+    }
+    if let Some(rates) = rates::get() {
+        rates.count(&events);
+    }
+    let first_ticket = match event::decode(&events) {
+        Ok(Some((Event::Ticket(ticket), _))) => ticket,
+        _ => Ticket(0),
+    };
+    let block = NewBlock {
+        kind: BlockKind::Events,
+        codec: EVENTS_CODEC,
+        thread: chunk.thread.0,
+        // Who appends it gives it its own.
+        sequence: 0,
+        first_ticket,
+        wall: buffers.wall(chunk),
+    };
+    packer.hurry(buffers.is_short());
+    if let Err(error) = packer.write(&mut packed.block, block, &events) {
+        packed.problem = Some(format!("{:?} left out: {error}", block.kind));
+    }
+    packed.events = packer.events();
+    packed
+}

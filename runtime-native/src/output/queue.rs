@@ -1,0 +1,481 @@
+//! What waits for the writer: chunks of events, and records of all other kinds.
+//!
+//! Everybody puts it here and goes on. No lock here is ever held while the JVM is called: a safepoint could be waiting for
+//! its holder.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use et_format::collector::Collected;
+use et_format::dynamic::{DynamicClass, DynamicCounts};
+use et_format::event::Ticket;
+use et_format::{BlockKind, ClassRecord, GcRecord, MonitorRecord, Problem, ThreadRecord, encode_json};
+
+use crate::base::sync::{Condvar, Mutex, MutexGuard, lock, unpoisoned};
+use crate::buffers::journal::Journal;
+use crate::buffers::pool::FullChunk;
+use crate::live::rates;
+use crate::output::artifacts::{Artifact, Artifacts, Told};
+use crate::output::line::{Done, Line, Packed, Task};
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub struct Queue {
+    waiting: Mutex<Waiting>,
+    wake: Condvar,
+    /// The names of what goes to the trace.
+    artifacts: Artifacts,
+    /// More chunks wait than the writer manages.
+    help: Condvar,
+    /// The writer has taken what waited.
+    taken: Condvar,
+    done: Condvar,
+}
+
+/// Bytes of blocks that may wait before who brings many of them waits for the writer.
+const MANY_BYTES: usize = 64 << 20;
+/// How long somebody may pack a chunk before the writer, which has nothing else to do, does it as well.
+pub const TAKE_OVER: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// In this order, before all else.
+    blocks: VecDeque<(BlockKind, Vec<u8>)>,
+    names: Vec<Vec<u8>>,
+    classes: Vec<u8>,
+    dynamic_classes: Vec<u8>,
+    threads: Vec<u8>,
+    monitors: Vec<u8>,
+    gcs: Vec<GcRecord>,
+    chunks: Line,
+    /// Threads that wait for chunks to pack, other than the writer.
+    sleeping: u32,
+    end: Option<Finish>,
+    /// Nothing is packed any more but by the writer.
+    is_closed: bool,
+    finished: bool,
+    /// Keeps all but the chunks, which are kept anyway.
+    journal: Option<Journal>,
+}
+
+impl Waiting {
+    fn take(&mut self) -> Option<Task> {
+        if self.is_closed || self.finished { None } else { self.chunks.take() }
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.blocks.iter().map(|(_, raw)| raw.len()).sum()
+    }
+
+    fn keep(&mut self, kind: BlockKind, record: &[u8]) {
+        if let Some(journal) = &mut self.journal {
+            journal.add(kind, record);
+        }
+    }
+}
+
+/// How tracing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finish {
+    /// What ended it.
+    pub reason: &'static str,
+    /// The last ticket given out.
+    pub end_ticket: Ticket,
+    /// As they are then.
+    pub counters: Counters,
+}
+
+/// A chunk that is to be packed. If it is dropped instead, the writer packs it.
+#[derive(Debug)]
+pub struct Job<'a> {
+    queue: &'a Queue,
+    task: Task,
+    is_done: bool,
+}
+
+impl Job<'_> {
+    /// What is to be packed.
+    pub fn chunk(&self) -> &FullChunk {
+        &self.task.chunk
+    }
+
+    /// It could not be packed: the writer does it. What comes back is to be released.
+    pub fn give_back(mut self) -> Option<FullChunk> {
+        self.is_done = true;
+        self.queue.done(self.task.number, None)
+    }
+
+    /// This was made of it. What comes back is to be released.
+    pub fn done(mut self, packed: Packed) -> Option<FullChunk> {
+        self.is_done = true;
+        self.queue.done(self.task.number, Some(packed))
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // Only the writer's own panics come here, and they end tracing: that a chunk which was appended meanwhile is never
+            // free again is of no matter.
+            self.queue.done(self.task.number, None);
+        }
+    }
+}
+
+/// What is counted beside the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Events that no buffer could be had for.
+    pub lost_events: u64,
+    /// Events that were not written because the stack ended.
+    pub overflows: u64,
+    /// Bytes of events that were thrown away unread, if that is wanted.
+    pub discarded_bytes: Option<u64>,
+    /// What became of classes made at run time.
+    pub dynamic: Option<DynamicCounts>,
+}
+
+impl Queue {
+    /// Keeps what waits in a journal as well, from now on.
+    pub fn keep_in(&self, journal: Option<Journal>) {
+        lock(&self.waiting).journal = journal;
+    }
+
+    /// A block of its own.
+    pub fn block(&self, kind: BlockKind, raw: Vec<u8>) {
+        self.add(|waiting| {
+            waiting.keep(kind, &raw);
+            waiting.blocks.push_back((kind, raw));
+        });
+    }
+
+    /// One of many large blocks: waits until few are waiting, so that they do not fill the memory. To be called where nobody
+    /// waits for the caller but the program.
+    pub fn large_block(&self, kind: BlockKind, raw: Vec<u8>) {
+        let mut waiting = lock(&self.waiting);
+        while waiting.block_bytes() > MANY_BYTES && !waiting.finished {
+            waiting = wait(&self.taken, waiting, None);
+        }
+        drop(waiting);
+        self.block(kind, raw);
+    }
+
+    /// What the collector said of objects. Not kept in the journal, which so much would drown: who kills a program
+    /// loses some of it.
+    pub fn collected(&self, record: &Collected) {
+        let raw = encoded(|raw| record.encode(raw));
+        self.add(|waiting| waiting.blocks.push_back((BlockKind::Collector, raw)));
+    }
+
+    /// Something odd, for the reader of the trace.
+    pub fn problem(&self, what: impl Into<String>, count: u64) {
+        self.block(BlockKind::Problem, encode_json(&Problem { what: what.into(), count }));
+    }
+
+    /// A class record.
+    pub fn class(&self, record: &ClassRecord) {
+        if let Some(rates) = rates::get() {
+            rates.class(record);
+        }
+        self.told(self.artifacts.loaded(&record.signature));
+        self.record(BlockKind::Classes, |raw| record.encode(raw), |waiting| &mut waiting.classes);
+    }
+
+    /// These are the artifacts whose classes the program may load.
+    pub fn artifacts(&self, artifacts: Vec<Artifact>) {
+        self.told(self.artifacts.found(artifacts));
+    }
+
+    /// A class is made of the bytes of one of an artifact's.
+    pub fn instrumented_before(&self, class: &str, artifact: u64) {
+        self.told(self.artifacts.made_of(class, artifact));
+    }
+
+    fn told(&self, told: Vec<Told>) {
+        for told in told {
+            match told {
+                Told::Names(raw) => self.names(raw),
+                Told::Problem(line) => self.problem(line, 1),
+            }
+        }
+    }
+
+    /// A names table.
+    pub fn names(&self, raw: Vec<u8>) {
+        if let Some(rates) = rates::get() {
+            rates.names(&raw);
+        }
+        self.add(|waiting| {
+            waiting.keep(BlockKind::Names, &raw);
+            waiting.names.push(raw);
+        });
+    }
+
+    /// A class made at run time is defined.
+    pub fn dynamic_class(&self, record: &DynamicClass) {
+        self.record(BlockKind::DynamicClasses, |raw| record.encode(raw), |waiting| &mut waiting.dynamic_classes);
+    }
+
+    /// A thread record.
+    pub fn thread(&self, record: &ThreadRecord) {
+        self.record(BlockKind::Threads, |raw| record.encode(raw), |waiting| &mut waiting.threads);
+    }
+
+    /// A thread wants a monitor, or has waited for one.
+    pub fn monitor(&self, record: &MonitorRecord) {
+        self.record(BlockKind::Monitors, |raw| record.encode(raw), |waiting| &mut waiting.monitors);
+    }
+
+    /// A collection that has just finished; the writer asks for the use of the heap.
+    pub fn gc(&self, record: GcRecord) {
+        let raw = encoded(|raw| record.encode(raw));
+        self.add(|waiting| {
+            waiting.keep(BlockKind::Gcs, &raw);
+            waiting.gcs.push(record);
+        });
+    }
+
+    /// A chunk of events.
+    pub fn chunk(&self, chunk: FullChunk) {
+        let mut waiting = lock(&self.waiting);
+        waiting.chunks.push(chunk);
+        // The first is the writer's.
+        let helps = waiting.sleeping > 0 && waiting.chunks.waiting() > 1;
+        drop(waiting);
+        self.wake.notify_one();
+        if helps {
+            self.help.notify_one();
+        }
+    }
+
+    /// A chunk to pack, if there is one.
+    pub fn job(&self) -> Option<Job<'_>> {
+        let task = lock(&self.waiting).take()?;
+        Some(self.job_of(task))
+    }
+
+    /// A chunk to pack, for one that does nothing else; none if there was none for so long, or will be none.
+    pub fn wait_for_job(&self, patience: Duration) -> Option<Job<'_>> {
+        let mut waiting = lock(&self.waiting);
+        let start = Instant::now();
+        loop {
+            if let Some(task) = waiting.take() {
+                return Some(self.job_of(task));
+            }
+            let left = patience.saturating_sub(start.elapsed());
+            if waiting.is_closed || waiting.finished || left.is_zero() {
+                return None;
+            }
+            waiting.sleeping += 1;
+            waiting = wait(&self.help, waiting, Some(left));
+            waiting.sleeping -= 1;
+        }
+    }
+
+    /// Whether so many chunks wait, and nobody who could pack them.
+    pub fn lacks_packers(&self, backlog: usize) -> bool {
+        let waiting = lock(&self.waiting);
+        waiting.sleeping == 0 && waiting.chunks.waiting() >= backlog
+    }
+
+    /// Who waits for chunks to pack goes away, and nobody comes.
+    pub fn close_jobs(&self) {
+        lock(&self.waiting).is_closed = true;
+        self.help.notify_all();
+    }
+
+    fn job_of(&self, task: Task) -> Job<'_> {
+        Job { queue: self, task, is_done: false }
+    }
+
+    fn done(&self, number: u64, packed: Option<Packed>) -> Option<FullChunk> {
+        let mut waiting = lock(&self.waiting);
+        let released = waiting.chunks.done(number, packed);
+        let needs_writer = waiting.chunks.needs_writer();
+        drop(waiting);
+        if needs_writer {
+            self.wake.notify_one();
+        }
+        released
+    }
+
+    /// Ends the trace behind all that was added before, and waits until it is written; no longer than `patience`, if
+    /// there is one.
+    pub fn finish(&self, finish: Finish, patience: Option<Duration>) {
+        self.add(|waiting| waiting.end = Some(finish));
+        let deadline = patience.map(|patience| Instant::now() + patience);
+        let mut waiting = lock(&self.waiting);
+        while !waiting.finished {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            waiting = wait(&self.done, waiting, left);
+        }
+    }
+
+    /// What was queued as blocks, for tests without a writer.
+    #[cfg(test)]
+    pub fn take_blocks(&self) -> Vec<(BlockKind, Vec<u8>)> {
+        lock(&self.waiting).blocks.drain(..).collect()
+    }
+
+    /// The class records that were queued, for tests without a writer.
+    #[cfg(test)]
+    pub fn take_classes(&self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.waiting).classes)
+    }
+
+    /// As above, names tables.
+    #[cfg(test)]
+    pub fn take_names(&self) -> Vec<et_names::NamesTable> {
+        let names = std::mem::take(&mut lock(&self.waiting).names);
+        names.iter().map(|raw| et_names::NamesTable::decode(raw).unwrap()).collect()
+    }
+
+    /// Nothing is written anymore: who waits for the end of the trace waits no longer.
+    pub fn writer_is_gone(&self) {
+        lock(&self.waiting).finished = true;
+        self.help.notify_all();
+        self.taken.notify_all();
+        self.done.notify_all();
+    }
+
+    fn record(&self, kind: BlockKind, encode: impl FnOnce(&mut Vec<u8>), to: fn(&mut Waiting) -> &mut Vec<u8>) {
+        let raw = encoded(encode);
+        self.add(|waiting| {
+            waiting.keep(kind, &raw);
+            to(waiting).extend(raw);
+        });
+    }
+
+    fn add(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut lock(&self.waiting));
+        self.wake.notify_one();
+    }
+
+    /// What was taken is in the trace.
+    pub fn written(&self) {
+        if let Some(journal) = &mut lock(&self.waiting).journal {
+            journal.written();
+        }
+    }
+
+    /// The next work: all records there are, the chunks that come next and are packed, or else one to pack. None if there is
+    /// none for so long. Its first block will have that number. A chunk that somebody is packing for longer than `take_over` is to
+    /// be packed again.
+    pub fn next(&self, patience: Option<Duration>, take_over: Duration, first_block: u64) -> Option<Work<'_>> {
+        let mut waiting = lock(&self.waiting);
+        let start = Instant::now();
+        loop {
+            // With them the records: what was told before a chunk was handed in stands before it.
+            let packed: Vec<Done> = std::iter::from_fn(|| waiting.chunks.next_done()).collect();
+            let task = match packed.is_empty() && !waiting.finished {
+                true => waiting.chunks.take_over(take_over).or_else(|| waiting.chunks.take()),
+                false => None,
+            };
+            let work = Work {
+                blocks: std::mem::take(&mut waiting.blocks),
+                names: std::mem::take(&mut waiting.names),
+                classes: std::mem::take(&mut waiting.classes),
+                dynamic_classes: std::mem::take(&mut waiting.dynamic_classes),
+                threads: std::mem::take(&mut waiting.threads),
+                monitors: std::mem::take(&mut waiting.monitors),
+                gcs: std::mem::take(&mut waiting.gcs),
+                packed,
+                job: task.map(|task| self.job_of(task)),
+                end: if waiting.chunks.is_empty() { waiting.end } else { None },
+            };
+            if !work.is_empty() {
+                self.taken.notify_all();
+                if let Some(journal) = &mut waiting.journal {
+                    journal.taken(first_block);
+                }
+                return Some(work);
+            }
+            let left = patience.map(|patience| patience.saturating_sub(start.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            let is_moving = waiting.chunks.is_moving();
+            let look = if is_moving { Some(left.map_or(take_over, |left| left.min(take_over))) } else { left };
+            waiting = wait(&self.wake, waiting, look);
+        }
+    }
+}
+
+fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut raw = Vec::new();
+    encode(&mut raw);
+    raw
+}
+
+fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, patience: Option<Duration>) -> MutexGuard<'a, T> {
+    match patience {
+        None => unpoisoned(condition.wait(guard)),
+        Some(patience) => unpoisoned(condition.wait_timeout(guard, patience)).0,
+    }
+}
+
+/// What the writer is to do, in this order.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct Work<'a> {
+    pub blocks: VecDeque<(BlockKind, Vec<u8>)>,
+    pub names: Vec<Vec<u8>>,
+    pub classes: Vec<u8>,
+    pub dynamic_classes: Vec<u8>,
+    pub threads: Vec<u8>,
+    pub monitors: Vec<u8>,
+    pub gcs: Vec<GcRecord>,
+    pub packed: Vec<Done>,
+    pub job: Option<Job<'a>>,
+    pub end: Option<Finish>,
+}
+
+impl Work<'_> {
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+            && self.names.is_empty()
+            && self.classes.is_empty()
+            && self.dynamic_classes.is_empty()
+            && self.threads.is_empty()
+            && self.monitors.is_empty()
+            && self.gcs.is_empty()
+            && self.packed.is_empty()
+            && self.job.is_none()
+            && self.end.is_none()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const KIND: BlockKind = BlockKind::InitialObjects;
+
+    #[test]
+    fn who_brings_many_large_blocks_waits_for_the_writer() {
+        let queue = Queue::default();
+        thread::scope(|scope| {
+            scope.spawn(|| (0..6).for_each(|_| queue.large_block(KIND, vec![0; MANY_BYTES / 2 + 1])));
+            let mut seen = 0;
+            while seen < 6 {
+                // Time for more than there is room for.
+                thread::sleep(Duration::from_millis(20));
+                let count = queue.next(None, TAKE_OVER, 0).map_or(0, |work| work.blocks.len());
+                assert!(count <= 2, "{count} blocks are waiting");
+                seen += count;
+            }
+        });
+    }
+
+    #[test]
+    fn without_a_writer_nobody_waits() {
+        let queue = Queue::default();
+        queue.writer_is_gone();
+        (0..4).for_each(|_| queue.large_block(KIND, vec![0; MANY_BYTES + 1]));
+        assert_eq!(queue.take_blocks().len(), 4);
+    }
+}

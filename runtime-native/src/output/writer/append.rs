@@ -1,0 +1,140 @@
+//! Blocks on their way to the file: records are packed here, events come packed.
+
+use et_format::event::Ticket;
+use et_format::{BLOCK_HEADER, BlockHeader, BlockKind, Codec, GcRecord, MAX_BLOCK, NewBlock, Problem};
+
+use super::{Host, Writer};
+use crate::base::{cpu_time, pages};
+use crate::output::line::{Done, Packed};
+use crate::output::queue::Work;
+use crate::output::sink::SinkError;
+
+/// How records are packed. Blocks of them are few.
+const OTHER_CODEC: Codec = Codec::Zstd;
+/// Bytes of memory for blocks on their way out that are kept. A JDK's names take more, once.
+const KEPT: usize = 1 << 20;
+
+impl<H: Host> Writer<'_, H> {
+    /// Writes records.
+    pub(super) fn write(&mut self, work: Work<'_>) -> Result<(), SinkError> {
+        for (kind, raw) in work.blocks {
+            self.pack(kind, &raw);
+        }
+        for table in work.names {
+            self.pack(BlockKind::Names, &table);
+        }
+        let records = [
+            (BlockKind::Classes, work.classes),
+            (BlockKind::DynamicClasses, work.dynamic_classes),
+            (BlockKind::Threads, work.threads),
+            (BlockKind::Monitors, work.monitors),
+        ];
+        for (kind, raw) in records {
+            if !raw.is_empty() {
+                self.pack(kind, &raw);
+            }
+        }
+        if !work.gcs.is_empty() {
+            let heap = self.host.heap_use();
+            let mut raw = Vec::new();
+            for gc in work.gcs {
+                GcRecord { heap_used: heap.used, heap_committed: heap.committed, ..gc }.encode(&mut raw);
+            }
+            self.pack(BlockKind::Gcs, &raw);
+        }
+        self.flush()
+    }
+
+    /// Appends blocks of events, and makes their chunks free.
+    pub(super) fn append_all(&mut self, packed: Vec<Done>) {
+        if packed.is_empty() {
+            return;
+        }
+        let start = cpu_time::of_this_thread();
+        for Done { packed, chunk } in packed {
+            self.append(packed);
+            if let Some(chunk) = chunk {
+                self.buffers.release(chunk);
+            }
+        }
+        if let (Some(start), Some(end)) = (start, cpu_time::of_this_thread()) {
+            self.append += end.saturating_sub(start);
+        }
+    }
+
+    fn append(&mut self, packed: Packed) {
+        let Packed { mut block, events, event_bytes, problem } = packed;
+        if event_bytes == 0 {
+            return;
+        }
+        if self.stopped.is_none() {
+            BlockHeader::set_sequence(&mut block, self.blocks);
+            // Behind the reading: what was lost after it was read is of no matter.
+            let is_whole = self.buffers.are_whole();
+            // What has an earlier number goes first.
+            let flushed = if is_whole { self.flush() } else { Err(SinkError::Buffers(self.buffers.name())) };
+            let written = flushed.and_then(|()| match &mut self.sink {
+                Some(sink) if !block.is_empty() => sink.write(&block),
+                _ => Ok(()),
+            });
+            match written {
+                Ok(()) => {
+                    self.blocks += u64::from(!block.is_empty());
+                    self.event_bytes += event_bytes;
+                    self.events += events;
+                }
+                // Before the chunk is counted, which was on its way then.
+                Err(error) => self.fail(&error),
+            }
+        }
+        if let Some(what) = problem {
+            self.pack(BlockKind::Problem, &et_format::encode_json(&Problem { what, count: 1 }));
+            if let Err(error) = self.flush() {
+                self.fail(&error);
+            }
+        }
+        if let Some(stopped) = &mut self.stopped {
+            stopped.lost_chunks += 1;
+            stopped.lost_events += events;
+        }
+    }
+
+    /// Appends a block to those on their way out. Its number stays free if it is too large, which the trace tells then.
+    fn add(&mut self, block: NewBlock, raw: &[u8]) {
+        match self.packer.write(&mut self.packed, block, raw) {
+            Ok(()) => self.blocks += 1,
+            Err(error) => {
+                let problem = Problem { what: format!("{:?} left out: {error}", block.kind), count: 1 };
+                self.pack(BlockKind::Problem, &et_format::encode_json(&problem));
+            }
+        }
+    }
+
+    pub(super) fn pack(&mut self, kind: BlockKind, raw: &[u8]) {
+        if self.stopped.is_none() {
+            // Names tables are packed already.
+            let codec = if kind == BlockKind::Names { Codec::Stored } else { OTHER_CODEC };
+            if (KEPT..=MAX_BLOCK).contains(&raw.len()) {
+                self.packed.reserve(raw.len() + BLOCK_HEADER);
+                pages::populate(self.packed.spare_capacity_mut());
+            }
+            let (sequence, first_ticket) = (self.blocks, Ticket(0));
+            self.add(NewBlock { kind, codec, thread: 0, sequence, first_ticket, wall: None }, raw);
+            if self.packed.len() > KEPT
+                && let Err(error) = self.flush()
+            {
+                self.fail(&error);
+            }
+        }
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), SinkError> {
+        let result = match &mut self.sink {
+            Some(sink) if !self.packed.is_empty() && self.stopped.is_none() => sink.write(&self.packed),
+            _ => Ok(()),
+        };
+        self.packed.clear();
+        self.packed.shrink_to(KEPT);
+        result
+    }
+}

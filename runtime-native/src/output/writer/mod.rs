@@ -1,0 +1,251 @@
+//! The trace writer: the thread that appends blocks to the trace file, one after the other. Full chunks it packs together with others
+//! (`packers`), records it packs alone.
+//!
+//! Everything else puts its records into the queue (`queue`) and goes on; only a lack of free chunks makes a thread pack, or wait
+//! (`buffers`).
+
+mod append;
+
+use std::time::{Duration, Instant};
+
+use et_format::event::Ticket;
+use et_format::progress::{Progress, RunId, Stopped};
+use et_format::{BlockKind, BlockPacker, End, LATE, Problem, file_header};
+
+use et_jvm::hotspot::HeapUse;
+
+use crate::base::cpu_time;
+use crate::buffers::Buffers;
+use crate::output::packers::{Packers, Who};
+use crate::output::queue::{Counters, Finish, Queue, TAKE_OVER};
+use crate::output::sink::{Sink, SinkError};
+
+/// Of a trace that is none.
+const DISCARDED: &str = "bytes of events were thrown away unread, and the events not counted (discard=on): this is not the trace of the run";
+/// How old the last known counts of a killed run may be.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+/// What the writer needs of the JVM, so that it can be tested without one.
+pub trait Host {
+    /// Asked after a garbage collection.
+    fn heap_use(&self) -> HeapUse;
+    /// The counts of this moment.
+    fn counters(&self) -> Counters;
+    /// Writing failed: stop the hooks.
+    fn failed(&self, error: &SinkError);
+}
+
+/// Runs on the writer's thread until all is written but the end.
+pub fn run<'a, H: Host>(
+    run: RunId,
+    queue: &Queue,
+    buffers: &'a Buffers,
+    packers: &'a Packers,
+    sink: Sink,
+    host: &'a H,
+    start: Instant,
+) -> Written<'a, H> {
+    let mut writer = Writer::new(run, sink, buffers, packers, host, start);
+    // The other threads of ours end with this; they wait for nobody, and only who stops the process can stop them.
+    std::thread::scope(|scope| {
+        let closing = Closing(queue);
+        let finish = loop {
+            if let Some(finish) = writer.step(queue, || packers.provide(scope, queue, buffers)) {
+                break finish;
+            }
+        };
+        drop(closing);
+        writer.counters = Some(finish.counters);
+        let cpu_seconds = cpu_time::of_this_thread().map(|time| (time + packers.others()).as_secs_f64());
+        Written { writer, finish, cpu_seconds }
+    })
+}
+
+/// Sends those who pack away, also when the writer panics.
+struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close_jobs();
+    }
+}
+
+/// A trace that lacks its end only. Until that is there the buffer file stays.
+#[derive(Debug)]
+pub struct Written<'a, H> {
+    writer: Writer<'a, H>,
+    finish: Finish,
+    cpu_seconds: Option<f64>,
+}
+
+impl<H: Host> Written<'_, H> {
+    /// Writes the end and closes the trace, on any thread. So many events came too late.
+    pub fn close(mut self, late: u64) {
+        if late > 0 {
+            let problem = Problem { what: LATE.into(), count: late };
+            self.writer.pack(BlockKind::Problem, &et_format::encode_json(&problem));
+        }
+        if let Err(error) = self.writer.end(self.finish, self.cpu_seconds) {
+            self.writer.fail(&error);
+        }
+        self.writer.write_progress();
+        self.writer.buffers.remove_file();
+    }
+}
+
+#[derive(Debug)]
+struct Writer<'a, H> {
+    buffers: &'a Buffers,
+    host: &'a H,
+    start: Instant,
+    /// None once it is closed.
+    sink: Option<Sink>,
+    /// After a failure: then chunks are only emptied, and counted.
+    stopped: Option<Stopped>,
+    blocks: u64,
+    event_bytes: u64,
+    /// Events that are in the trace.
+    events: u64,
+    packers: &'a Packers,
+    packer: BlockPacker,
+    /// Whether the counts were written since the last work.
+    is_resting: bool,
+    /// What appending events took of a processor.
+    append: Duration,
+    /// Blocks on their way out.
+    packed: Vec<u8>,
+    last_progress: Instant,
+    /// The last ticket that is known: what lies in the buffer file may be lost.
+    ticket: Ticket,
+    /// The counts at the end: then the host is asked no more.
+    counters: Option<Counters>,
+}
+
+impl<'a, H: Host> Writer<'a, H> {
+    fn new(run: RunId, sink: Sink, buffers: &'a Buffers, packers: &'a Packers, host: &'a H, start: Instant) -> Self {
+        let mut packed = file_header(run).to_vec();
+        packed.extend_from_slice(&Progress::default().fixed_block());
+        Self {
+            buffers,
+            host,
+            start,
+            sink: Some(sink),
+            stopped: None,
+            blocks: 1,
+            event_bytes: 0,
+            events: 0,
+            packers,
+            packer: BlockPacker::default(),
+            is_resting: true,
+            append: Duration::ZERO,
+            packed,
+            last_progress: start,
+            ticket: Ticket(0),
+            counters: None,
+        }
+    }
+
+    /// Waits for work and does it, after `provide`; how tracing ended, once all is written but the end.
+    fn step(&mut self, queue: &Queue, provide: impl FnOnce()) -> Option<Finish> {
+        // After the last work the counts are written once more: a program that waits may be killed then.
+        let patience = (!self.is_resting).then_some(PROGRESS_EVERY);
+        let Some(mut work) = queue.next(patience, TAKE_OVER, self.blocks) else {
+            self.is_resting = true;
+            self.write_progress();
+            if let Err(error) = self.flush() {
+                self.fail(&error);
+            }
+            self.packers.rest();
+            return None;
+        };
+        self.is_resting = false;
+        let (packed, job, end) = (std::mem::take(&mut work.packed), work.job.take(), work.end);
+        if let Err(error) = self.write(work) {
+            self.fail(&error);
+        }
+        queue.written();
+        self.append_all(packed);
+        provide();
+        if let Some(job) = job {
+            // Its own panics do not come back.
+            _ = self.packers.pack(&mut self.packer, self.buffers, job, Who::Writer);
+        }
+        if end.is_none() && self.last_progress.elapsed() >= PROGRESS_EVERY {
+            self.write_progress();
+        }
+        end
+    }
+
+    /// Says in the trace how far the run has come, or why tracing stopped.
+    fn write_progress(&mut self) {
+        self.last_progress = Instant::now();
+        if !self.buffers.are_whole() && self.stopped.is_none() {
+            self.fail(&SinkError::Buffers(self.buffers.name()));
+            return;
+        }
+        if self.stopped.is_none() {
+            self.ticket = self.buffers.last_ticket();
+        }
+        let Some(sink) = &self.sink else { return };
+        let Counters { lost_events, overflows, dynamic, .. } = self.counters.unwrap_or_else(|| self.host.counters());
+        let progress = Progress {
+            seconds: self.start.elapsed().as_secs_f64(),
+            ticket: self.ticket,
+            event_bytes: self.event_bytes,
+            blocks: if self.stopped.is_some() { 0 } else { self.blocks },
+            lost_events,
+            overflows,
+            dynamic,
+            stopped: self.stopped.clone(),
+        };
+        if !sink.write_progress(&progress) {
+            // Goes along with the next block.
+            self.pack(BlockKind::Progress, &progress.json());
+        }
+    }
+
+    fn end(&mut self, finish: Finish, cpu_seconds: Option<f64>) -> Result<(), SinkError> {
+        if self.stopped.is_some() {
+            return Ok(());
+        }
+        if let Some(discarded) = finish.counters.discarded_bytes {
+            let problem = Problem { what: DISCARDED.into(), count: discarded };
+            self.pack(BlockKind::Problem, &et_format::encode_json(&problem));
+        }
+        let end = End {
+            reason: finish.reason.into(),
+            end_ticket: finish.end_ticket,
+            event_bytes: self.event_bytes,
+            blocks: self.blocks + 1,
+            lost_events: finish.counters.lost_events,
+            seconds: self.start.elapsed().as_secs_f64(),
+            events: Some(self.events),
+            discarded_bytes: finish.counters.discarded_bytes,
+            writer_cpu_seconds: cpu_seconds,
+            packing: Some(self.packers.packing(self.append)),
+            dynamic: finish.counters.dynamic,
+        };
+        self.pack(BlockKind::End, &et_format::encode_json(&end));
+        self.flush()?;
+        self.sink.take().map_or(Ok(()), Sink::close)
+    }
+
+    /// Only the first failure is told: the others follow from it.
+    fn fail(&mut self, error: &SinkError) {
+        if self.stopped.is_some() {
+            return;
+        }
+        self.buffers.stop();
+        self.host.failed(error);
+        let seconds = self.start.elapsed().as_secs_f64();
+        self.stopped = Some(Stopped { why: error.cause(), seconds, lost_chunks: 0, lost_events: 0 });
+        // What is left in the buffers would be taken for the continuation of a trace that does not say why it stops.
+        self.write_progress();
+        self.buffers.remove_file();
+        // Who reads a pipe need not wait for more.
+        self.sink = self.sink.take().filter(Sink::is_plain);
+    }
+}
+
+#[cfg(test)]
+mod tests;

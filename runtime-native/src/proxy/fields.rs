@@ -1,0 +1,127 @@
+//! The static fields of the Java half that the agent sets.
+
+use et_format::ArrayLayout;
+use et_jvm::env::{Env, Object, StaticField};
+
+use super::Mirrors;
+use super::lookup::{Class, ProxyError};
+use crate::classes::slots::HiddenStores;
+
+/// Declares static fields of one class, which are all looked up before any of them is set.
+macro_rules! static_fields {
+    ($(#[$about:meta])* $fields:ident { $($field:ident: $java:literal $descriptor:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $fields {
+            $(pub $field: StaticField,)*
+        }
+
+        impl $fields {
+            /// Looks all of them up.
+            pub fn find(class: Class<'_>) -> Result<Self, ProxyError> {
+                Ok(Self { $($field: class.static_field($java, $descriptor)?,)* })
+            }
+        }
+    };
+}
+
+static_fields! {
+    /// Those of `HeapProxy`, whose comments say what they are for.
+    Fields {
+        on: c"on" c"Z",
+        tagged: c"tagged" c"Z",
+        counter: c"counter" c"J",
+        chunk_room: c"chunkRoom" c"J",
+        nowhere: c"nowhere" c"J",
+        known: c"known" c"J",
+        classes: c"classes" c"J",
+        layouts: c"layouts" c"J",
+        hidden: c"hidden" c"J",
+        unhashed: c"unhashed" c"J",
+        hash_shift: c"hashShift" c"I",
+        hash_mask: c"hashMask" c"I",
+        klass_offset: c"klassOffset" c"J",
+        layout_offset: c"layoutOffset" c"J",
+        element_base: c"elementBase" c"J",
+        element_shift: c"elementShift" c"I",
+        referent_offset: c"referentOffset" c"J",
+        discovered_offset: c"discoveredOffset" c"J",
+        target_offset: c"targetOffset" c"J",
+        asked: c"asked" c"I",
+        overflows: c"overflows" c"I",
+    }
+}
+
+static_fields! {
+    /// Those of `HeapProxyMirrors`.
+    MirrorFields {
+        lock_offset: c"lockOffset" c"J",
+        count_offset: c"countOffset" c"J",
+        statics_offset: c"staticsOffset" c"J",
+    }
+}
+
+/// Addresses and figures that hooks need before they are switched on.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Address of the ticket counter.
+    pub counter: usize,
+    /// Bytes of a chunk that may be used.
+    pub chunk_room: usize,
+    /// Address of the memory that takes the events of threads without a chunk.
+    pub nowhere: usize,
+    /// Address of the table of known ids.
+    pub known: usize,
+    /// Address of the table of classes.
+    pub classes: usize,
+    /// Address of the table of layouts.
+    pub layouts: usize,
+    /// The collector is asked about one object in this many; 0: about none.
+    pub asked: u32,
+}
+
+impl Fields {
+    /// Sets what hooks need before they are switched on.
+    pub fn set(&self, env: Env, class: Object, settings: Settings) {
+        let addresses = [
+            (self.counter, settings.counter),
+            (self.chunk_room, settings.chunk_room),
+            (self.nowhere, settings.nowhere),
+            (self.known, settings.known),
+            (self.classes, settings.classes),
+            (self.layouts, settings.layouts),
+        ];
+        for (field, value) in addresses {
+            env.set_static_long(class, field, value as i64);
+        }
+        env.set_static_int(class, self.asked, settings.asked as i32);
+    }
+
+    /// Sets where array elements are, and the fields that the VM itself stores into; 0 for what is not known.
+    pub fn set_places(&self, env: Env, class: Object, arrays: &ArrayLayout, stores: HiddenStores) {
+        if let (Some(&base), Some(scale)) = (arrays.base_offset.get("L"), arrays.index_scale.get("L")) {
+            env.set_static_long(class, self.element_base, base.into());
+            env.set_static_int(class, self.element_shift, scale.trailing_zeros() as i32);
+        }
+        let offsets = [
+            (self.referent_offset, stores.referent),
+            (self.discovered_offset, stores.discovered),
+            (self.target_offset, stores.target),
+        ];
+        for (field, offset) in offsets {
+            env.set_static_long(class, field, offset.unwrap_or(0).into());
+        }
+    }
+}
+
+impl MirrorFields {
+    /// Sets where mirrors hold what the VM makes for classes; 0 for what is not known.
+    pub fn set(&self, env: Env, class: Object, mirrors: Mirrors) {
+        let (count, first) = mirrors.statics.map_or((0, 0), |statics| (statics.count, statics.first));
+        let offsets =
+            [(self.lock_offset, mirrors.lock.unwrap_or(0)), (self.count_offset, count), (self.statics_offset, first)];
+        for (field, offset) in offsets {
+            env.set_static_long(class, field, offset);
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! `java.lang.HeapProxy` as native code sees it.
+
+mod fields;
+pub mod layout;
+mod lookup;
+pub mod mirrors;
+pub mod reflection;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use et_format::ArrayLayout;
+use et_rewriter::rewrite::EventSet;
+use jni_sys::jvalue;
+
+use crate::base::stack;
+use crate::classes::slots::HiddenStores;
+use crate::ids::Block;
+use et_jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
+use et_jvm::hotspot::{HotSpot, Layout};
+use fields::{Fields, MirrorFields};
+use lookup::Class;
+
+pub use fields::Settings;
+pub use lookup::{Member, ProxyError};
+
+/// The bits of an identity hash.
+const HASH: i32 = 0x7fff_ffff;
+
+/// The bits of a mark word that say whether the object is locked, and in which way.
+const UNLOCKED_BITS: u64 = 7;
+/// The one of them that says that a monitor has taken the mark word's place.
+const MONITOR_BIT: u64 = 2;
+
+/// Whether hooks are on, for functions that native code calls. They have no state of their own to keep it in.
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether classes made at run time are rewritten, as above.
+static DEFINITIONS: AtomicBool = AtomicBool::new(false);
+
+/// The events that the JDK's classes are hooked for: the rewriter left them in a constant of Thread.
+pub fn jdk_events(env: Env) -> Option<EventSet> {
+    let thread = env.find_class(c"java/lang/Thread")?;
+    let events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
+    Some(EventSet::from_bits(events as u8))
+}
+
+/// Whether hooks are on.
+pub fn is_on() -> bool {
+    ON.load(Ordering::Acquire)
+}
+
+/// Whether classes made at run time are rewritten.
+pub fn rewrites_definitions() -> bool {
+    DEFINITIONS.load(Ordering::Acquire)
+}
+
+/// Where class mirrors hold what the VM has made for a class, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mirrors {
+    /// The lock of the class's initialisation. Not all releases have one there.
+    pub lock: Option<i64>,
+    /// The static fields of reference types.
+    pub statics: Option<Statics>,
+}
+
+/// Static fields of reference types stand in a row behind the fields of `java.lang.Class`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statics {
+    /// Of their number.
+    pub count: i64,
+    /// Of the first.
+    pub first: i64,
+}
+
+/// The Java half: its classes, and the members that this library uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Proxy {
+    class: Global,
+    fields: Fields,
+    probes: Probes,
+    thread: ThreadFields,
+    hooks: Hooks,
+    mirrors: MirrorMembers,
+    layout_helper: StaticMethod,
+    klass: StaticMethod,
+    peek_hash: StaticMethod,
+    skip_hashes: StaticMethod,
+    /// `HeapProxyPlatform.word`.
+    word: (Global, StaticMethod),
+    /// `HeapProxyPlatform.intAt`.
+    int_at: (Global, StaticMethod),
+    /// `HeapProxyRelease.reference`.
+    reference: (Global, StaticMethod),
+    /// HeapProxyClasses; none on JDK 8, which has no such class.
+    definitions: Option<Definitions>,
+    jdk_events: EventSet,
+}
+
+/// What the rewriter adds to `Thread`.
+#[derive(Clone, Copy, Debug)]
+struct ThreadFields {
+    position: Field,
+    end: Field,
+    ids: Field,
+    stack: [Field; 2],
+}
+
+/// The hooks that native code calls.
+#[derive(Clone, Copy, Debug)]
+struct Hooks {
+    /// `HeapProxyCalls.madeFresh`.
+    made: (Global, StaticMethod),
+    put_field: StaticMethod,
+    put_static: StaticMethod,
+    put_element: StaticMethod,
+}
+
+/// Methods of HeapProxy that are called once, at the start.
+#[derive(Clone, Copy, Debug)]
+struct Probes {
+    link: StaticMethod,
+    hash_shift: StaticMethod,
+    lock: StaticMethod,
+    writing: StaticMethod,
+}
+
+/// `HeapProxyMirrors`.
+#[derive(Clone, Copy, Debug)]
+struct MirrorMembers {
+    class: Global,
+    fields: MirrorFields,
+    announce: StaticMethod,
+    announce_all: StaticMethod,
+}
+
+/// `HeapProxyClasses`, whose stand-ins define classes.
+#[derive(Clone, Copy, Debug)]
+struct Definitions {
+    class: Global,
+    on: StaticField,
+    link: StaticMethod,
+}
+
+impl ThreadFields {
+    /// All of them are needed: a HeapProxy beside a plain Thread would fail at its first event.
+    fn find(thread: Class<'_>) -> Result<Self, ProxyError> {
+        let field = |name| thread.field(name, c"J");
+        thread.field(c"etTicket", c"J")?;
+        thread.field(c"etSite", c"I")?;
+        Ok(Self {
+            position: field(c"etPos")?,
+            end: field(c"etEnd")?,
+            ids: field(c"etIds")?,
+            stack: [field(c"etStackLow")?, field(c"etStackHigh")?],
+        })
+    }
+}
+
+impl Hooks {
+    fn find(env: Env, proxy: Class<'_>) -> Result<Self, ProxyError> {
+        let calls = Class::find(env, c"java/lang/HeapProxyCalls")?;
+        Ok(Self {
+            made: (calls.global()?, calls.static_method(c"madeFresh", c"(Ljava/lang/Object;)V")?),
+            put_field: proxy.static_method(c"putField", c"(Ljava/lang/Object;Ljava/lang/Object;I)V")?,
+            put_static: proxy.static_method(c"putStatic", c"(Ljava/lang/Object;I)V")?,
+            put_element: proxy.static_method(c"putElement", c"(Ljava/lang/Object;ILjava/lang/Object;)V")?,
+        })
+    }
+}
+
+impl Probes {
+    fn find(proxy: Class<'_>) -> Result<Self, ProxyError> {
+        Ok(Self {
+            link: proxy.static_method(c"link", c"()I")?,
+            hash_shift: proxy.static_method(c"probeHashShift", c"()I")?,
+            lock: proxy.static_method(c"probeLock", c"(JJ)I")?,
+            writing: proxy.static_method(c"probeWriting", c"(Ljava/lang/Object;)I")?,
+        })
+    }
+}
+
+impl MirrorMembers {
+    fn find(env: Env) -> Result<Self, ProxyError> {
+        let class = Class::find(env, c"java/lang/HeapProxyMirrors")?;
+        Ok(Self {
+            class: class.global()?,
+            fields: MirrorFields::find(class)?,
+            announce: class.static_method(c"announce", c"(Ljava/lang/Class;)V")?,
+            announce_all: class.static_method(c"announceAll", c"([Ljava/lang/Object;)V")?,
+        })
+    }
+}
+
+impl Definitions {
+    fn find(env: Env) -> Result<Self, ProxyError> {
+        let class = Class::find(env, c"java/lang/HeapProxyClasses")?;
+        Ok(Self {
+            class: class.global()?,
+            on: class.static_field(c"on", c"Z")?,
+            link: class.static_method(c"link", c"()V")?,
+        })
+    }
+}
+
+/// Where the hash of an object is while it is locked, unless a monitor has taken the mark word's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locks {
+    /// In the mark word, as always (lightweight locking, the default from JDK 23 on).
+    InPlace,
+    /// In the lock, on the stack of the thread that has it; the mark word is the lock's address.
+    OnStack,
+    /// It does not show, and the VM is asked.
+    Unknown,
+}
+
+impl Locks {
+    /// As the trace has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InPlace => "mark word",
+            Self::OnStack => "stack",
+            Self::Unknown => "VM",
+        }
+    }
+}
+
+impl Proxy {
+    /// Looks up all that this library uses. Until this has succeeded nothing of the Java half may be relied on.
+    pub fn find(env: Env) -> Result<Self, ProxyError> {
+        let is_plain = |error| match error {
+            ProxyError::Missing(_) => ProxyError::NotInstrumented,
+            other => other,
+        };
+        let class = Class::find(env, c"java/lang/HeapProxy").map_err(is_plain)?;
+        let thread = Class::find(env, c"java/lang/Thread")?;
+        thread.field(c"etPos", c"J").map_err(is_plain)?;
+        let platform = Class::find(env, c"java/lang/HeapProxyPlatform")?;
+        let release = Class::find(env, c"java/lang/HeapProxyRelease")?;
+        // Nothing of it is called from here, but hooks are compiled into it (`compiled`).
+        Class::find(env, c"java/lang/HeapProxyUnsafe")?;
+        let at = c"(Ljava/lang/Object;J)Ljava/lang/Object;";
+        let is_jdk_8 = bind_unsafe(env, platform).is_some();
+        Ok(Self {
+            class: class.global()?,
+            fields: Fields::find(class)?,
+            probes: Probes::find(class)?,
+            thread: ThreadFields::find(thread)?,
+            hooks: Hooks::find(env, class)?,
+            mirrors: MirrorMembers::find(env)?,
+            layout_helper: class.static_method(c"layoutHelper", c"(Ljava/lang/Class;)I")?,
+            klass: class.static_method(c"klass", c"(Ljava/lang/Class;)J")?,
+            peek_hash: class.static_method(c"peekHash", c"(Ljava/lang/Object;)I")?,
+            skip_hashes: class.static_method(c"skipHashes", c"(I)V")?,
+            word: (platform.global()?, platform.static_method(c"word", c"(Ljava/lang/Object;J)J")?),
+            int_at: (platform.global()?, platform.static_method(c"intAt", c"(Ljava/lang/Object;J)I")?),
+            reference: (release.global()?, release.static_method(c"reference", at)?),
+            definitions: if is_jdk_8 { None } else { Some(Definitions::find(env)?) },
+            jdk_events: EventSet::from_bits(
+                env.get_static_int(thread.object, thread.static_field(c"etEvents", c"I")?) as u8
+            ),
+        })
+    }
+
+    /// The class itself.
+    pub fn class(&self) -> Object<'_> {
+        self.class.get()
+    }
+
+    /// The events that the JDK's classes are hooked for.
+    pub fn jdk_events(&self) -> EventSet {
+        self.jdk_events
+    }
+
+    /// Makes the VM find the natives of HeapProxy and HeapProxyClasses in this library. This lookup runs Java code, so the hooks must be off.
+    pub fn link(&self, env: Env) -> Result<(), ProxyError> {
+        if env.call_static_int(self.class(), self.probes.link, &[]) != 1 {
+            return Err(ProxyError::Natives);
+        }
+        if let Some(definitions) = &self.definitions {
+            env.call_static_void(definitions.class.get(), definitions.link, &[]);
+        }
+        Ok(())
+    }
+
+    /// Whether the JDK has stand-ins that rewrite classes created at run time.
+    pub fn can_rewrite(&self) -> bool {
+        self.definitions.is_some()
+    }
+
+    /// Where the mark word holds the hash; none if it does not show.
+    pub fn probe_hash_shift(&self, env: Env) -> Option<i32> {
+        let shift = env.call_static_int(self.class(), self.probes.hash_shift, &[]);
+        // A failed call returns 0, which is no shift either.
+        let found = (shift > 0).then_some(shift);
+        self.set_long(env, self.fields.hidden, UNLOCKED_BITS);
+        self.set_int(env, self.fields.hash_shift, found.unwrap_or(0));
+        self.set_int(env, self.fields.hash_mask, if found.is_some() { HASH } else { 0 });
+        found
+    }
+
+    /// Finds out what a lock does to a mark word that holds a hash, and has hooks read that. What they cannot read, they ask the VM for.
+    pub fn probe_locks(&self, env: Env) -> Locks {
+        let Some(stack) = stack::bounds() else { return Locks::Unknown };
+        let arguments = [jvalue { j: stack.start as i64 }, jvalue { j: stack.end as i64 }];
+        match env.call_static_int(self.class(), self.probes.lock, &arguments) {
+            1 => {
+                self.set_long(env, self.fields.hidden, MONITOR_BIT);
+                Locks::InPlace
+            }
+            2 => Locks::OnStack,
+            _ => Locks::Unknown,
+        }
+    }
+
+    /// Tells hooks where the stack of the current thread is, which `thread` is the object of: locks there are its own.
+    pub fn set_stack(&self, env: Env, thread: Object, stack: Range<usize>) {
+        for (field, address) in self.thread.stack.into_iter().zip([stack.start, stack.end]) {
+            env.set_long(thread, field, address as i64);
+        }
+    }
+
+    /// Has hooks write ids of ours into mark words from now on, if the VM takes them for hashes of its own: free, locked, and
+    /// free again.
+    pub fn write_ids(&self, env: Env, hotspot: &HotSpot, shift: i32) -> bool {
+        // The low bits are 001 in a word that holds a hash, and not a lock's address.
+        self.set_long(env, self.fields.unhashed, (HASH as u64) << shift | 7);
+        let works = env.frame(4, |env| self.try_writing(env, hotspot)).unwrap_or(false);
+        if !works {
+            self.set_long(env, self.fields.unhashed, 0);
+        }
+        works
+    }
+
+    /// Has hooks ask for every id.
+    pub fn use_tags(&self, env: Env) {
+        self.set_int(env, self.fields.hash_mask, 0);
+        env.set_static_boolean(self.class(), self.fields.tagged, true);
+    }
+
+    fn try_writing(&self, env: Env, hotspot: &HotSpot) -> Option<bool> {
+        let object = env.new_byte_array(0)?;
+        let id = env.call_static_int(self.class(), self.probes.writing, &[jvalue { l: object.raw() }]) as u32;
+        let is_hash = || hotspot.identity_hash(env, object) == id;
+        let free = id != 0 && is_hash();
+        // A lock of JNI's is always inflated: the mark word moves to the monitor.
+        let locked = env.locked(object, is_hash)?;
+        Some(free && locked && is_hash() && self.peek_hash(env, object) == id)
+    }
+
+    fn set_int(&self, env: Env, field: StaticField, value: i32) {
+        env.set_static_int(self.class(), field, value);
+    }
+
+    fn set_long(&self, env: Env, field: StaticField, value: u64) {
+        env.set_static_long(self.class(), field, value as i64);
+    }
+
+    /// Tells HeapProxy where instance sizes are.
+    pub fn set_layout(&self, env: Env, layout: Layout) {
+        self.set_long(env, self.fields.klass_offset, layout.klass_offset);
+        self.set_long(env, self.fields.layout_offset, layout.layout_helper_offset);
+    }
+
+    /// Sets everything that hooks need before they are switched on.
+    pub fn set(&self, env: Env, settings: Settings) {
+        self.fields.set(env, self.class(), settings);
+    }
+
+    /// Tells HeapProxy where array elements are, and the fields that the VM itself stores into.
+    pub fn set_places(&self, env: Env, arrays: &ArrayLayout, stores: HiddenStores) {
+        self.fields.set_places(env, self.class(), arrays, stores);
+    }
+
+    /// Hooks that found no room on their thread's stack.
+    pub fn overflows(&self, env: Env) -> u32 {
+        env.get_static_int(self.class(), self.fields.overflows) as u32
+    }
+
+    /// Switches the hooks.
+    pub fn switch(&self, env: Env, on: bool) {
+        env.set_static_boolean(self.class(), self.fields.on, on);
+        ON.store(on, Ordering::Release);
+        if !on {
+            self.switch_rewriting(env, false);
+        }
+    }
+
+    /// Switches the rewriting of classes that are made at run time. It may be on before the hooks are.
+    pub fn switch_rewriting(&self, env: Env, on: bool) {
+        if let Some(definitions) = &self.definitions {
+            env.set_static_boolean(definitions.class.get(), definitions.on, on);
+        }
+        DEFINITIONS.store(on, Ordering::Release);
+    }
+
+    /// Hook: native code has made an object, which nobody else has seen yet.
+    pub fn made(&self, env: Env, object: Object) {
+        let (calls, made) = &self.hooks.made;
+        env.call_static_void(calls.get(), *made, &[jvalue { l: object.raw() }]);
+    }
+
+    /// Hook: native code is about to set an instance field.
+    pub fn put_field(&self, env: Env, origin: Object, value: Option<Object>, field: u32) {
+        let arguments = [jvalue { l: origin.raw() }, reference(value), jvalue { i: field as i32 }];
+        env.call_static_void(self.class(), self.hooks.put_field, &arguments);
+    }
+
+    /// Hook: native code is about to set a static field.
+    pub fn put_static(&self, env: Env, value: Option<Object>, field: u32) {
+        env.call_static_void(self.class(), self.hooks.put_static, &[reference(value), jvalue { i: field as i32 }]);
+    }
+
+    /// Hook: native code has set an element of an array.
+    pub fn put_element(&self, env: Env, array: Object, index: i32, value: Option<Object>) {
+        let arguments = [jvalue { l: array.raw() }, jvalue { i: index }, reference(value)];
+        env.call_static_void(self.class(), self.hooks.put_element, &arguments);
+    }
+
+    /// Bytes of an instance; none for classes that have none, or if HotSpot does not tell.
+    pub fn instance_size(&self, env: Env, class: Object) -> Option<u32> {
+        let helper = env.call_static_int(self.class(), self.layout_helper, &[jvalue { l: class.raw() }]);
+        // The low bits are a flag: sizes are multiples of 8.
+        if helper > 0 { Some(helper as u32 & !7) } else { None }
+    }
+
+    /// Address of what HotSpot keeps of a class; 0 for primitive types, which have nothing.
+    pub fn klass(&self, env: Env, class: Object) -> u64 {
+        env.call_static_long(self.class(), self.klass, &[jvalue { l: class.raw() }]) as u64
+    }
+
+    /// Eight bytes of an object. `offset` is a multiple of eight within it.
+    pub fn word(&self, env: Env, object: Object, offset: i64) -> u64 {
+        let (platform, word) = &self.word;
+        env.call_static_long(platform.get(), *word, &[jvalue { l: object.raw() }, jvalue { j: offset }]) as u64
+    }
+
+    /// Four bytes of an object.
+    pub fn int_at(&self, env: Env, object: Object, offset: i64) -> i32 {
+        let (platform, int_at) = &self.int_at;
+        env.call_static_int(platform.get(), *int_at, &[jvalue { l: object.raw() }, jvalue { j: offset }])
+    }
+
+    /// Tells HeapProxy where mirrors hold what the VM makes for classes.
+    pub fn set_mirrors(&self, env: Env, mirrors: Mirrors) {
+        self.mirrors.fields.set(env, self.mirrors.class.get(), mirrors);
+    }
+
+    /// Tells of what the VM has put into the mirror of a class that is not initialised.
+    pub fn announce_mirror(&self, env: Env, class: Object) {
+        env.call_static_void(self.mirrors.class.get(), self.mirrors.announce, &[jvalue { l: class.raw() }]);
+    }
+
+    /// Tells of what a class's constant pool holds.
+    pub fn announce_references(&self, env: Env, references: Object) {
+        env.call_static_void(self.mirrors.class.get(), self.mirrors.announce_all, &[jvalue { l: references.raw() }]);
+    }
+
+    /// What the reference at that offset of an object refers to.
+    pub fn reference<'a>(&self, env: Env<'a>, object: Object, offset: i64) -> Option<Object<'a>> {
+        let (release, reference) = &self.reference;
+        env.call_static_object(release.get(), *reference, &[jvalue { l: object.raw() }, jvalue { j: offset }])
+    }
+
+    /// The hash that an object has, 0 for none.
+    pub fn peek_hash(&self, env: Env, object: Object) -> u32 {
+        env.call_static_int(self.class(), self.peek_hash, &[jvalue { l: object.raw() }]) as u32
+    }
+
+    /// Uses up hashes.
+    pub fn skip_hashes(&self, env: Env, count: i32) {
+        env.call_static_void(self.class(), self.skip_hashes, &[jvalue { i: count }]);
+    }
+
+    /// Takes the ids off the thread that it has not used.
+    pub fn take_ids(&self, env: Env, thread: Object) -> Block {
+        let ids = env.get_long(thread, self.thread.ids);
+        env.set_long(thread, self.thread.ids, 0);
+        Block::from_bits(ids)
+    }
+
+    /// Takes the thread's buffer off it: where it ends, 0 if it has none.
+    pub fn take_position(&self, env: Env, thread: Object) -> usize {
+        // Without an end there is no buffer, and the position is where events went that nobody reads.
+        let has_buffer = env.get_long(thread, self.thread.end) != 0;
+        let position = if has_buffer { env.get_long(thread, self.thread.position) } else { 0 };
+        env.set_long(thread, self.thread.position, 0);
+        env.set_long(thread, self.thread.end, 0);
+        position as usize
+    }
+}
+
+/// JDK 8: HeapProxy cannot get its Unsafe by itself. None on later releases, where it can.
+fn bind_unsafe(env: Env, platform: Class<'_>) -> Option<()> {
+    let field = env.static_field(platform.object, c"unsafe", c"Lsun/misc/Unsafe;")?;
+    let class = env.find_class(c"sun/misc/Unsafe")?;
+    let value = env.get_static_object(class, env.static_field(class, c"theUnsafe", c"Lsun/misc/Unsafe;")?)?;
+    env.set_static_object(platform.object, field, value);
+    Some(())
+}
+
+fn reference(object: Option<Object>) -> jvalue {
+    jvalue { l: object.map_or(std::ptr::null_mut(), |object| object.raw()) }
+}

@@ -1,0 +1,77 @@
+//! Garbage collections, and what the collector says of objects. All but [`Collections::ask_what_is_held`] may be called at a safepoint, on any
+//! thread of the VM: no JNI, no JVMTI.
+
+use std::sync::Mutex;
+
+use et_format::event::Ticket;
+use et_format::{GcRecord, Nanos};
+use et_jvm::env::{Env, Object};
+use et_jvm::jvmti::Jvmti;
+use et_jvm::sync::lock;
+
+use super::collector::Collector;
+use super::output::Output;
+use super::run::Run;
+
+/// The collections of a run.
+#[derive(Debug)]
+pub struct Collections {
+    /// When the collection that is under way began.
+    current: Mutex<Option<(Ticket, Nanos)>>,
+    /// Is asked which objects it frees; none without `deaths=gc`.
+    pub collector: Option<Collector>,
+}
+
+impl Collections {
+    /// Of a run that begins.
+    pub fn new(collector: Option<Collector>) -> Self {
+        Self { current: Mutex::new(None), collector }
+    }
+
+    /// All threads have been stopped for a collection.
+    pub fn start(&self, run: &Run, output: &Output) {
+        let now = (output.buffers.next_ticket(), run.nanos());
+        *lock(&self.current) = Some(now);
+        if let Some(collector) = &self.collector {
+            collector.begins(output.queue, now.0);
+        }
+    }
+
+    /// The collection is over.
+    pub fn finish(&self, run: &Run, output: &Output) {
+        let started = lock(&self.current).take();
+        if let Some((start, Nanos(start_nanos))) = started {
+            output.queue.gc(GcRecord {
+                start,
+                finish: output.buffers.next_ticket(),
+                start_nanos,
+                finish_nanos: run.nanos().0,
+                heap_used: 0,
+                heap_committed: 0,
+            });
+        }
+    }
+
+    /// The object with this tag was freed.
+    pub fn freed(&self, output: &Output, tag: i64) {
+        if let Some(collector) = &self.collector {
+            collector.freed(output.queue, tag);
+        }
+    }
+
+    /// Asks the collector about an object that the trace mentions.
+    pub fn tag(&self, jvmti: Jvmti, object: Object, id: u32) {
+        if let Some(collector) = &self.collector {
+            collector.tag(jvmti, object, id);
+        }
+    }
+
+    /// At the end: has the collector say what it still has to say, and which objects it holds.
+    pub fn ask_what_is_held(&self, output: &Output, jvmti: Jvmti, env: Env) {
+        if let Some(collector) = &self.collector
+            && let Err(error) = collector.end(output.queue, jvmti, env)
+        {
+            output.queue.problem(format!("the collector did not say what it held at the end: {error}"), 1);
+        }
+    }
+}

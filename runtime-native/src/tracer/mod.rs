@@ -1,0 +1,250 @@
+//! The state of a traced run, shared by all callbacks.
+
+pub mod collections;
+pub mod collector;
+pub mod live_threads;
+pub mod machine;
+pub mod object_ids;
+pub mod output;
+pub mod run;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use et_format::progress::OVERFLOWS;
+use et_jvm::env::{Env, Object};
+use et_jvm::hotspot::HeapUse;
+use et_jvm::listener::panic_text;
+use et_jvm::sync::lock;
+
+use crate::base::report::say;
+use crate::classes::dynamic::Dynamic;
+use crate::classes::{ClassTables, unloading};
+use crate::output::queue::{Counters, Finish};
+use crate::output::sink::SinkError;
+use crate::output::writer::{self, Host};
+use collections::Collections;
+use live_threads::Threads;
+use machine::Machine;
+use object_ids::ObjectIds;
+use output::Output;
+use run::Run;
+
+/// Then the process exits anyway. The writer may stand still with the VM, which nobody can tell from here.
+const PATIENCE_AT_EXIT: Duration = Duration::from_secs(10);
+
+/// Has the sizes of the tables by class told at the end, for tests of these.
+const TABLES_VARIABLE: &str = "ET_TEST_TABLES";
+
+/// What ends a trace as a rule.
+pub const VM_DEATH: &str = "VMDeath";
+
+/// For functions that get nothing from whoever calls them: the natives of HeapProxy, the functions in JNI's table, and what runs at the
+/// process's exit. Everybody else is given the tracer.
+static TRACER: OnceLock<Tracer> = OnceLock::new();
+
+/// A traced run.
+#[derive(Debug)]
+pub struct Tracer {
+    /// Which run, and its clock.
+    pub run: Run,
+    /// The VM.
+    pub machine: Machine,
+    /// From chunks and records to the trace.
+    pub output: Output,
+    /// What is known by class.
+    pub classes: ClassTables,
+    /// Ids of objects.
+    pub ids: ObjectIds,
+    /// Threads of the trace.
+    pub threads: Threads,
+    /// Garbage collections.
+    pub collections: Collections,
+    /// Whether contention for monitors is recorded, and waits (`monitors=on`).
+    pub tells_monitors: bool,
+    ended: AtomicBool,
+}
+
+/// Runs `body`, which C has called; a panic in it ends tracing.
+pub fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| {
+        panicked(env, panic_text(&*cause));
+        fallback
+    })
+}
+
+/// Our own code has panicked, in these words: tracing ends, the program runs on.
+pub fn panicked(env: Option<Env>, why: &str) {
+    say(format_args!("internal error, tracing stops here, the program runs on: {why}"));
+    if let Some(tracer) = get() {
+        // The trace will have an end, at which all seems well.
+        tracer.output.queue.problem(format!("internal error, tracing stopped before the program ended: {why}"), 1);
+        tracer.give_up(env);
+    }
+}
+
+/// The tracer, once tracing has begun.
+pub fn get() -> Option<&'static Tracer> {
+    TRACER.get()
+}
+
+impl Tracer {
+    /// Of a run that begins.
+    pub fn new(
+        run: Run,
+        machine: Machine,
+        output: Output,
+        classes: ClassTables,
+        ids: ObjectIds,
+        collections: Collections,
+        tells_monitors: bool,
+    ) -> Self {
+        let (threads, ended) = (Threads::default(), AtomicBool::new(false));
+        Self { run, machine, output, classes, ids, threads, collections, tells_monitors, ended }
+    }
+
+    /// Makes it known to [`get`]. None if there is one already.
+    pub fn install(self) -> Option<&'static Tracer> {
+        TRACER.set(self).ok()?;
+        get()
+    }
+
+    /// Whether the trace has its end.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// The object with this tag was freed. Called at a safepoint or on a thread of the VM: no JNI, no JVMTI.
+    pub fn freed(&self, tag: i64) {
+        match unloading::class_with(tag) {
+            Some(class) => self.classes.forget(class),
+            None => self.collections.freed(&self.output, tag),
+        }
+    }
+
+    /// The id of an object, which gets one if it has none. Nothing is recorded.
+    pub fn id(&self, env: Env, object: Object) -> u32 {
+        self.ids.get(&self.machine, &self.classes.records, env, object)
+    }
+
+    /// The id of an object; 0 if it has none, as far as can be seen.
+    pub fn id_if_any(&self, env: Env, object: Object) -> u32 {
+        self.ids.get_if_any(&self.machine, env, object)
+    }
+
+    /// Asks the collector about an object that the trace mentions.
+    pub fn tag(&self, object: Object, id: u32) {
+        self.collections.tag(self.machine.jvmti, object, id);
+    }
+
+    /// The body of the writer's thread.
+    pub fn write(&'static self) {
+        let Self { run, machine, output, .. } = self;
+        guarded(machine.vm.env(), (), || {
+            let sink = lock(&output.sink).take();
+            output.writer_runs.wait();
+            if let Some(sink) = sink {
+                let written =
+                    writer::run(run.id, output.queue, &output.buffers, &output.packers, sink, self, run.start);
+                *lock(&output.written) = Some(written);
+            }
+        });
+        // Also after a panic: the program's end waits for the writer's.
+        output.queue.writer_is_gone();
+    }
+
+    /// Switches the hooks off and writes what there is. Returns when the trace is complete.
+    pub fn end(&self, env: Env, reason: &'static str) {
+        if !self.ended.swap(true, Ordering::AcqRel) {
+            self.machine.proxy.switch(env, false);
+            self.finish(Some(env), reason, None);
+            self.output.close(0);
+        }
+    }
+
+    /// Writes what there is when the VM goes down; the end of the trace follows when the process exits. Until then other threads may run, and
+    /// with the hooks on what they do is counted.
+    pub fn end_with_vm(&self, env: Env) {
+        if !self.ended.swap(true, Ordering::AcqRel) {
+            self.output.patience.program_ends();
+            self.machine.proxy.switch_rewriting(env, false);
+            self.finish(Some(env), VM_DEATH, None);
+        }
+    }
+
+    /// The process exits. If the VM has not reported its death, native code called `exit`, or the launcher could not destroy the VM for want
+    /// of memory; it cannot be asked for anything then.
+    pub fn end_at_exit(&self) {
+        if self.ended.swap(true, Ordering::AcqRel) {
+            // The VM has stopped its threads for good.
+            self.output.close(self.output.late());
+        } else {
+            self.output.patience.program_ends();
+            self.finish(None, "exit", Some(PATIENCE_AT_EXIT));
+            self.output.close(0);
+        }
+    }
+
+    fn finish(&self, env: Option<Env>, reason: &'static str, patience: Option<Duration>) {
+        let Output { queue, buffers, .. } = &self.output;
+        self.output.hand_in_all(|| self.run.nanos());
+        self.output.join_names();
+        let counters = self.count(env);
+        if counters.overflows > 0 {
+            queue.problem(OVERFLOWS, counters.overflows);
+        }
+        if self.ids.space.is_used_up() {
+            queue.problem("object ids were used up, some are those of other objects", 1);
+        }
+        if std::env::var_os(TABLES_VARIABLE).is_some() {
+            for (what, count) in self.classes.sizes() {
+                queue.problem(format!("kept at the end: {what}"), count as u64);
+            }
+        }
+        queue.finish(Finish { reason, end_ticket: buffers.last_ticket(), counters }, patience);
+    }
+
+    fn count(&self, env: Option<Env>) -> Counters {
+        Counters {
+            lost_events: self.output.lost(),
+            overflows: env.map_or(0, |env| self.machine.proxy.overflows(env).into()),
+            discarded_bytes: self.output.discarded(),
+            dynamic: self.classes.dynamic.map(Dynamic::counts),
+        }
+    }
+
+    /// There is no writer: nothing can be traced, and nothing must wait for it.
+    pub fn abandon(&self, env: Env) {
+        self.ended.store(true, Ordering::Release);
+        self.give_up(Some(env));
+        self.output.remove();
+    }
+
+    /// Something went wrong in our own code: the program must not notice.
+    pub fn give_up(&self, env: Option<Env>) {
+        self.output.buffers.stop();
+        if let Some(env) = env {
+            self.machine.proxy.switch(env, false);
+        }
+    }
+}
+
+impl Host for Tracer {
+    fn heap_use(&self) -> HeapUse {
+        // Only the writer's thread asks, which the VM knows.
+        if self.machine.vm.env().is_some() { self.machine.hotspot.heap_use() } else { HeapUse::default() }
+    }
+
+    fn counters(&self) -> Counters {
+        self.count(self.machine.vm.env())
+    }
+
+    fn failed(&self, error: &SinkError) {
+        say(error);
+        if let Some(env) = self.machine.vm.env() {
+            self.machine.proxy.switch(env, false);
+        }
+    }
+}

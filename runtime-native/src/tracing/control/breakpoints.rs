@@ -1,0 +1,140 @@
+//! Breakpoints at the methods that `start` and `stop` name.
+
+use std::sync::Mutex;
+
+use crate::options::{MethodName, Trigger};
+use crate::tracer::Tracer;
+use et_jvm::env::{Env, MethodId, Object};
+use et_jvm::jvmti::{CLASSES, EventKind, JvmtiError};
+use et_jvm::sync::lock;
+
+/// Breakpoints at the start of methods.
+#[derive(Debug)]
+pub struct Breakpoints {
+    wanted: Vec<MethodName>,
+    set: Mutex<Vec<(MethodId, MethodName)>>,
+    /// Of those that are wanted, what was found so far.
+    found: Mutex<Vec<(MethodName, Found)>>,
+}
+
+/// What there is of a method that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Class,
+    Method,
+}
+
+impl Breakpoints {
+    pub fn new<'a>(triggers: impl Iterator<Item = &'a Trigger>) -> Self {
+        let mut wanted: Vec<MethodName> = triggers
+            .filter_map(|trigger| match trigger {
+                Trigger::Method(name) => Some(name.clone()),
+                _ => None,
+            })
+            .collect();
+        wanted.dedup();
+        Self { wanted, set: Mutex::default(), found: Mutex::default() }
+    }
+
+    /// From now on they are noticed, in classes that are there and in those that come.
+    pub fn open(&self, tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
+        let jvmti = tracer.machine.jvmti;
+        jvmti.set_event(EventKind::Breakpoint, true).and_then(|()| jvmti.set_event(EventKind::ClassPrepare, true))?;
+        env.frame(CLASSES, |env| {
+            for class in jvmti.loaded_classes(env).unwrap_or_default() {
+                self.class_prepared(tracer, class);
+            }
+        });
+        Ok(())
+    }
+
+    /// Sets those in this class.
+    pub fn class_prepared(&self, tracer: &Tracer, class: Object) {
+        if self.wanted.is_empty() {
+            return;
+        }
+        let jvmti = tracer.machine.jvmti;
+        let Ok(signature) = jvmti.class_signature(class) else { return };
+        for wanted in self.wanted.iter().filter(|wanted| wanted.class == signature) {
+            // A class that is not prepared has none yet; its turn comes.
+            let methods = jvmti.methods(class).unwrap_or_default();
+            if !methods.is_empty() {
+                self.note(wanted, Found::Class);
+            }
+            for method in methods {
+                let is_wanted = jvmti.method_name(method).is_ok_and(|member| member.name == wanted.name);
+                if is_wanted && jvmti.set_breakpoint(method).is_ok() {
+                    self.note(wanted, Found::Method);
+                    lock(&self.set).push((method, wanted.clone()));
+                }
+            }
+        }
+    }
+
+    fn note(&self, wanted: &MethodName, found: Found) {
+        lock(&self.found).push((wanted.clone(), found));
+    }
+
+    /// In words what there is of a method that was not called.
+    pub fn found(&self, wanted: &MethodName) -> String {
+        let found = lock(&self.found);
+        let most = found.iter().filter(|(name, _)| name == wanted).map(|(_, found)| *found).max();
+        let class = wanted.class_name();
+        match most {
+            None => format!("no class {class} was loaded"),
+            Some(Found::Class) => format!("class {class} has no method {}", wanted.name),
+            Some(Found::Method) => "it was not called".to_owned(),
+        }
+    }
+
+    /// Which of those that are waited for this method is.
+    pub fn name(&self, method: MethodId) -> Option<MethodName> {
+        lock(&self.set).iter().find(|(set, _)| *set == method).map(|(_, name)| name.clone())
+    }
+
+    /// Clears those of this name.
+    pub fn forget(&self, tracer: &Tracer, name: &MethodName) {
+        let mut cleared = Vec::new();
+        lock(&self.set).retain(|(method, set)| {
+            if set == name {
+                cleared.push(*method);
+            }
+            set != name
+        });
+        // Without the lock: see docs/inside/runtime.md, "Rules".
+        for method in cleared {
+            let _ = tracer.machine.jvmti.clear_breakpoint(method);
+        }
+    }
+
+    /// Nothing is noticed any more.
+    pub fn close(&self, tracer: &Tracer) {
+        for wanted in &self.wanted {
+            self.forget(tracer, wanted);
+        }
+        if !self.wanted.is_empty() {
+            let _ = tracer.machine.jvmti.set_event(EventKind::Breakpoint, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_of_a_method_is_told() {
+        let wanted: Trigger = "method:com.acme.Main.run".parse().unwrap();
+        let Trigger::Method(name) = &wanted else { panic!("{wanted}") };
+        let breakpoints = Breakpoints::new([&wanted].into_iter());
+        assert_eq!(breakpoints.found(name), "no class com.acme.Main was loaded");
+        breakpoints.note(name, Found::Class);
+        assert_eq!(breakpoints.found(name), "class com.acme.Main has no method run");
+        breakpoints.note(name, Found::Method);
+        breakpoints.note(name, Found::Class);
+        assert_eq!(breakpoints.found(name), "it was not called");
+    }
+}

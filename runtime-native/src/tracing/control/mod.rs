@@ -1,0 +1,239 @@
+//! When tracing begins and when it ends: with the program, or at what the options `start` and `stop` name.
+//!
+//! Until it begins the hooks are off, but everything is ready, and classes created at run time get theirs all the same. What exists when it
+//! begins is recorded as it would have been at the program's start.
+
+mod breakpoints;
+mod phases;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::actions::prepared;
+use crate::base::report::say;
+use crate::options::Trigger;
+use crate::tracer::{Tracer, VM_DEATH, guarded};
+use crate::tracing::begin::{self, StartError};
+use breakpoints::Breakpoints;
+use et_jvm::env::{Env, Global, MethodId, Object};
+use et_jvm::sync::lock;
+use et_jvm::threads::agent_thread;
+use phases::{Phase, Phases};
+
+/// How often the clock and the file system are checked.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Begins and ends tracing.
+#[derive(Debug)]
+pub struct Control {
+    start: Option<Trigger>,
+    stop: Option<Trigger>,
+    /// Threads of the runtime that the VM knows.
+    own: Mutex<Vec<Global>>,
+    phases: Phases,
+    is_tracing: AtomicBool,
+    breakpoints: Breakpoints,
+    /// Met by the thread that watches the clock and files, once it runs.
+    pub watcher_runs: Barrier,
+}
+
+impl Control {
+    /// With what the options `start` and `stop` name; none: the start and the end of the program.
+    pub fn new(start: Option<Trigger>, stop: Option<Trigger>) -> Self {
+        let breakpoints = Breakpoints::new([&start, &stop].into_iter().flatten());
+        Self {
+            start,
+            stop,
+            own: Mutex::default(),
+            phases: Phases::default(),
+            is_tracing: AtomicBool::new(false),
+            breakpoints,
+            watcher_runs: Barrier::new(2),
+        }
+    }
+
+    /// Begins tracing, or sets what notices the `start` and `stop` of the options: breakpoints, a thread that watches.
+    pub fn open(&'static self, tracer: &'static Tracer, env: Env, thread: Object) -> Result<(), StartError> {
+        if [&self.start, &self.stop].into_iter().flatten().any(|trigger| !matches!(trigger, Trigger::Method(_))) {
+            let watch = move |env: Env| {
+                guarded(Some(env), (), || {
+                    self.watcher_runs.wait();
+                    self.watch(tracer, env);
+                });
+            };
+            let watcher = agent_thread(tracer.machine.jvmti, env, c"elephant-tracks control", watch);
+            let watcher = watcher.map_err(|_| StartError::Thread)?;
+            self.own_thread(env, watcher);
+            self.watcher_runs.wait();
+        }
+        self.breakpoints.open(tracer, env)?;
+        match self.start {
+            None => self.begin(tracer, env, Some(thread)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Notes a thread of the runtime, which is not the program's.
+    pub fn own_thread(&self, env: Env, thread: Object) {
+        if let Some(thread) = env.global(thread) {
+            lock(&self.own).push(thread);
+        }
+    }
+
+    /// Whether JVMTI's events are to be recorded.
+    pub fn is_tracing(&self) -> bool {
+        self.is_tracing.load(Ordering::Acquire)
+    }
+
+    /// Records what exists and switches the hooks on. `thread` is the current one, if it is the program's.
+    fn begin(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) -> Result<(), StartError> {
+        let Some(beginning) = self.phases.begin() else { return Ok(()) };
+        let own = lock(&self.own).clone();
+        let told = Told::from_now(&self.is_tracing);
+        // A frame of our own: more references are made than a callback may count on.
+        env.frame(128, |env| begin::record_what_exists(tracer, env, thread, &own, self.start.is_some()))?;
+        if beginning.done() {
+            told.go_on();
+        } else {
+            // The trace has got its end meanwhile.
+            tracer.machine.proxy.switch(env, false);
+        }
+        Ok(())
+    }
+
+    /// As [`begin`](Self::begin), while the program runs. If it fails, tracing ends.
+    fn begin_late(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) {
+        if let Err(error) = self.begin(tracer, env, thread) {
+            say(&error);
+            tracer.output.queue.problem(error.to_string(), 1);
+            self.end(tracer, env, "error");
+        }
+    }
+
+    /// The VM goes down: ends the trace, unless it has its end. Other threads are stopped while it is written, if they can be.
+    pub fn end_with_vm(&self, tracer: &'static Tracer, env: Env) {
+        let phase = self.phases.end();
+        match phase {
+            Phase::Ended => {}
+            Phase::Tracing { .. } => {
+                if let Some(line) = self.never_came("stop", self.stop.as_ref().filter(|stop| stop.is_method())) {
+                    say(format_args!("{line}: tracing continues to the end of the program"));
+                }
+                prepared::announce_the_rest(tracer, env);
+                tracer.collections.ask_what_is_held(&tracer.output, tracer.machine.jvmti, env);
+                let own = lock(&self.own).clone();
+                begin::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
+                self.close(tracer);
+            }
+            // A beginning that was not completed counts as none.
+            Phase::Waiting | Phase::Beginning => {
+                let line = self.never_came("start", self.start.as_ref()).unwrap_or_default();
+                let line = format!("tracing did not begin: {line}");
+                say(&line);
+                tracer.output.queue.problem(line, 1);
+                self.close(tracer);
+                tracer.end(env, VM_DEATH);
+            }
+            Phase::Failed => {
+                self.close(tracer);
+                tracer.end(env, VM_DEATH);
+            }
+        }
+    }
+
+    /// A line about a `start` or `stop` that did not happen, with the reason if it is known.
+    fn never_came(&self, option: &str, trigger: Option<&Trigger>) -> Option<String> {
+        let why = match trigger? {
+            Trigger::Method(name) => format!(" ({})", self.breakpoints.found(name)),
+            Trigger::After(_) | Trigger::File(_) => String::new(),
+        };
+        Some(format!("{option}={} did not happen{why}", trigger?))
+    }
+
+    /// Ends the trace, unless it has its end.
+    pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
+        let phase = self.phases.end();
+        match phase {
+            Phase::Ended => return,
+            Phase::Tracing { .. } => {
+                prepared::announce_the_rest(tracer, env);
+                tracer.collections.ask_what_is_held(&tracer.output, tracer.machine.jvmti, env);
+            }
+            Phase::Waiting | Phase::Beginning | Phase::Failed => {}
+        }
+        self.close(tracer);
+        tracer.end(env, reason);
+    }
+
+    /// Switches JVMTI's events and breakpoints off.
+    fn close(&self, tracer: &Tracer) {
+        for kind in begin::events(tracer) {
+            let _ = tracer.machine.jvmti.set_event(kind, false);
+        }
+        self.breakpoints.close(tracer);
+        self.is_tracing.store(false, Ordering::Release);
+    }
+
+    /// The body of the thread that watches the clock and files.
+    pub fn watch(&self, tracer: &'static Tracer, env: Env) {
+        loop {
+            let phase = self.phases.wait(POLL);
+            match phase {
+                Phase::Waiting if happened(self.start.as_ref(), tracer.run.start) => self.begin_late(tracer, env, None),
+                Phase::Tracing { since } if happened(self.stop.as_ref(), since) => self.end(tracer, env, "stop"),
+                Phase::Ended => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// A class has been prepared.
+    pub fn class_prepared(&self, tracer: &Tracer, class: Object) {
+        self.breakpoints.class_prepared(tracer, class);
+    }
+
+    /// The current thread is about to run a method that has a breakpoint.
+    pub fn method_called(&self, tracer: &'static Tracer, env: Env, thread: Object, method: MethodId) {
+        let Some(name) = self.breakpoints.name(method) else { return };
+        let is = |trigger: &Option<Trigger>| matches!(trigger, Some(Trigger::Method(wanted)) if *wanted == name);
+        let phase = self.phases.now();
+        match phase {
+            Phase::Waiting if is(&self.start) => self.begin_late(tracer, env, Some(thread)),
+            Phase::Tracing { .. } if is(&self.stop) => self.end(tracer, env, "stop"),
+            _ => return,
+        }
+        // A method with a breakpoint is not compiled.
+        if self.stop != self.start || phase != Phase::Waiting {
+            self.breakpoints.forget(tracer, &name);
+        }
+    }
+}
+
+/// Events are recorded while this exists, so that an error or a panic switches them off; and from then on after [`go_on`](Told::go_on).
+struct Told<'a>(&'a AtomicBool);
+
+impl<'a> Told<'a> {
+    fn from_now(flag: &'a AtomicBool) -> Self {
+        flag.store(true, Ordering::Release);
+        Self(flag)
+    }
+
+    fn go_on(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+fn happened(trigger: Option<&Trigger>, since: Instant) -> bool {
+    match trigger {
+        Some(Trigger::After(time)) => since.elapsed() >= *time,
+        Some(Trigger::File(path)) => path.exists(),
+        Some(Trigger::Method(_)) | None => false,
+    }
+}
