@@ -1,4 +1,4 @@
-//! The deaths in a trace against those that the collector told of (docs/deaths.md).
+//! The deaths in a trace against those that the collector told of (docs/evidence/deaths.md).
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The trace beside the VM's own count of the objects it made (docs/completeness.md).
+//! The trace beside the VM's own count of the objects it made (docs/evidence/completeness.md).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The deaths that the trace tells of against those that the collector told of (`docs/deaths.md`).
+//! The deaths that the trace tells of against those that the collector told of (`docs/evidence/deaths.md`).
 //!
 //! The collector is always right about what it freed: what it freed was unreachable when that collection began. So an object
 //! that the trace holds longer is a slot that it has wrong or a record that it lacks, unless it holds it for longer by
