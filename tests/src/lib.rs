@@ -5,7 +5,6 @@
 //! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
 //! * [`jvmpi`] runs agents of JVMPI.
 //! * [`mockito`] is the library of mocks, where it is installed.
-//! * [`links`] looks where the links of the docs lead.
 //! * [`compiled`] compiles each program once.
 //! * [`program`] takes a program of `tests/java` through all steps.
 //! * [`plain_and_traced`] runs a program under many options and compares what is seen.
@@ -30,7 +29,6 @@ pub mod handovers;
 pub mod hprof;
 pub mod jvmpi;
 pub mod lab;
-pub mod links;
 pub mod mockito;
 pub mod names;
 pub mod old_replayers;

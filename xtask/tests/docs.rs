@@ -1,0 +1,64 @@
+//! What the documentation refers to is there: pages, anchors, files of the repository.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use xtask::layout::Layout;
+use xtask::{book, command, pages};
+
+/// What readers are told to write.
+const TO_WRITE: [&str; 1] = ["tests/java/Locks.java"];
+
+#[test]
+fn links_lead_somewhere() -> Result<()> {
+    pages::lead_somewhere(&pages::all(&Layout::find()?.repo)?)
+}
+
+#[test]
+fn the_index_lists_each_page_once() -> Result<()> {
+    let wrong = book::unlisted(&Layout::find()?.repo)?;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn files_that_pages_name_are_there() -> Result<()> {
+    let repo = Layout::find()?.repo;
+    let listed = tracked(&repo)?;
+    let tops: BTreeSet<String> =
+        listed.iter().filter_map(|path| path.split_once('/')).map(|(top, _)| top.to_owned()).collect();
+    let mut wrong = Vec::new();
+    for page in pages::all(&repo)? {
+        let text = fs::read_to_string(&page)?;
+        let named = pages::paths(&text, &tops).filter(|path| !TO_WRITE.contains(path));
+        let missing = named.filter(|path| !repo.join(path).exists());
+        wrong.extend(missing.map(|path| format!("{}: {path}", page.display())));
+    }
+    assert!(wrong.is_empty(), "not in the repository:\n{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn pages_that_sources_name_are_there() -> Result<()> {
+    let repo = Layout::find()?.repo;
+    let mut wrong = Vec::new();
+    for file in tracked(&repo)? {
+        // What the changelog names was there at the time.
+        if file == "CHANGELOG.md" || file == "xtask/src/pages.rs" || file == "xtask/src/book.rs" {
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(repo.join(&file)) else { continue };
+        let missing = pages::mentioned(&text).filter(|page| !repo.join(page).is_file());
+        wrong.extend(missing.map(|page| format!("{file}: {page}")));
+    }
+    assert!(wrong.is_empty(), "no such page:\n{}", wrong.join("\n"));
+    Ok(())
+}
+
+fn tracked(repo: &Path) -> Result<Vec<String>> {
+    let listed = command::read(Command::new("git").arg("ls-files").current_dir(repo))?;
+    Ok(listed.lines().map(str::to_owned).collect())
+}
