@@ -219,18 +219,28 @@ fn split(line: &str) -> Option<Vec<Vec<String>>> {
     Some(commands.into_iter().filter(|command| !command.is_empty()).collect())
 }
 
-/// The files and folders of the repository that a page names in backticks, such as `crates/format/src/lib.rs`. `tops` are the folders at the
-/// top.
+/// The files and folders of the repository that a page names in backticks, by themselves or in a command: `crates/format/src/lib.rs`,
+/// `../../docs/README.md`. `tops` are the folders at the top.
 pub fn paths<'a>(text: &'a str, tops: &'a BTreeSet<String>) -> impl Iterator<Item = &'a str> {
-    lines(text).filter(|line| line.language.is_none()).flat_map(|line| code(line.text)).filter_map(|path| {
+    let code = lines(text).filter(|line| line.language.is_none()).flat_map(|line| code(line.text));
+    code.flat_map(str::split_whitespace).filter_map(|word| {
+        let path = word.trim_start_matches("../");
         let (top, below) = path.split_once('/')?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
         // A part in capitals stands for a name: `fuzz/corpus/TARGET`.
         let stands_for = |part: &str| part.len() > 1 && part.chars().all(|letter| letter.is_ascii_uppercase());
-        let is_path = tops.contains(top) && path.chars().all(plain) && !path.split('/').any(stands_for);
+        let is_known = tops.contains(top) || word.starts_with("../../");
+        let is_path = is_known && path.chars().all(plain) && !path.split('/').any(stands_for);
         // `crates/x/src/y.rs::test` names a part of a file.
         is_path.then(|| path.split("::").next().unwrap_or(path)).filter(|_| !below.starts_with('/'))
     })
+}
+
+/// The Rust sources that a page names in backticks, by the end of their paths: `lib.rs`, `resolve/bits.rs`.
+pub fn sources(text: &str) -> impl Iterator<Item = &str> {
+    let code = lines(text).filter(|line| line.language.is_none()).flat_map(|line| code(line.text));
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
+    code.filter(move |name| name.ends_with(".rs") && name.chars().all(plain))
 }
 
 /// The pages of `docs/` that a text other than a page names, such as a comment.
@@ -295,8 +305,9 @@ mod tests {
     #[test]
     fn files_are_named_by_their_paths() {
         let tops = BTreeSet::from(["crates".to_owned()]);
-        let text = "`crates/a/src/b.rs::test` `crates/*/x` `crates/NAME` `other/a` `crates`\n`crates/c/`";
-        assert_eq!(paths(text, &tops).collect::<Vec<_>>(), ["crates/a/src/b.rs", "crates/c/"]);
+        let text = "`crates/a/src/b.rs::test` `crates/*/x` `crates/NAME` `other/a` `crates`\n`crates/c/` `x ../../old/d` `e/f.rs`";
+        assert_eq!(paths(text, &tops).collect::<Vec<_>>(), ["crates/a/src/b.rs", "crates/c/", "old/d"]);
+        assert_eq!(sources(text).collect::<Vec<_>>(), ["e/f.rs"]);
     }
 
     #[test]

@@ -36,6 +36,9 @@ fn files_that_pages_name_are_there() -> Result<()> {
         let named = pages::paths(&text, &tops).filter(|path| !TO_WRITE.contains(path));
         let missing = named.filter(|path| !repo.join(path).exists());
         wrong.extend(missing.map(|path| format!("{}: {path}", page.display())));
+        let is_there = |source: &str| listed.iter().any(|path| path == source || path.ends_with(&format!("/{source}")));
+        let missing = pages::sources(&text).filter(|source| !is_there(source));
+        wrong.extend(missing.map(|source| format!("{}: {source}", page.display())));
     }
     assert!(wrong.is_empty(), "not in the repository:\n{}", wrong.join("\n"));
     Ok(())
