@@ -154,11 +154,17 @@ fn is_usage(line: &str) -> bool {
     line.contains("[OPTIONS]") || line.contains("<COMMAND>") || line.contains(" [BEFORE]")
 }
 
-/// Drops what stands before the name of one of our commands, and what is no command of ours.
-fn of_ours(mut words: Vec<String>) -> Option<Vec<String>> {
+/// Drops what stands before the name of a command: variables, and commands such as `time`.
+fn from_its_name(mut words: Vec<String>) -> Option<Vec<String>> {
     let is_before = |word: &String| WRAPPERS.contains(&word.as_str()) || word.starts_with('-') || word.contains('=');
     let start = words.iter().position(|word| !is_before(word))?;
     words.drain(..start);
+    Some(words)
+}
+
+/// A command from its name on, if it is one of ours.
+fn of_ours(words: Vec<String>) -> Option<Vec<String>> {
+    let mut words = from_its_name(words)?;
     if words[0] == "cargo" {
         return (words.get(1)? == "xtask").then_some(words);
     }
@@ -222,8 +228,17 @@ fn split(line: &str) -> Option<Vec<Vec<String>>> {
 /// The files and folders of the repository that a page names in backticks, by themselves or in a command: `crates/format/src/lib.rs`,
 /// `../../docs/README.md`. `tops` are the folders at the top.
 pub fn paths<'a>(text: &'a str, tops: &'a BTreeSet<String>) -> impl Iterator<Item = &'a str> {
-    let code = lines(text).filter(|line| line.language.is_none()).flat_map(|line| code(line.text));
-    code.flat_map(str::split_whitespace).filter_map(|word| {
+    let code = lines(text).flat_map(|line| match line.language {
+        Some(_) => {
+            let is_built = |word: &str| word.starts_with("../../target/");
+            line.text
+                .split_whitespace()
+                .filter(|word| word.starts_with("../../") && !is_built(word))
+                .collect::<Vec<_>>()
+        }
+        None => code(line.text).flat_map(str::split_whitespace).collect(),
+    });
+    code.filter_map(|word| {
         let path = word.trim_start_matches("../");
         let (top, below) = path.split_once('/')?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
@@ -241,6 +256,16 @@ pub fn sources(text: &str) -> impl Iterator<Item = &str> {
     let code = lines(text).filter(|line| line.language.is_none()).flat_map(|line| code(line.text));
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
     code.filter(move |name| name.ends_with(".rs") && name.chars().all(plain))
+}
+
+/// The calls of cargo that a page shows, in fenced blocks or in backticks, in words.
+pub fn cargo(text: &str) -> Vec<Vec<String>> {
+    let shown = lines(text).flat_map(|line| match line.language {
+        Some(_) => vec![line.text],
+        None => code(line.text).collect(),
+    });
+    let commands = shown.filter(|code| code.contains("cargo ")).filter_map(split).flatten();
+    commands.filter_map(from_its_name).filter(|words| words[0] == "cargo").collect()
 }
 
 /// The pages of `docs/` that a text other than a page names, such as a comment.
@@ -300,6 +325,13 @@ mod tests {
         assert!(words("et-trace text [OPTIONS] <TRACE>").is_empty());
         assert!(words("export PATH=x   # et-trace").is_empty());
         assert!(commands("```text\net-trace x\n```\net-trace y\n").is_empty());
+    }
+
+    #[test]
+    fn calls_of_cargo_are_in_blocks_and_in_lines() {
+        let text = "`A=1 cargo test -p x` and `cargo-deny`\n```\ncargo run -p y -- z   # why\n```\n";
+        let expected = [vec!["cargo", "test", "-p", "x"], vec!["cargo", "run", "-p", "y", "--", "z"]];
+        assert_eq!(cargo(text), expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the documentation refers to is there: pages, anchors, files of the repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -42,6 +42,50 @@ fn files_that_pages_name_are_there() -> Result<()> {
     }
     assert!(wrong.is_empty(), "not in the repository:\n{}", wrong.join("\n"));
     Ok(())
+}
+
+#[test]
+fn packages_tests_and_examples_of_cargo_are_there() -> Result<()> {
+    let repo = Layout::find()?.repo;
+    let listed = tracked(&repo)?;
+    let folders = packages(&repo, &listed)?;
+    let mut wrong = Vec::new();
+    for page in pages::all(&repo)? {
+        for words in pages::cargo(&fs::read_to_string(&page)?) {
+            let options = words.iter().take_while(|word| *word != "--").zip(words.iter().skip(1));
+            let mut folder = None;
+            for (option, value) in options {
+                let is_there = match option.as_str() {
+                    "-p" | "--package" => {
+                        folder = folders.get(value);
+                        folder.is_some()
+                    }
+                    "--test" | "--example" => folder.is_none_or(|folder| {
+                        let file = format!("{folder}/{}s/{value}", option.trim_start_matches('-'));
+                        listed.iter().any(|path| *path == format!("{file}.rs") || *path == format!("{file}/main.rs"))
+                    }),
+                    _ => true,
+                };
+                if !is_there {
+                    wrong.push(format!("{}: {}: no {value}", page.display(), words.join(" ")));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// The folders of all packages.
+fn packages(repo: &Path, listed: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut folders = BTreeMap::new();
+    for manifest in listed.iter().filter(|path| path.ends_with("/Cargo.toml") && repo.join(path).is_file()) {
+        let text = fs::read_to_string(repo.join(manifest))?;
+        let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let folder = manifest.trim_end_matches("/Cargo.toml").to_owned();
+        folders.extend(name.map(|name| (name.to_owned(), folder)));
+    }
+    Ok(folders)
 }
 
 #[test]
