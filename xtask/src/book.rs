@@ -38,7 +38,7 @@ limit-results = 30
 "#;
 
 /// Tables of figures are wider than text; the book's usual width is for text alone.
-const STYLE: &str = ":root { --content-max-width: 960px; }\n.content table { margin-inline-start: 0; }\n";
+const STYLE: &str = ":root { --content-max-width: 960px; }\n.content table { margin-inline-start: 0; }\n.content .table-wrapper { margin-block: 16px; }\n";
 
 /// Makes the book, and checks that all its links lead somewhere.
 pub fn run(layout: &Layout) -> Result<()> {
