@@ -113,8 +113,8 @@ pub fn unlisted(repo: &Path) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Copies all pages, and the files that they link to.
-fn stage(repo: &Path, to: &Path) -> Result<()> {
+/// Copies all pages, and the files that they link to, to a folder from which mdBook makes a book.
+pub fn stage(repo: &Path, to: &Path) -> Result<()> {
     let parts = chapters(&pages::read(&repo.join(INDEX))?);
     let mut pending = vec![PathBuf::from(FRONT), PathBuf::from(INDEX)];
     pending.extend(parts.iter().flat_map(|part| &part.1).map(|chapter| chapter.page.clone()));

@@ -25,6 +25,21 @@ fn the_index_lists_each_page_once() -> Result<()> {
 }
 
 #[test]
+fn links_lead_somewhere_in_the_book() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    book::stage(&Layout::find()?.repo, folder.path())?;
+    let pages = pages::in_folder(folder.path())?;
+    pages::lead_somewhere(&pages)?;
+    let summary = fs::read_to_string(folder.path().join("SUMMARY.md"))?;
+    for page in &pages {
+        let path = page.strip_prefix(folder.path())?.display().to_string();
+        let count = summary.matches(&format!("]({path})")).count();
+        assert_eq!(count, usize::from(path != "SUMMARY.md"), "{path}:\n{summary}");
+    }
+    Ok(())
+}
+
+#[test]
 fn files_that_pages_name_are_there() -> Result<()> {
     let repo = Layout::find()?.repo;
     let listed = tracked(&repo)?;
