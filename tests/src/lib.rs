@@ -5,7 +5,6 @@
 //! * [`lab`] finds the tools and the JDKs and creates the test cases, one for each JDK.
 //! * [`jvmpi`] runs JVMPI agents.
 //! * [`mockito`] finds the mock library, where it is installed.
-//! * [`links`] checks the links in the docs.
 //! * [`compiled`] compiles each program once.
 //! * [`program`] runs a program of `tests/java` through all steps.
 //! * [`plain_and_traced`] runs a program with many options and compares its behaviour.
@@ -30,7 +29,6 @@ pub mod handovers;
 pub mod hprof;
 pub mod jvmpi;
 pub mod lab;
-pub mod links;
 pub mod mockito;
 pub mod names;
 pub mod old_replayers;

@@ -1,4 +1,4 @@
-//! Deaths in a trace compared with those reported by the collector (docs/deaths.md).
+//! Deaths in a trace compared with those reported by the collector (docs/evidence/deaths.md).
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

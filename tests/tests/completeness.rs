@@ -1,4 +1,4 @@
-//! The trace compared with the VM's own count of allocated objects (docs/completeness.md).
+//! The trace compared with the VM's own count of allocated objects (docs/evidence/completeness.md).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -10,10 +10,10 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
-use et_tests::links;
 use xtask::command;
 use xtask::dist::Parts;
 use xtask::jdks::Jdk;
+use xtask::pages;
 use xtask::plugins::{gradle, maven};
 
 const FEATURE: u32 = 17;
@@ -54,7 +54,7 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let zsh = installed.join("share/zsh/site-functions");
     completions_work(&installed.join("share/bash-completion/completions"), &zsh)?;
     man_pages_are_clean(&installed.join("share/man/man1"))?;
-    links::lead_somewhere(&links::pages(&installed)?)?;
+    pages::lead_somewhere(&pages::in_folder(&installed)?)?;
     // Through symbolic links, as users may have them in PATH.
     let in_path = folder.join("bin of the user");
     fs::create_dir(&in_path)?;
@@ -102,7 +102,7 @@ fn debian_package(parts: &Parts, folder: &Path, user: &User) -> Result<()> {
     completions_work(&installed.join("share/bash-completion/completions"), &zsh)?;
     // The same pages; one shows that they are compressed as man wants it.
     man_page_is_clean(&installed.join("share/man/man1/et-instrument-run.1.gz"))?;
-    links::lead_somewhere(&links::pages(&doc)?)?;
+    pages::lead_somewhere(&pages::in_folder(&doc)?)?;
     let said = user.follows_readme(&installed.join("bin"))?;
     ensure!(!said.contains("preparing an instrumented copy"), "the same tools look for another copy: {said}");
     Ok(())

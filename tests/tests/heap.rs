@@ -151,7 +151,7 @@ fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
     };
     ensure!(own(&ours).len() >= 4, "{ours:?}");
     ensure!(own(&ours) == own(&vms.objects), "{:?}", differences(&own(&ours), &own(&vms.objects)));
-    // The rest is what docs/deaths.md explains: what the VM makes and holds, what is softly reachable.
+    // The rest is what docs/evidence/deaths.md explains: what the VM makes and holds, what is softly reachable.
     let all = |counts: &BTreeMap<String, u64>| -> u64 { counts.values().sum() };
     let differ: Vec<_> = differences(&ours, &vms.objects);
     let apart: u64 = differ.iter().map(|(_, one, other)| one.abs_diff(*other)).sum();

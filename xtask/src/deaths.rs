@@ -1,5 +1,5 @@
 //! `cargo xtask deaths`: real programs, their deaths in the trace against those that the collector told of
-//! (docs/deaths.md).
+//! (docs/evidence/deaths.md).
 
 use std::collections::BTreeMap;
 use std::path::Path;

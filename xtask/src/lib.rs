@@ -3,6 +3,7 @@
 
 pub mod assets;
 pub mod bench;
+pub mod book;
 pub mod browser;
 pub mod build;
 pub mod collectors;
@@ -26,6 +27,7 @@ pub mod markdown;
 pub mod memory;
 pub mod monitoring;
 pub mod packages;
+pub mod pages;
 pub mod plugins;
 pub mod programs;
 pub mod python;

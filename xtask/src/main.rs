@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    assets, bench, build, collectors, completeness, cost, deaths, demo, deny, dist, docs, fuzz, jdks, jvmpi,
+    assets, bench, book, build, collectors, completeness, cost, deaths, demo, deny, dist, docs, fuzz, jdks, jvmpi,
     layout::Layout, loom, memory, monitoring, programs, reading, replayer, setup, startup, test, verify_world,
 };
 
@@ -65,6 +65,8 @@ enum Chore {
     Assets,
     /// Generate the tables of options in docs from the code
     Docs,
+    /// Make a searchable book of all pages under target/book, with mdBook, which is installed if it is missing
+    Book,
     /// Install or list what the tests need: a JDK, packages of the workloads
     Setup,
 }
@@ -107,8 +109,33 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Dist(options) => dist::run(&layout, &options),
         Chore::Assets => assets::run(&layout),
         Chore::Docs => docs::run(&layout),
+        Chore::Book => book::run(&layout),
         Chore::Setup => setup::for_tests(&layout),
         Chore::Cost(_) => Ok(()),
     }
     .map(|()| ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use xtask::pages;
+
+    use super::*;
+
+    #[test]
+    fn commands_of_pages_are_understood() {
+        let repo = Layout::find().unwrap().repo;
+        let mut wrong = Vec::new();
+        for page in pages::all(&repo).unwrap() {
+            for words in pages::commands(&std::fs::read_to_string(&page).unwrap()) {
+                if words[0] != "cargo" || words.get(2).is_some_and(|chore| chore == "quick") {
+                    continue;
+                }
+                if let Err(error) = Cli::try_parse_from(&words[1..]) {
+                    wrong.push(format!("{}: {}\n{error}", page.display(), words.join(" ")));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }

@@ -102,7 +102,7 @@ pub const OPTIONS: [Described; 23] = [
         value: "trace|gc|gc/N",
         default: Some("trace"),
         meaning: "`gc`: also record which objects the collector frees, which slows down the run; `gc/N`: only for about \
-            one in N objects. For [`et-trace compare-deaths`](deaths.md)",
+            one in N objects. For [`et-trace compare-deaths`](evidence/deaths.md)",
     },
     Described {
         name: "monitors",

@@ -46,7 +46,7 @@ pub struct Options {
     /// Use the tools as they were built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the tables as well, such as docs/performance.md's own part
+    /// Where to write the tables as well, such as docs/evidence/performance-tables.md's own part
     #[arg(long)]
     markdown: Option<PathBuf>,
 }

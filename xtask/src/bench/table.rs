@@ -7,7 +7,7 @@ use super::machine::Bandwidth;
 use super::rewriting::Rewriting;
 use super::{OnJdk, Options, Variant};
 
-/// All that goes into `docs/performance.md`.
+/// All that goes into `docs/evidence/performance-tables.md`.
 pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], bandwidth: Bandwidth) -> String {
     let versions: Vec<_> = jdks.iter().map(|on| on.jdk.version.as_str()).collect();
     let mut text = format!("`{}`, JDK {}, medians.\n", options.command(), versions.join(" and "));

@@ -1,6 +1,6 @@
 //! `cargo xtask completeness`: what a trace holds of the objects that the VM itself says it made.
 //!
-//! In one and the same run the runtime traces and `tests/counter` counts (docs/completeness.md).
+//! In one and the same run the runtime traces and `tests/counter` counts (docs/evidence/completeness.md).
 
 mod counts;
 mod table;

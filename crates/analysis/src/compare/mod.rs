@@ -1,4 +1,4 @@
-//! Compares the deaths in the trace with those reported by the collector (`docs/deaths.md`).
+//! Compares the deaths in the trace with those reported by the collector (`docs/evidence/deaths.md`).
 //!
 //! The collector is always right about what it freed: it was unreachable when that collection began. So if the trace
 //! holds an object longer, a slot in it is wrong or a record is missing, unless it holds the object longer by
