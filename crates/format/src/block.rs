@@ -14,7 +14,7 @@ pub const TIMES: usize = 16;
 const SEQUENCE_AT: usize = 24;
 /// Header flag: the stored bytes start with [`TIMES`] bytes of timestamps.
 const FLAG_TIMES: u16 = 1;
-/// Maximum unpacked length of a block in bytes. Limits how much memory a corrupt length field can make a reader
+/// Maximum unpacked length of a block in bytes. Limits how much memory a damaged length field can make a reader
 /// allocate.
 pub const MAX_BLOCK: usize = 1 << 30;
 

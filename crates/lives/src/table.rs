@@ -190,7 +190,7 @@ impl ChunkReader for Shared {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        // Lengths in a corrupt file may be anything.
+        // Lengths in a damaged file may be anything.
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             return Err(parquet::errors::ParquetError::EOF("a column leads beyond the file".to_owned()));
         }

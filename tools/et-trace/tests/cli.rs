@@ -517,7 +517,7 @@ fn a_summary_from_the_life_table_is_the_same() {
     }
     let lives = folder.path().join("a.ettrace.lives");
     assert!(lives.join("summary-2-et.json").is_file() && lives.join("summary-2-et1.json").is_file());
-    // A corrupt summary is computed again.
+    // A damaged summary is computed again.
     fs::write(lives.join("summary-2-et.json"), "0123456789abcdef\n{}").unwrap();
     assert!(summary(&[]) == plain[0]);
 }

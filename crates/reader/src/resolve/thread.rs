@@ -664,7 +664,7 @@ impl Reader {
                 }
                 None => shared.anomalies.unmatched_exits += 1,
             },
-            // An exception cannot be null, except in a corrupt trace. Then the event only says that the frame ended.
+            // An exception cannot be null, except in a damaged trace. Then the event only says that the frame ended.
             Event::ExitThrow { method, exception, .. } if exception.is_null() => {
                 shared.anomalies.unmatched_exceptions += 1;
                 self.apply(Event::Exit { method }, shared);
@@ -726,7 +726,7 @@ impl Reader {
             }
             Event::PutElements { start, array, targets } => {
                 for (further, target) in (0..).zip(targets.iter()) {
-                    // Out of range for an array, except in a corrupt trace.
+                    // Out of range for an array, except in a damaged trace.
                     let index = start.wrapping_add(further);
                     self.act(Action::PutElement { index, array, target, if_changed: true });
                 }
