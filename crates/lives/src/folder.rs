@@ -37,7 +37,7 @@ pub struct TableFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// Always [`FORMAT`].
+    /// Always the same: names the format, for users who open the file.
     pub format: String,
     /// Version of the format.
     pub version: u32,
