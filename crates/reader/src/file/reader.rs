@@ -78,7 +78,6 @@ enum EventSource {
 /// The events of one thread, in order and divided into pieces.
 #[derive(Clone, Debug)]
 pub struct ThreadEvents {
-    /// Thread index.
     pub thread: u32,
     pieces: Vec<EventSource>,
 }

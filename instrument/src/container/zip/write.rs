@@ -99,7 +99,6 @@ impl<W: Write> Writer<W> {
         self.write(&header, content)
     }
 
-    /// Adds an entry.
     pub fn add(&mut self, name: &str, packed: &Packed) -> io::Result<()> {
         let header = Header {
             name: name.as_bytes(),
