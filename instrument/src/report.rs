@@ -203,7 +203,6 @@ pub(crate) const FEWER_HOOKS: &str = "methods with fewer hooks";
 
 /// A list of messages of one kind.
 pub(crate) struct List {
-    /// Heading.
     pub title: &'static str,
     pub lines: Vec<String>,
 }

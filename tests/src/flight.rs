@@ -14,7 +14,6 @@ pub struct Stop {
     pub is_wait: bool,
     /// Class name with dots.
     pub class: String,
-    /// Name of the thread.
     pub thread: String,
     /// Name of the owner's thread.
     pub owner: Option<String>,

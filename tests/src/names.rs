@@ -11,7 +11,6 @@ pub struct Method {
     pub class: Rc<str>,
     /// Name; `<init>` for a constructor.
     pub name: String,
-    /// Method descriptor.
     pub descriptor: String,
     pub is_static: bool,
 }

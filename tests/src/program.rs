@@ -24,7 +24,6 @@ use crate::window::Trace;
 pub struct Run {
     /// Everything it left is below.
     pub folder: PathBuf,
-    /// Path of the trace file.
     pub trace: PathBuf,
     /// Standard output.
     pub stdout: String,

@@ -28,7 +28,6 @@ pub struct Record {
     pub what: What,
 }
 
-/// The kinds of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// `A I N P V`: an allocation.

@@ -12,7 +12,6 @@ use crate::lab::Lab;
 /// An element: its name, and its attributes as they are written.
 #[derive(Debug)]
 pub struct Element<'a> {
-    /// Element name.
     pub name: &'a str,
     /// Attributes in order.
     pub attributes: Vec<(&'a str, &'a str)>,

@@ -12,7 +12,6 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Adds an object.
     pub fn add(&mut self, bytes: u64) {
         self.objects += 1;
         self.bytes += bytes;

@@ -95,12 +95,10 @@ impl<L: Copy + Eq + Hash, P: Parts> Growing<L, P> {
         Self { labels: vec![root], parents: vec![0], parts: vec![whole], folded: 0 }
     }
 
-    /// Number of frames.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Appends a frame.
     pub fn push(&mut self, parent: u32, label: L, parts: P) -> u32 {
         self.labels.push(label);
         self.parents.push(parent);

@@ -121,7 +121,6 @@ pub trait Rows: Default + Debug {
     type Row;
     /// The table that the rows belong to.
     const TABLE: &'static Table;
-    /// Appends a row.
     fn push(&mut self, row: Self::Row);
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool {

@@ -8,13 +8,13 @@ use crate::event::Ticket;
 pub const BLOCK_MAGIC: [u8; 4] = *b"ETBK";
 /// Length of a block header in bytes.
 pub const BLOCK_HEADER: usize = 40;
-/// Length in bytes of the two timestamps that precede the packed content if [`FLAG_TIMES`] is set.
+/// Length in bytes of the two timestamps that precede the packed content if the header says so.
 pub const TIMES: usize = 16;
 /// Offset of the sequence number in a block header.
 const SEQUENCE_AT: usize = 24;
 /// Header flag: the stored bytes start with [`TIMES`] bytes of timestamps.
 const FLAG_TIMES: u16 = 1;
-/// Maximum unpacked length of a block in bytes. Limits how much memory a corrupt length field can make a reader
+/// Maximum unpacked length of a block in bytes. Limits how much memory a damaged length field can make a reader
 /// allocate.
 pub const MAX_BLOCK: usize = 1 << 30;
 

@@ -207,7 +207,7 @@ impl std::fmt::Debug for BlockUnpacker {
 }
 
 impl BlockUnpacker {
-    /// Verifies the checksum of the stored bytes and unpacks them into `raw`. Fails if they are corrupt.
+    /// Verifies the checksum of the stored bytes and unpacks them into `raw`. Fails if they are damaged.
     pub fn unpack(&mut self, header: &BlockHeader, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), FormatError> {
         raw.clear();
         let stored = header.check(stored)?;
@@ -256,7 +256,7 @@ fn decompress(zstd: &mut Option<Decompressor<'static>>, frame: &[u8], into: &mut
 }
 
 impl BlockHeader {
-    /// Verifies the checksum of the stored bytes and unpacks them. Fails if they are corrupt.
+    /// Verifies the checksum of the stored bytes and unpacks them. Fails if they are damaged.
     pub fn unpack<'a>(&self, stored: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
         if self.codec == Codec::Stored {
             return self.check(stored).map(Cow::Borrowed);

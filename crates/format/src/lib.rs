@@ -60,12 +60,12 @@ pub enum FormatError {
     /// A header field has an impossible value: name and value of the field.
     #[error("block header is damaged: {0} is {1}")]
     Header(&'static str, u64),
-    /// The codec was added in a later version, or the header is corrupt.
+    /// The codec was added in a later version, or the header is damaged.
     #[error(
         "a block is packed with codec {0}, which this tool does not know: read it with the et-trace of its own version"
     )]
     Codec(u8),
-    /// The stored bytes are corrupt.
+    /// The stored bytes are damaged.
     #[error("checksum is {found:08x}, the header says {expected:08x}")]
     Checksum {
         /// Checksum in the header.

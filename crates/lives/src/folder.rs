@@ -39,7 +39,7 @@ pub struct TableFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// Always [`FORMAT`].
+    /// Always the same: names the format, for users who open the file.
     pub format: String,
     /// Version of the format.
     pub version: u32,
@@ -109,7 +109,7 @@ fn headers(trace: &TraceFile) -> u64 {
 #[derive(Debug)]
 pub enum There {
     Nothing,
-    /// A life table that does not belong to the trace, or is corrupt.
+    /// A life table that does not belong to the trace, or is damaged.
     Unfit,
     /// Something else, which must not be replaced: a description of it.
     Other(&'static str),
@@ -120,7 +120,7 @@ pub enum There {
 /// Examines the folder.
 pub fn look(folder: &Path, trace: &TraceFile) -> There {
     let Ok(metadata) = fs::metadata(folder) else {
-        // A dangling link also belongs to somebody.
+        // A dangling link is not ours to replace either.
         let is_there = fs::symlink_metadata(folder).is_ok();
         return if is_there { There::Other("is a dangling link") } else { There::Nothing };
     };
@@ -202,7 +202,7 @@ pub fn entry(name: &str, table: &Written) -> TableFile {
 }
 
 /// Names the tables and puts the folder in place. If another command was faster, its folder stays, unless it is the one
-/// that was found to be corrupt. Returns the manifest of the folder that is now in place.
+/// that was found to be damaged. Returns the manifest of the folder that is now in place.
 pub fn publish(
     folder: &Path,
     trace: &TraceFile,
@@ -272,7 +272,7 @@ fn head(manifest: &Manifest, body: &[u8]) -> io::Result<String> {
     Ok(format!("{:016x} {:016x}", xxh3_64(body), xxh3_64(&manifest)))
 }
 
-/// Reads a result that is kept with the life table; `None` if there is none, or if it is corrupt or belongs to another
+/// Reads a result that is kept with the life table; `None` if there is none, or if it is damaged or belongs to another
 /// table.
 pub fn kept(folder: &Path, manifest: &Manifest, name: &str) -> Option<Vec<u8>> {
     let file = fs::read(folder.join(name)).ok()?;

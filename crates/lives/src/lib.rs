@@ -66,7 +66,7 @@ pub struct LifeTable {
 }
 
 /// Makes readers of deaths use the life table of the trace, or create it if there is none: in `folder`, or beside the
-/// trace. Returns `None` for a truncated trace, one that is not a regular file, and one that was corrupted after its
+/// trace. Returns `None` for a cut-off trace, one that is not a regular file, and one that was damaged after its
 /// table was made.
 pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<LifeTable>> {
     let path = trace.file.path();
@@ -133,7 +133,7 @@ impl LifeTable {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
 
-    /// Marks the table as corrupt: its files do not match the manifest.
+    /// Marks the table as damaged: its files do not match the manifest.
     fn doubt(&self) {
         let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).take();
         *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = manifest;
@@ -154,7 +154,7 @@ impl Lives for LifeTable {
             let found = known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?)?;
             Ok(Earlier { found: Box::new(found), held_by_stacks: held::read(self.open(HELD)?)? })
         };
-        // A corrupt table is made again.
+        // A damaged table is made again.
         read().inspect_err(|_| self.doubt()).ok()
     }
 

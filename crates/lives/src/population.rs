@@ -36,7 +36,7 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     if let Some(table) = table
         && source.deaths(reading.deaths) == Deaths::Trace
     {
-        // The second iteration reads the table that replaced a corrupt one.
+        // The second iteration reads the table that replaced a damaged one.
         for _ in 0..2 {
             if let Some(population) = kept(source, table) {
                 return Ok(population);

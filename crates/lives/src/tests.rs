@@ -196,7 +196,7 @@ fn with_table(folder: &Path) -> (PathBuf, usize) {
     (path, before + 40)
 }
 
-/// Results computed from a trace are not used after it has lost something: neither when events are corrupt nor when
+/// Results computed from a trace are not used after it has lost something: neither when events are damaged nor when
 /// their order is.
 #[test]
 fn a_trace_that_was_damaged_since_has_no_table() {

@@ -75,7 +75,7 @@ impl Gaps {
         // Of several runs that begin at the same offset, all but the last are empty for this kind.
         let next = self.runs.partition_point(|run| run.offset[kind] <= offset);
         let run = self.runs.get(next.checked_sub(1)?)?;
-        // Corrupt events may contain any id.
+        // Damaged events may contain any id.
         let index = run.index[kind].checked_add(offset - run.offset[kind])?;
         self.runs.get(next).is_none_or(|next| index < next.index[kind]).then_some(index)
     }

@@ -61,7 +61,6 @@ macro_rules! static_id {
 }
 
 static_id! {
-    /// A class or interface.
     ClassId,
     /// A method of a class.
     MethodId,

@@ -43,7 +43,7 @@ fn of_parts(mut parts: Vec<NamesTable>) -> NamesTable {
     let mut next = Counts::default();
     let mut known = vec![FxHashMap::default(); parts.len()];
     for (first, part, index) in classes {
-        // Parts in a corrupt trace may contradict each other.
+        // Parts in a damaged trace may contradict each other.
         if !first.reaches(&next) {
             continue;
         }

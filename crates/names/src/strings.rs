@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 pub struct Str(pub u32);
 
 /// Converts a length or count to the 32 bits that a table has for it. Panics if it does not fit: that takes 4 GiB of
-/// classes in memory at once, and truncation would corrupt the table.
+/// classes in memory at once, and truncation would damage the table.
 pub(crate) fn length(length: usize) -> u32 {
     u32::try_from(length).expect("a names table has less than 4 GiB of anything")
 }

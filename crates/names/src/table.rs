@@ -164,7 +164,6 @@ pub struct FieldRef {
     /// The class that the instruction names, in internal form. The field may be declared in a superclass.
     pub class: Str,
     pub name: Str,
-    /// Field descriptor.
     pub descriptor: Str,
     /// Whether the instruction is a `putstatic`.
     pub is_static: bool,

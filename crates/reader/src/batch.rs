@@ -59,7 +59,6 @@ impl Drop for Batch {
 }
 
 impl Batch {
-    /// Number of items.
     pub fn len(&self) -> usize {
         self.told.len()
     }

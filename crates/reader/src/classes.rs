@@ -103,7 +103,7 @@ impl Classes {
     #[inline]
     pub fn is_subclass(&self, class: ClassIndex, ancestor: TypeId) -> bool {
         let mut at = Some(class);
-        // Corrupt records may contain a cycle.
+        // Damaged records may contain a cycle.
         for _ in 0..1000 {
             let Some(index) = at else { return false };
             let class = self.get(index);

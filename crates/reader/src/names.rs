@@ -430,7 +430,7 @@ impl Names {
     /// The declared field to which `class.name:descriptor` resolves (JVMS §5.4.3.2): searches the class, its
     /// superinterfaces and its superclass, in this order. `None` if a class on the way is in no table.
     pub fn resolve_field(&self, class: ClassRef, name: &str, descriptor: &str, types: &Types) -> Option<FieldId> {
-        // Each class once: in a corrupt table a class may be its own ancestor, and there may be many paths to an
+        // Each class once: in a damaged table a class may be its own ancestor, and there may be many paths to an
         // ancestor.
         let mut seen = FxHashSet::default();
         let mut next = vec![class];

@@ -105,7 +105,7 @@ pub trait Groups: Send + Sync {
         self.len() == 0
     }
 
-    /// Reads columns of a group. Fails if the file cannot be read or is corrupt.
+    /// Reads columns of a group. Fails if the file cannot be read or is damaged.
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows>;
 }
 

@@ -1,4 +1,4 @@
-//! Makes a complete trace from a truncated one: its blocks, the content of the buffer file, and an end.
+//! Makes a complete trace from a cut-off one: its blocks, the content of the buffer file, and an end.
 
 use std::io::{self, Write};
 

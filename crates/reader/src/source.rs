@@ -212,7 +212,7 @@ impl Source {
         through(&self.types(), reading, |filler| self.fill(reading, filler), visit)
     }
 
-    /// Where a trace file stops if it has no end. For a truncated text, see [`Ending::warnings`].
+    /// Where a trace file stops if it has no end. For a cut-off text, see [`Ending::warnings`].
     pub fn cut_off(&self) -> Option<&CutOff> {
         match self {
             Self::Trace(trace) => trace.file.cut_off(),

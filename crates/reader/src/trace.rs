@@ -167,7 +167,7 @@ impl Trace {
 
     /// The thread with that index.
     pub fn thread(&self, index: u32) -> Option<&Thread> {
-        // Indexes are consecutive from 1 on; only in a truncated trace some are missing.
+        // Indexes are consecutive from 1 on; only in a cut-off trace some are missing.
         let likely = self.threads.get((index as usize).wrapping_sub(1)).filter(|thread| thread.index == index);
         likely.or_else(|| {
             let place = self.threads.binary_search_by_key(&index, |thread| thread.index).ok()?;
@@ -242,7 +242,7 @@ fn threads(records: Vec<ThreadRecord>, file: &TraceFile, names: &Names, types: &
             }
         }
     }
-    // A truncated trace may have events of threads without a record.
+    // A cut-off trace may have events of threads without a record.
     for events in file.threads() {
         if !places.contains_key(&events.thread) {
             threads.push(Thread {

@@ -85,7 +85,6 @@ pub struct TableWriter<R: Rows> {
 }
 
 impl<R: Rows> TableWriter<R> {
-    /// Appends a row.
     #[inline]
     pub fn push(&mut self, row: R::Row) {
         self.rows.push(row);
@@ -109,7 +108,6 @@ impl<R: Rows> TableWriter<R> {
         self.sheet.has_failed()
     }
 
-    /// Completes the table.
     pub fn finish(mut self) {
         if !self.rows.is_empty() {
             self.hand_over();

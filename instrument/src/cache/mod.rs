@@ -5,7 +5,7 @@
 //! programs/KEY/        instrumented jars and folders, for one version of this tool and one set of options
 //! …/KEY.use            lock: shared by every run that uses the entry, exclusive for removing it
 //! …/KEY.update         lock of the process that writes the entry
-//! jdks/…KEY.seals      digests of the files of a JDK: a corrupt copy is made again
+//! jdks/…KEY.seals      digests of the files of a JDK: a damaged copy is made again
 //! digests/             remembered digests of files
 //! ```
 //!

@@ -56,7 +56,6 @@ impl StackSize {
         }
     }
 
-    /// The JVM option.
     pub fn option(self) -> String {
         match self {
             Self::OfAll(bytes) => format!("{XSS}{}k", bytes.div_ceil(1024)),

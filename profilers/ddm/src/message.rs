@@ -16,7 +16,6 @@ use crate::wire::{Malformed, Reader, Writer};
 pub struct Hello {
     /// The version of the protocol that it speaks.
     pub version: u32,
-    /// Process id.
     pub pid: u32,
     /// Name and version of the VM.
     pub vm: String,

@@ -26,10 +26,7 @@ pub enum Request {
     /// `THST` without an interval, as Android's monitor asks: states of threads once, as the reply, in its layout.
     ThreadStatesOnce,
     /// `STKL`; answered by [`crate::Message::Stack`].
-    Stack {
-        /// Thread id.
-        thread: u32,
-    },
+    Stack { thread: u32 },
     /// `HPIF`; if at once, answered by [`crate::Message::HeapInfo`].
     HeapInfo(When),
     /// `HPSG` or `HPSO`: the heap as runs.
@@ -83,7 +80,6 @@ pub enum Request {
     },
     /// `ETIN`; answered by [`crate::Message::Instances`].
     Instances {
-        /// Class id.
         class: u64,
         /// Maximum number of objects.
         most: u32,

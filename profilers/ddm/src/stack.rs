@@ -6,7 +6,6 @@ use crate::wire::{Malformed, Reader, Writer};
 pub struct Frame {
     /// Class name with dots.
     pub class: String,
-    /// Method name.
     pub method: String,
     /// The source file, if that is known.
     pub file: Option<String>,
@@ -17,7 +16,6 @@ pub struct Frame {
 /// The frames of a thread, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// Thread id.
     pub thread: u32,
     /// Frames, innermost first.
     pub frames: Vec<Frame>,

@@ -24,7 +24,6 @@ pub struct ClassDef {
 }
 
 impl ClassDef {
-    /// The XML element.
     pub fn element(&self, id: u64, at: Duration) -> String {
         let mut element = Element::new("classDef").text("name", &self.name);
         if let Some(source) = &self.source {
@@ -62,7 +61,6 @@ pub struct MethodDef<'a> {
 }
 
 impl MethodDef<'_> {
-    /// The XML element.
     pub fn element(&self) -> String {
         Element::new("methodDef")
             .text("name", self.name)
@@ -91,7 +89,6 @@ pub struct ThreadStart<'a> {
 }
 
 impl ThreadStart<'_> {
-    /// The XML element.
     pub fn element(&self) -> String {
         let mut element =
             Element::new("threadStart").number("threadId", self.id).time(self.at).text("threadName", self.name);

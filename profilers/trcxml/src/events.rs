@@ -18,7 +18,6 @@ pub struct ObjectAlloc {
 }
 
 impl ObjectAlloc {
-    /// The XML element.
     pub fn element(&self) -> String {
         Element::new("objAlloc")
             .maybe("threadIdRef", self.thread)

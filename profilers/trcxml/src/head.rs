@@ -18,13 +18,9 @@ pub struct Head<'a> {
     pub ids: [&'a str; 3],
     /// The machine's name and address, if they are known.
     pub host: Option<(&'a str, &'a str)>,
-    /// Name of the program.
     pub program: &'a str,
-    /// Process id.
     pub pid: u32,
-    /// Name of the profiler.
     pub profiler: &'a str,
-    /// Version of the profiler.
     pub version: &'a str,
     /// Options of the profiler.
     pub parameters: &'a str,
@@ -33,7 +29,6 @@ pub struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// The XML elements.
     pub fn elements(&self) -> String {
         let [node, process, agent] = self.ids;
         let mut element = Element::new("node").text("nodeId", node);

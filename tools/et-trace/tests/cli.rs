@@ -528,7 +528,7 @@ fn a_summary_from_the_life_table_is_the_same() {
     }
     let lives = folder.path().join("a.ettrace.lives");
     kept(&lives, "summary-", "-et1.json");
-    // A summary that is damaged is worked out again.
+    // A damaged summary is computed again.
     fs::write(kept(&lives, "summary-", "-et.json"), "0123456789abcdef\n{}").unwrap();
     assert!(summary(&[]) == plain[0]);
 }

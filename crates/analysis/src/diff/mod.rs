@@ -77,9 +77,7 @@ pub enum Side {
 pub struct Spread {
     /// The middle one, or the mean of the two in the middle.
     pub median: u64,
-    /// The minimum.
     pub min: u64,
-    /// The maximum.
     pub max: u64,
 }
 
@@ -229,7 +227,6 @@ impl Numbers {
 }
 
 impl Differ {
-    /// Adds a run.
     pub fn add(&mut self, side: Side, source: &Source, population: &Population) -> io::Result<()> {
         let mut run = Run { peak: peak(population)?, ..Run::default() };
         let (labels, mut code) = (Labels::of(source, population), Code::of(source));

@@ -46,7 +46,6 @@ impl Graph {
         self.len() == 0
     }
 
-    /// Number of edges.
     pub fn edges(&self) -> usize {
         self.targets.len()
     }

@@ -67,7 +67,6 @@ pub struct Object {
 
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// JVM descriptor.
     pub descriptor: String,
     /// Whether it is an array class, whose slots are elements.
     pub is_array: bool,
@@ -173,7 +172,6 @@ impl<'a> Snapshot<'a> {
         self.naming
     }
 
-    /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }

@@ -269,7 +269,6 @@ impl Looked {
         }
     }
 
-    /// Ends the trace.
     pub fn end(&mut self) {
         let flying: Vec<Thrown> = self.flying.drain().map(|(_, thrown)| thrown).collect();
         flying.iter().for_each(|thrown| self.landed(thrown, None));

@@ -44,7 +44,6 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// Adds an object.
     pub fn born(&mut self, object: ObjectId, life: Life) {
         self.alive.insert(object, life);
     }

@@ -218,7 +218,7 @@ pub struct Summary {
     pub complete: bool,
     /// It was cut off, and `et-trace recover` gave it an end.
     pub recovered: bool,
-    /// Where the trace is truncated.
+    /// Where the trace is cut off.
     pub cut_off: Option<String>,
     /// Why tracing stopped before the program did.
     pub stopped: Option<Stopped>,
@@ -263,7 +263,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
     /// Outcomes for classes defined at run time; `None` if they were not instrumented. The last known state if the
-    /// trace is truncated.
+    /// trace is cut off.
     pub dynamic: Option<DynamicCounts>,
     pub not_instrumented: NotInstrumented,
     pub shortfalls: Vec<ShortfallLine>,

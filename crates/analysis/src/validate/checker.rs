@@ -20,7 +20,7 @@ pub struct Checker {
     position: u64,
     totals: Totals,
     violations: Violations,
-    /// Unknown types; `None` if the trace is truncated, since classes may have no record yet.
+    /// Unknown types; `None` if the trace is cut off, since classes may have no record yet.
     unless_cut_off: Violations,
     objects: KnownObjects,
     stacks: Stacks<Entered>,

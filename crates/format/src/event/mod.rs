@@ -29,7 +29,7 @@ impl ObjectHash {
     /// Null or unknown.
     pub const NULL: ObjectHash = ObjectHash(0);
 
-    /// Decodes a word of a trace. The top bit, which is set only in corrupt traces, is cleared because readers use such
+    /// Decodes a word of a trace. The top bit, which is set only in damaged traces, is cleared because readers use such
     /// values for their own numbers.
     #[inline]
     pub(crate) fn of_word(word: u32) -> Self {

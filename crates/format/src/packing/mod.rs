@@ -7,7 +7,7 @@
 //! (SIGMETRICS 2004).
 //!
 //! Packer and unpacker run the same [model] over the same words, so they make the same predictions. Each block is
-//! packed independently: a corrupt block does not affect others.
+//! packed independently: a damaged block does not affect others.
 
 mod model;
 mod pack;

@@ -11,7 +11,7 @@ pub struct Unpacker {
 }
 
 impl Unpacker {
-    /// Unpacks `packed` into `events`, whose length must be that of the original. Fails if the streams are corrupt.
+    /// Unpacks `packed` into `events`, whose length must be that of the original. Fails if the streams are damaged.
     pub fn unpack(&mut self, packed: &[u8], events: &mut [u8]) -> Result<(), UnpackError> {
         let streams = Streams::read(packed)?;
         let (words, rest) = events.as_chunks_mut::<WORD>();

@@ -297,7 +297,7 @@ pub struct ClassEntries<S> {
 }
 
 impl<S: Source> ClassEntries<S> {
-    /// Reads the head and the index. Fails if they are corrupt.
+    /// Reads the head and the index. Fails if they are damaged.
     pub fn open(source: S) -> Result<Opened<S>, DecodeError> {
         let mut start = [0; HEADER];
         let read = source.read_at(&mut start, 0).map_err(DecodeError::Compression)?;
@@ -367,7 +367,7 @@ impl<S: Source> ClassEntries<S> {
             return Ok(None);
         }
         places.sort_unstable();
-        // A corrupt index may list an offset several times.
+        // A damaged index may list an offset several times.
         places.dedup();
         let head = head(&self.artifact, &self.sizes, places.len());
         let mut file = header(VERSION, self.artifact.events, 0, head.len());

@@ -14,12 +14,12 @@ use crate::table::NamesTable;
 /// Magic number at the start of a names table.
 pub const MAGIC: [u8; 8] = *b"ETNAMES\0";
 const HEADER: usize = 16;
-/// Maximum length of an uncompressed table in bytes. Limits how much memory a corrupt file can make the reader
+/// Maximum length of an uncompressed table in bytes. Limits how much memory a damaged file can make the reader
 /// allocate.
 const MAX_BODY: usize = 1 << 30;
 /// Maximum compression ratio of a table's body: real tables reach 20.
 const MAX_RATIO: usize = 1 << 12;
-/// Maximum total length in bytes of all uncompressed tables of a trace. Limits how much memory a corrupt trace can make
+/// Maximum total length in bytes of all uncompressed tables of a trace. Limits how much memory a damaged trace can make
 /// readers allocate.
 pub const MOST_UNPACKED: usize = 256 << 20;
 
@@ -32,7 +32,7 @@ pub enum DecodeError {
     /// Written by an unsupported version of the tool.
     #[error("names table of format version {0}, this tool reads versions 1 and 2: instrument again with this version")]
     Version(u16),
-    /// The compressed body is corrupt, or the file cannot be read.
+    /// The compressed body is damaged, or the file cannot be read.
     #[error("names table is damaged: {0}")]
     Compression(std::io::Error),
     /// The total length of several tables exceeds the limit.

@@ -24,10 +24,10 @@ use super::cut_off::CutOff;
 use super::stream;
 use crate::watch::{Unit, Watcher};
 
-/// Reason in the end block of a truncated trace that was recovered.
+/// Reason in the end block of a cut-off trace that was recovered.
 pub const RECOVERED: &str = "Recovered";
 
-/// Why a trace cannot be read at all. A truncated trace can.
+/// Why a trace cannot be read at all. A cut-off trace can.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// The system reported an error.
@@ -36,7 +36,7 @@ pub enum ReadError {
     /// The file is not a trace, or of an unsupported version.
     #[error("{path}: {source}", path = path.display())]
     Format { path: PathBuf, source: FormatError },
-    /// An essential block is corrupt.
+    /// An essential block is damaged.
     #[error("{path}: block {sequence} ({kind:?}) is damaged: {source}", path = path.display())]
     Block {
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum ReadError {
         kind: BlockKind,
         source: FormatError,
     },
-    /// A names table in the trace is corrupt.
+    /// A names table in the trace is damaged.
     #[error("{path}: names table in block {sequence}: {source}", path = path.display())]
     Names {
         path: PathBuf,
@@ -78,7 +78,6 @@ enum EventSource {
 /// The events of one thread, in order and divided into pieces.
 #[derive(Clone, Debug)]
 pub struct ThreadEvents {
-    /// Thread index.
     pub thread: u32,
     pieces: Vec<EventSource>,
 }
@@ -341,12 +340,12 @@ impl TraceFile {
         &self.meta
     }
 
-    /// How the run ended; `None` if the trace is truncated.
+    /// How the run ended; `None` if the trace is cut off.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
 
-    /// Whether the trace was truncated and recovered later: what was missing is still missing.
+    /// Whether the trace was cut off and recovered later: what was missing is still missing.
     pub fn is_recovered(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.reason == RECOVERED)
     }
@@ -365,7 +364,7 @@ impl TraceFile {
     }
 
     /// Bytes of events that the runtime discarded because the options asked for it. At least 1 if events were
-    /// discarded, even in a truncated trace, which does not say how many.
+    /// discarded, even in a cut-off trace, which does not say how many.
     pub fn discarded_bytes(&self) -> u64 {
         let is_asked_for = self.meta.options.get("discard").is_some_and(|value| value == "on");
         let known = self.end.as_ref().and_then(|end| end.discarded_bytes).unwrap_or_default();
@@ -417,7 +416,7 @@ impl TraceFile {
         &self.bytes[block.at..block.at + block.header.stored_len as usize]
     }
 
-    /// Verifies and unpacks a block. Fails if it is corrupt.
+    /// Verifies and unpacks a block. Fails if it is damaged.
     pub fn unpack(&self, block: &Block) -> Result<Cow<'_, [u8]>, ReadError> {
         block.header.unpack(self.stored(block)).map_err(|source| self.block_error(block, source))
     }

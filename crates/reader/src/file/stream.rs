@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use et_format::{BLOCK_HEADER, BlockHeader, FILE_HEADER, FormatError};
 
 /// Copies block after block up to the end or to the first bytes that are not a block, where a reader will find the
-/// trace to be corrupt.
+/// trace to be damaged.
 pub(super) fn copy(mut stream: impl Read, mut out: impl Write) -> io::Result<Result<(), FormatError>> {
     let header = up_to(&mut stream, FILE_HEADER)?;
     if let Err(why) = et_format::check_file_header(&header) {

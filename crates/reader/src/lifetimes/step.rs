@@ -207,7 +207,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Decodes the steps of a piece. Fails if it is corrupt.
+/// Decodes the steps of a piece. Fails if it is damaged.
 pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
     let mut bytes = Bytes { rest: piece, wide: false };
     let mut thread = ThreadId(0);

@@ -88,7 +88,7 @@ impl Lost {
 
     /// A single number for the line `# lost`.
     pub fn total(&self) -> u64 {
-        // The count comes from the trace, and may be anything in a corrupt one: overflow must not make it 0.
+        // The count comes from the trace, and may be anything in a damaged one: overflow must not make it 0.
         self.events.saturating_add(self.undecodable_pieces).saturating_add(u64::from(self.discarded_bytes > 0))
     }
 }

@@ -14,7 +14,6 @@ pub struct ExtraField {
     /// Internal name of the class that the reference names.
     pub class: String,
     pub name: String,
-    /// Field descriptor.
     pub descriptor: String,
     pub is_static: bool,
 }

@@ -405,7 +405,7 @@ fn slots_in_a_row_that_keep_their_targets_are_not_reported() {
     assert_eq!(lines[2..], ["U 0 cc a1 5 1", "U 0 cc a1 7 1", "U 0 cc a1 6 1", "U a1 cc 0 7 1", "U 0 a1 a1 3e8 1",]);
 }
 
-/// In a corrupt trace, null may be allocated, thrown or caught. Bits above an id are ignored.
+/// In a damaged trace, null may be allocated, thrown or caught. Bits above an id are ignored.
 #[test]
 fn what_comes_of_nothing_is_left_out() {
     let mut builder = world();
@@ -422,7 +422,7 @@ fn what_comes_of_nothing_is_left_out() {
     assert_eq!((outcome.lost.undecodable_pieces, outcome.lost.undecodable_bytes), (4, 64));
 }
 
-/// No array is that long, but a corrupt trace may say so.
+/// No array is that long, but a damaged trace may say so.
 #[test]
 fn a_row_of_slots_may_go_past_the_last_index() {
     let targets: Vec<u8> = [0xa1_u32, 0xa1].iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -750,7 +750,7 @@ fn virtual_threads_keep_their_stacks_across_carriers() {
 }
 
 /// Thread 1 is read ahead to find the object of its constructor, and has unmounted the continuation by then. Thread 2
-/// cannot have mounted it at an earlier ticket, but a corrupt trace may say so.
+/// cannot have mounted it at an earlier ticket, but a damaged trace may say so.
 #[test]
 fn a_stack_may_be_left_before_it_was_entered() {
     let mut builder = world();

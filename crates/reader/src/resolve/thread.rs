@@ -638,7 +638,7 @@ impl Reader {
             }
             Event::PutElements { start, array, targets } => {
                 for (further, target) in (0..).zip(targets.iter()) {
-                    // Out of range for an array, except in a corrupt trace.
+                    // Out of range for an array, except in a damaged trace.
                     let index = start.wrapping_add(further);
                     self.act(Action::PutElement { index, array, target, if_changed: true });
                 }

@@ -14,7 +14,7 @@ const READY: usize = 4;
 /// Maximum number of pieces that were received before others that are needed first.
 const EARLY: usize = 12;
 
-/// Maximum length in bytes of a piece to unpack ahead: those of the runtime have 256 KB, and a few bytes of a corrupt
+/// Maximum length in bytes of a piece to unpack ahead: those of the runtime have 256 KB, and a few bytes of a damaged
 /// trace may claim a gigabyte.
 const LARGEST: u64 = 1 << 20;
 

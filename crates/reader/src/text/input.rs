@@ -141,7 +141,6 @@ impl TextTrace {
         self.bytes.len() as u64
     }
 
-    /// The names file.
     pub fn names(&self) -> Option<&TextNames> {
         self.names.as_deref()
     }

@@ -271,7 +271,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         self.write_class(Some(Named::Bare(name.into())))
     }
 
-    /// The id of a class whose line has been written, or which is its own ancestor in a corrupt table.
+    /// The id of a class whose line has been written, or which is its own ancestor in a damaged table.
     fn id(&self, class: &Option<Named>) -> ClassId {
         let known = match class {
             None => None,

@@ -140,7 +140,7 @@ impl TextNames {
     pub fn family(&self, ancestor: &str) -> Vec<&str> {
         let is_one = |class: u64| {
             let mut at = Some(class);
-            // A corrupt file may contain a cycle.
+            // A damaged file may contain a cycle.
             for _ in 0..1000 {
                 let Some((descriptor, parent)) = at.and_then(|class| self.classes.get(&class)) else { return false };
                 if class_name(descriptor) == Some(ancestor) {

@@ -12,7 +12,7 @@ pub const NAMES: &str = "# Elephant Tracks, names";
 pub(super) const IDS_DECIMAL: &str = ", ids decimal";
 /// Beginning of the comment that lists the events if not all were recorded.
 pub(crate) const EVENTS: &str = "events ";
-/// Follows if there are none, as in a corrupt trace.
+/// Follows if there are none, as in a damaged trace.
 pub(crate) const NO_EVENTS: &str = "none";
 /// The comment that says that the text has lines about holders: see [`hold`](super::hold).
 pub(crate) const WITH_HOLDERS: &str = "with holders";

@@ -332,7 +332,7 @@ fn dialect_tptp_defines_before_it_uses() {
     let cut = builder.without_end();
     let source = Source::from(Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap());
     insta::assert_snapshot!(text(&source, Dialect::Tptp, Deaths::Trace, Holders::default()));
-    // A truncated trace is recognizable by what is missing.
+    // A cut-off trace is recognizable by what is missing.
     let cut = TraceFile::from_bytes(cut, None).unwrap();
     let without = text(&Source::from(Trace::from_file(cut).unwrap()), Dialect::Tptp, Deaths::None, Holders::default());
     assert!(without.ends_with("-->\n</TRACE>\n") && !without.contains("<traceEnd"), "{without}");

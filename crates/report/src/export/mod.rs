@@ -32,7 +32,6 @@ pub enum Format {
 /// Metadata of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// Name of the program.
     pub program: String,
     /// Duration of the run in nanoseconds, if known.
     pub nanos: Option<u64>,

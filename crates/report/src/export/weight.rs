@@ -53,7 +53,6 @@ impl Weight {
         }
     }
 
-    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bytes => "bytes allocated",

@@ -44,7 +44,6 @@ counts! {
 }
 
 impl HookCounts {
-    /// Total number of hooks.
     pub fn total(&self) -> u64 {
         self.named().map(|(_, count)| count).sum()
     }

@@ -8,7 +8,7 @@ use super::words::{Strings, word};
 const MAGIC: u32 = 0xcafe_fafa;
 /// Magic, compressed and uncompressed size (8 bytes each), offsets of name and configuration, last flag.
 const HEADER: usize = 29;
-/// Larger than any class or resource of a JDK: limits what a corrupt size can make us allocate.
+/// Larger than any class or resource of a JDK: limits what a damaged size can make us allocate.
 const MAX_SIZE: u64 = 1 << 30;
 /// Deflate cannot do better than 1032:1, so a larger claim is false.
 const MAX_RATIO: usize = 1032;

@@ -99,7 +99,6 @@ impl<W: Write> Writer<W> {
         self.write(&header, content)
     }
 
-    /// Adds an entry.
     pub fn add(&mut self, name: &str, packed: &Packed) -> io::Result<()> {
         let header = Header {
             name: name.as_bytes(),
@@ -290,7 +289,7 @@ mod tests {
     #[test]
     fn sizes_beyond_4_gb_stand_in_both_headers() {
         let mut writer = Writer::new(Vec::new());
-        // A corrupt entry may claim this much, which must not be allocated.
+        // A damaged entry may claim this much, which must not be allocated.
         let huge = 6 << 30;
         let packed = Packed { method: DEFLATED, crc: 0, size: huge, data: vec![3, 0] };
         writer.add("a", &packed).unwrap();

@@ -88,7 +88,6 @@ pub struct Instance {
 /// Objects of a class (`ETIN`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instances {
-    /// Class id.
     pub class: u64,
     /// Total number of instances.
     pub total: u64,

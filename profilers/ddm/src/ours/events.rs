@@ -19,7 +19,6 @@ pub enum Happened {
     ContendedEnter {
         /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Class of the object.
         class: String,
         /// The waiting thread.
         thread: u32,
@@ -30,7 +29,6 @@ pub enum Happened {
     ContendedEntered {
         /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Class of the object.
         class: String,
         /// The thread that waited.
         thread: u32,
@@ -43,7 +41,6 @@ pub enum Happened {
     Wait {
         /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Class of the object.
         class: String,
         /// The waiting thread.
         thread: u32,
@@ -54,7 +51,6 @@ pub enum Happened {
     Waited {
         /// Id of the object that the monitor belongs to.
         monitor: u64,
-        /// Class of the object.
         class: String,
         /// The thread that waited.
         thread: u32,

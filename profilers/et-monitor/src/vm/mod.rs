@@ -93,7 +93,6 @@ impl Vm {
         self.port.is_some()
     }
 
-    /// Process id.
     pub fn pid(&self) -> u32 {
         self.hello.pid
     }

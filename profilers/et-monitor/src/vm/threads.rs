@@ -58,7 +58,6 @@ impl Threads {
         }
     }
 
-    /// A thread has ended.
     pub fn ended(&mut self, id: u32) {
         if let Some(thread) = self.threads.remove(&id) {
             self.ended.push(id);

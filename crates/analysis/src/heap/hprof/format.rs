@@ -150,7 +150,6 @@ impl<W: Write> Writer<W> {
         &mut self.out
     }
 
-    /// Completes the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.head(HEAP_DUMP_END, 0)?;
         self.out.flush()

@@ -1,4 +1,4 @@
-//! Reading of complete and truncated traces, and of buffer files.
+//! Reading of complete and cut-off traces, and of buffer files.
 
 use et_format::Nanos;
 use et_format::event::{self, Event, ObjectHash, encode};
@@ -106,7 +106,7 @@ fn cut_and_buffers(run: RunId, buffers_run: RunId) -> (TraceBuilder, Vec<u8>) {
     (builder, buf)
 }
 
-/// The message about a truncated trace.
+/// The message about a cut-off trace.
 fn said(trace: Vec<u8>, buffers: Option<Vec<u8>>) -> String {
     TraceFile::from_bytes(trace, buffers).unwrap().cut_off().unwrap().to_string()
 }
