@@ -12,8 +12,10 @@ use std::thread;
 
 use anyhow::{Context, Error, Result, bail, ensure};
 
-use crate::layout::Layout;
-use crate::{command, markdown};
+use xtask::command;
+use xtask::layout::Layout;
+
+use crate::markdown;
 use record::{Done, Record};
 use slice::Slice;
 

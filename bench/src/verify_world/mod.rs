@@ -9,11 +9,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::instrumented::InstrumentedJdk;
-use crate::jdks::{self, Jdk};
-use crate::layout::{Layout, Tools};
-use crate::linking::{Comparison, Linker, Outcomes};
-use crate::{build, markdown, packages};
+use xtask::instrumented::InstrumentedJdk;
+use xtask::jdks::{self, Jdk};
+use xtask::layout::{Layout, Tools};
+use xtask::linking::{Comparison, Linker, Outcomes};
+use xtask::{build, packages};
+
+use crate::markdown;
 
 use jars::RewrittenJar;
 

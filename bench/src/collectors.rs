@@ -10,10 +10,13 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::layout::{Layout, Tools};
-use crate::programs::{Stage, Tour, TourOptions};
-use crate::workloads::Workload;
-use crate::{build, command, markdown};
+use xtask::layout::{Layout, Tools};
+use xtask::programs::Stage;
+use xtask::workloads::Workload;
+use xtask::{build, command};
+
+use crate::markdown;
+use crate::tour::{Tour, TourOptions};
 
 /// Options of `cargo xtask collectors`.
 #[derive(Clone, Debug, clap::Args)]

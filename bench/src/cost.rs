@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use wait4::Wait4;
 
-use crate::command;
+use xtask::command;
 
 /// What a run took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

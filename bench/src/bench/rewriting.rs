@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::command;
-use crate::jdks::Jdk;
-use crate::layout::Tools;
-use crate::workloads::Workload;
+use xtask::command;
+use xtask::jdks::Jdk;
+use xtask::layout::Tools;
+use xtask::workloads::Workload;
 
 /// Megabytes of class files and the seconds of a whole run of the rewriter over them.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::jars::RewrittenJar;
 use super::{JarsResult, JdkResult, Rewriting};
-use crate::linking::Failure;
+use xtask::linking::Failure;
 
 /// Everything in one text.
 pub fn markdown(jdks: &[JdkResult], jars: &[RewrittenJar], of_jars: &[JarsResult], notes: &[String]) -> String {

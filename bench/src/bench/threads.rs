@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 
 use super::Options;
 use super::figures::{median, median_cost};
+use xtask::command;
+use xtask::instrumented::{self, InstrumentedJdk};
+use xtask::jdks::{self, Jdk};
+use xtask::layout::{Layout, Tools};
+
 use crate::cost::{self, Cost};
-use crate::instrumented::{self, InstrumentedJdk};
-use crate::jdks::{self, Jdk};
-use crate::layout::{Layout, Tools};
-use crate::{command, markdown};
+use crate::markdown;
 
 /// Turns in all threads together at full scale; a turn is some 350 events.
 const TURNS: u32 = 1_000_000;

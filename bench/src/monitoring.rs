@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use xtask::jdks::{self, Jdk};
+use xtask::layout::{Layout, MONITOR_LIBRARY, Tools};
+use xtask::{build, command};
+
 use crate::bench::figures::median;
-use crate::jdks::{self, Jdk};
-use crate::layout::{Layout, MONITOR_LIBRARY, Tools};
-use crate::{build, command, markdown};
+use crate::markdown;
 
 /// Two threads that compute and allocate, until the process is killed; each line is the time of one round, in microseconds.
 const PROGRAM: &str = r#"

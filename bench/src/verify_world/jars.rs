@@ -10,8 +10,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::Rewriting;
-use crate::command;
-use crate::layout::{Layout, Tools};
+use xtask::command;
+use xtask::layout::{Layout, Tools};
 
 /// A jar and its copies.
 #[derive(Clone, Debug)]

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use xtask::build;
+use xtask::instrumented::{self, InstrumentedJdk};
+use xtask::jdks::{self, Jdk};
+use xtask::layout::{Layout, Tools};
+use xtask::workloads::{self, RewrittenParts, Runner, Workload};
+
 use crate::cost::{self, Cost};
-use crate::instrumented::{self, InstrumentedJdk};
-use crate::jdks::{self, Jdk};
-use crate::layout::{Layout, Tools};
-use crate::workloads::{self, RewrittenParts, Runner, Workload};
-use crate::{build, markdown};
+use crate::markdown;
 
 use figures::{Measured, Run, TraceFigures, median_cost};
 use machine::Bandwidth;

@@ -6,12 +6,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use xtask::instrumented::InstrumentedJdk;
+use xtask::jdks::{self, Jdk};
+use xtask::layout::{Layout, Tools};
+use xtask::{build, command};
+
 use crate::bench::figures::median;
 use crate::cost::{self, Cost};
-use crate::instrumented::InstrumentedJdk;
-use crate::jdks::{self, Jdk};
-use crate::layout::{Layout, Tools};
-use crate::{build, command, markdown};
+use crate::markdown;
 
 const PROGRAM: &str =
     "public class Hello { public static void main(String[] args) { System.out.println(\"Hello World\"); } }\n";

@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::cost::Cost;
-    use crate::jdks::Jdk;
+    use xtask::jdks::Jdk;
 
     #[test]
     fn the_tables_have_a_row_for_each_program_the_mean_and_the_worst() {

@@ -9,7 +9,7 @@ use wait4::Wait4;
 
 use super::Target;
 use super::record::Done;
-use crate::command;
+use xtask::command;
 
 /// Most memory a fuzzer may take; what an input may take is bounded by the target.
 const MEMORY_MB: u32 = 1024;

@@ -7,12 +7,14 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use xtask::instrumented::{self, InstrumentedJdk};
+use xtask::jdks;
+use xtask::layout::{Layout, Tools};
+use xtask::workloads::{Runner, Workload};
+use xtask::{build, python, setup};
+
 use crate::cost::{self, Cost};
-use crate::instrumented::{self, InstrumentedJdk};
-use crate::jdks;
-use crate::layout::{Layout, Tools};
-use crate::workloads::{Runner, Workload};
-use crate::{build, markdown, python, setup};
+use crate::markdown;
 
 /// Options of `cargo xtask reading`.
 #[derive(Clone, Debug, clap::Args)]

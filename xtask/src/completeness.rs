@@ -1,8 +1,48 @@
-//! The two sides of a comparison, and the comparison, by class.
+//! Objects of a trace, compared by class with those that the VM itself counted (docs/completeness.md).
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+
+use crate::jdks::Jdk;
+use crate::layout::{Layout, Tools};
+use crate::{command, instrumented};
+
+/// Compiles the agent that counts.
+pub fn counter(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
+    let folder = layout.target.join("counter");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    // Tests that run at the same time, in threads or processes, share it; none may find half a library.
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let library = folder.join(format!("libcounter-{}-{number}.so", std::process::id()));
+    let include = compiler.home.join("include");
+    ensure!(include.join("jvmti.h").is_file(), "{} has no jvmti.h: the counting agent needs it", include.display());
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread"]);
+    cc.arg("-I").arg(&include).arg("-I").arg(include.join("linux"));
+    command::quiet(cc.arg("-o").arg(&library).arg(layout.repo.join("tests/counter/counter.c")))?;
+    let finished = folder.join("libcounter.so");
+    fs::rename(&library, &finished).with_context(|| format!("cannot write {}", finished.display()))?;
+    Ok(finished)
+}
+
+/// The option that loads the agent; it has to come before those that load the runtime.
+pub fn counter_option(counter: &Path, counts: &Path, stacks: bool) -> String {
+    format!("-agentpath:{}={}{}", counter.display(), counts.display(), if stacks { ",stacks" } else { "" })
+}
+
+/// Reads both sides of a run.
+pub fn compare(tools: &Tools, trace: &Path, counts: &Path) -> Result<Comparison> {
+    let counted =
+        Counted::parse(&fs::read_to_string(counts).with_context(|| format!("no counts in {}", counts.display()))?)?;
+    let recorded = Recorded::of_summary(&instrumented::summary(tools, trace, usize::MAX)?)?;
+    Ok(Comparison::of(&counted, &recorded))
+}
 
 /// What the VM made, by class as people write it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The tables of `cargo xtask completeness`.
 
+use xtask::completeness::{Class, Comparison};
+
 use super::Options;
-use super::counts::{Class, Comparison};
 
 /// `99.97 %`
 pub fn share(part: u64, whole: u64) -> String {

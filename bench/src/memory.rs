@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use xtask::instrumented::InstrumentedJdk;
+use xtask::jdks::{self, Jdk};
+use xtask::layout::Layout;
+use xtask::{build, command};
+
 use crate::bench::figures::median;
-use crate::instrumented::InstrumentedJdk;
-use crate::jdks::{self, Jdk};
-use crate::layout::Layout;
-use crate::{build, command, markdown};
+use crate::markdown;
 
 /// Options of `cargo xtask memory`.
 #[derive(Clone, Debug, clap::Args)]
