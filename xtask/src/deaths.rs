@@ -1,38 +1,14 @@
-//! `cargo xtask deaths`: real programs, their deaths in the trace against those that the collector told of
-//! (docs/evidence/deaths.md).
+//! Deaths in a trace, compared with those that the collector reported.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::layout::{Layout, Tools};
-use crate::markdown;
-use crate::programs::{Tour, TourOptions};
+use crate::layout::Tools;
 
-/// Options of `cargo xtask deaths`.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Options {
-    /// The programs, by name
-    #[arg(long, value_delimiter = ',', default_value = "h2,javac,xalan")]
-    programs: Vec<String>,
-    #[command(flatten)]
-    tour: TourOptions,
-    /// Size of the young generation: the smaller, the more collections, the closer the comparison
-    #[arg(long, default_value = "4m")]
-    young: String,
-    /// About which objects the collector is asked: gc, or gc/N for one in N
-    #[arg(long, default_value = "gc")]
-    deaths: String,
-    /// Keep the traces
-    #[arg(long)]
-    keep: bool,
-}
-
-/// What `et-trace compare-deaths --json` prints. It fails if the collector freed what the trace holds, which is a result, too.
+/// The output of `et-trace compare-deaths --json`, even if the command fails because the collector freed objects that are alive in the trace.
 pub fn compared(tools: &Tools, trace: &Path) -> Result<Value> {
     let output = Command::new(tools.et_trace())
         .args(["compare-deaths", "--json"])
@@ -43,107 +19,7 @@ pub fn compared(tools: &Tools, trace: &Path) -> Result<Value> {
     serde_json::from_slice(&output.stdout).with_context(|| format!("no comparison of {}: {said}", trace.display()))
 }
 
-/// Objects of the groups of a list.
+/// The number of objects in all groups of a list.
 pub fn objects(report: &Value, list: &str) -> u64 {
     report[list].as_array().into_iter().flatten().filter_map(|group| group["objects"].as_u64()).sum()
-}
-
-/// A program's comparison.
-struct Compared {
-    name: String,
-    seconds: f64,
-    report: Value,
-}
-
-/// Runs them all and prints the tables; an error if one failed or the collector freed what its trace holds.
-pub fn run(layout: &Layout, options: &Options) -> Result<()> {
-    let tour = Tour::new(layout, "deaths", &options.programs, &options.tour, options.keep)?;
-    let asked = [format!("-Xmn{}", options.young), format!("-Det.deaths={}", options.deaths)];
-    let mut results = Vec::new();
-    let notes = tour.run(|stage, workload, name, own| {
-        let start = Instant::now();
-        let trace = stage.trace(workload, own, &asked)?;
-        let seconds = start.elapsed().as_secs_f64();
-        results.push(Compared { name: name.to_owned(), seconds, report: compared(&tour.tools, &trace)? });
-        Ok(())
-    })?;
-    let text = tables(options, &results, &notes.lines);
-    println!("{text}");
-    if let Some(path) = &options.tour.markdown {
-        markdown::write(path, &text)?;
-    }
-    notes.check()?;
-    for Compared { name, report, .. } in &results {
-        let errors = objects(report, "errors");
-        ensure!(errors == 0, "{name}: the collector freed {errors} objects that the trace holds");
-    }
-    Ok(())
-}
-
-fn tables(options: &Options, results: &[Compared], notes: &[String]) -> String {
-    let Options { tour: TourOptions { scale, .. }, young, deaths, .. } = options;
-    let mut text = format!("`cargo xtask deaths --scale {scale} --young {young} --deaths {deaths}`\n\n");
-    text += "| program | traced s | collections | objects | dead in both | alive in both | held by definition | errors | held by the collector | share |\n";
-    text += "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
-    for Compared { name, seconds, report } in results {
-        let count = |part: &str| report[part].as_u64().unwrap_or(0);
-        let kept = objects(report, "kept");
-        text += &format!(
-            "| {name} | {seconds:.1} | {} | {} | {} | {} | {} | {} | {kept} | {:.3} % |\n",
-            count("collections"),
-            count("objects"),
-            count("freedAtOnce") + count("freedLater"),
-            count("alive"),
-            objects(report, "byDefinition"),
-            objects(report, "errors"),
-            kept as f64 * 100.0 / count("objects").max(1) as f64,
-        );
-    }
-    for (list, title) in [
-        ("errors", "Freed by the collector, held by the trace: errors"),
-        ("byDefinition", "Freed by the collector, held by the trace by definition"),
-        ("kept", "Held by the collector at the end, dead in the trace"),
-    ] {
-        text += &by_cause(results, list, title);
-    }
-    for note in notes {
-        text += &format!("\n{note}\n");
-    }
-    text
-}
-
-/// What a program's groups of one cause come to.
-#[derive(Default)]
-struct Sum<'a> {
-    objects: u64,
-    through: u64,
-    classes: Vec<(u64, &'a str)>,
-}
-
-/// A list of groups by cause, with the classes that have most objects.
-fn by_cause(results: &[Compared], list: &str, title: &str) -> String {
-    let mut text = String::new();
-    for Compared { name, report, .. } in results {
-        let mut causes: BTreeMap<&str, Sum<'_>> = BTreeMap::new();
-        for group in report[list].as_array().into_iter().flatten() {
-            let (cause, class) = (group["cause"].as_str().unwrap_or("?"), group["class"].as_str().unwrap_or("?"));
-            let count = |part: &str| group[part].as_u64().unwrap_or(0);
-            let sum = causes.entry(cause).or_default();
-            sum.objects += count("objects");
-            sum.through += count("through");
-            sum.classes.push((count("objects"), class));
-        }
-        for (cause, Sum { objects, through, mut classes }) in causes {
-            classes.sort_by(|a, b| b.cmp(a));
-            let classes: Vec<String> =
-                classes.iter().take(4).map(|(count, class)| format!("`{class}` {count}")).collect();
-            text += &format!("| {name} | {cause} | {objects} | {through} | {} |\n", classes.join(", "));
-        }
-    }
-    if text.is_empty() {
-        return text;
-    }
-    format!(
-        "\n{title}:\n\n| program | cause | objects | of which through another | most are |\n|---|---|--:|--:|---|\n{text}"
-    )
 }

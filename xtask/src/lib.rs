@@ -1,43 +1,35 @@
-//! The project's own chores, each a module: build, demo, test, bench, and what they share.
-#![allow(clippy::print_stderr, reason = "a tool for who develops this")]
+//! The project's tasks, a module each: build, demo, test, package; and what they share with end-to-end tests and with `bench/`.
+#![allow(clippy::print_stderr, reason = "a tool for developers")]
 
 pub mod assets;
-pub mod bench;
 pub mod book;
 pub mod browser;
 pub mod build;
-pub mod collectors;
 pub mod command;
 pub mod completeness;
-pub mod cost;
 pub mod deaths;
 pub mod demo;
 pub mod deny;
 pub mod dist;
 pub mod docs;
 pub mod folders;
-pub mod fuzz;
 pub mod instrumented;
 pub mod jdks;
 pub mod jvmpi;
+pub mod lab;
 pub mod layout;
 pub mod linking;
 pub mod loom;
-pub mod markdown;
-pub mod memory;
-pub mod monitoring;
 pub mod packages;
 pub mod pages;
 pub mod plugins;
 pub mod programs;
 pub mod python;
-pub mod reading;
+pub mod quick;
 pub mod replayer;
 pub mod runtime_java;
 pub mod setup;
 pub mod skips;
-pub mod startup;
 pub mod test;
 pub mod tidy;
-pub mod verify_world;
 pub mod workloads;

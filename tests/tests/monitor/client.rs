@@ -141,6 +141,12 @@ impl Program {
         }
     }
 
+    /// Whether the process has ended; nobody may have waited for it yet.
+    fn has_exited(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z'))
+    }
+
     /// A line of what it has published; waits until it has.
     pub fn published(&self, name: &str) -> Result<String> {
         let (file, end) = (self.file(), Instant::now() + PATIENCE);
@@ -150,7 +156,8 @@ impl Program {
                 let value = text.lines().find_map(|line| line.strip_prefix(&start));
                 return value.map(str::to_owned).with_context(|| format!("no {name} in {text}"));
             }
-            ensure!(Instant::now() < end, "nothing was published in {}: {}", file.display(), self.said());
+            let waits = Instant::now() < end && !self.has_exited();
+            ensure!(waits, "nothing was published in {}: {}", file.display(), self.said());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
