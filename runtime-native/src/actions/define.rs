@@ -7,8 +7,7 @@ use et_jvm::jvmti::JvmtiError;
 
 use crate::tracer::Tracer;
 
-/// The id of `class`, whose record is written if it was not. Tickets of classes that were there when tracing
-/// began are 0.
+/// The id of `class`, whose record is queued unless it has one. `initial` classes existed when tracing began; their tickets are 0.
 pub fn define(tracer: &Tracer, env: Env, class: Object, initial: bool) -> ObjectHash {
     let id = tracer.id(env, class);
     if tracer.classes.records.has(id) {
@@ -20,9 +19,9 @@ pub fn define(tracer: &Tracer, env: Env, class: Object, initial: bool) -> Object
             None => ObjectHash::NULL,
         };
         let known = ClassRecord { class: ObjectHash(id), superclass, ..ClassRecord::default() };
-        // No lock meanwhile: if two threads do the same, the first one's record counts.
+        // No lock is held meanwhile: if two threads do the same, the first record counts.
         let record = record(tracer, env, class, known);
-        // The boot loader is never unloaded. Hidden classes of its are, and stay if tracing began behind them.
+        // Classes of the boot loader are never unloaded, except hidden ones; those that existed when tracing began stay as well.
         let stays = initial && record.as_ref().is_ok_and(|record| record.loader == ObjectHash::NULL);
         let ticket = || if initial { Ticket(0) } else { tracer.output.buffers.next_ticket() };
         tracer.classes.records.enter(id, record, tracer.output.queue, ticket);

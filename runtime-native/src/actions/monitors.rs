@@ -1,5 +1,5 @@
-//! Contention for monitors, and waits, for the trace (`monitors=on`). JVMTI's events, on the thread that they happen to: they cost
-//! nothing while no thread has to wait.
+//! Records contention for monitors, and waits (`monitors=on`). JVMTI reports both on the thread that waits: they cost nothing while no
+//! thread has to wait.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use et_format::event::ObjectHash;
 use et_format::{MonitorEvent, MonitorPlace, MonitorRecord};
 use et_jvm::env::{Env, Global, MethodId, Object};
-use et_jvm::jvmti::{Capability, EventKind};
+use et_jvm::jvmti::{Capability, EventKind, Jvmti};
 use et_jvm::profiling::RawFrame;
 
 use crate::actions::threads;
 use crate::tracer::Tracer;
 
-/// What the events need.
+/// The capabilities that these events need.
 pub const CAPABILITIES: [Capability; 3] = [Capability::MonitorEvents, Capability::MonitorInfo, Capability::LineNumbers];
 
-/// The events.
+/// JVMTI's events of monitors.
 pub const EVENTS: [EventKind; 4] = [
     EventKind::MonitorContendedEnter,
     EventKind::MonitorContendedEntered,
@@ -24,14 +24,14 @@ pub const EVENTS: [EventKind; 4] = [
     EventKind::MonitorWaited,
 ];
 
-/// `wait` is a method of `Object` that calls others of it: who waits is whoever called them.
+/// Frames to look at for the caller of `wait`: it is a method of `Object` that calls others of `Object`.
 const FRAMES: usize = 6;
 const OBJECT: &str = "Ljava/lang/Object;";
 
-/// The current thread wants a monitor that another has.
+/// The current thread waits to enter a monitor that another thread owns.
 pub fn contended_enter(tracer: &Tracer, env: Env, thread: Object, object: Object) {
     let nanos = tracer.run.nanos().0;
-    // First of all: it may leave at any time.
+    // First of all: the owner may leave at any time.
     let owner = env.frame(16, |env| {
         let owner = tracer.machine.jvmti.monitor_usage(env, object).ok()?.owner?;
         if env.is_same(owner, thread) {
@@ -40,26 +40,26 @@ pub fn contended_enter(tracer: &Tracer, env: Env, thread: Object, object: Object
         tracer.threads.known(tracer.id_if_any(env, owner))
     });
     let owner = owner.map_or(0, |index| index.0);
-    let place = place(tracer, env, object);
+    let place = place(tracer.machine.jvmti, env, object);
     put(tracer, env, thread, object, nanos, MonitorEvent::Enter { owner, place });
 }
 
-/// It has got it.
+/// The current thread has entered the monitor that it waited for.
 pub fn contended_entered(tracer: &Tracer, env: Env, thread: Object, object: Object) {
     let nanos = tracer.run.nanos().0;
     put(tracer, env, thread, object, nanos, MonitorEvent::Entered);
 }
 
-/// The current thread is about to wait; 0: without a limit.
+/// The current thread is about to wait, for `timeout` milliseconds at most; 0: without a limit.
 pub fn wait(tracer: &Tracer, env: Env, thread: Object, object: Object, timeout: i64) {
-    let place = place(tracer, env, object);
+    let place = place(tracer.machine.jvmti, env, object);
     let timeout_millis = timeout.max(0).cast_unsigned();
-    // Last, as it waits from here on.
+    // Last, since the thread waits from here on.
     let nanos = tracer.run.nanos().0;
     put(tracer, env, thread, object, nanos, MonitorEvent::Wait { timeout_millis, place });
 }
 
-/// It has waited.
+/// The current thread has waited.
 pub fn waited(tracer: &Tracer, env: Env, thread: Object, object: Object, is_timed_out: bool) {
     let nanos = tracer.run.nanos().0;
     put(tracer, env, thread, object, nanos, MonitorEvent::Waited { is_timed_out });
@@ -69,14 +69,14 @@ pub fn waited(tracer: &Tracer, env: Env, thread: Object, object: Object, is_time
 static VIRTUAL: OnceLock<Option<Global>> = OnceLock::new();
 static HAS_SEEN_VIRTUAL: AtomicBool = AtomicBool::new(false);
 
-/// Before the events are switched on.
+/// To be called before the events are switched on: looks for the class of virtual threads.
 pub fn prepare(env: Env) {
     let find =
         || env.frame(2, |env| env.find_class(c"java/lang/BaseVirtualThread").and_then(|class| env.global(class)));
     VIRTUAL.get_or_init(find);
 }
 
-/// A virtual thread may begin on one thread of the trace and go on upon another.
+/// Whether this is a virtual thread, which may begin to wait on one thread of the trace and go on on another.
 fn is_virtual(env: Env, thread: Object) -> bool {
     let class = VIRTUAL.get().and_then(Option::as_ref);
     class.is_some_and(|class| env.is_instance(thread, class.get()))
@@ -85,7 +85,7 @@ fn is_virtual(env: Env, thread: Object) -> bool {
 fn put(tracer: &Tracer, env: Env, thread: Object, object: Object, nanos: u64, what: MonitorEvent) {
     if is_virtual(env, thread) {
         if !HAS_SEEN_VIRTUAL.swap(true, Ordering::Relaxed) {
-            tracer.output.queue.problem("virtual threads waited for monitors, which is not told of", 1);
+            tracer.output.queue.problem("virtual threads waited for monitors: such waits are not recorded", 1);
         }
         return;
     }
@@ -95,9 +95,8 @@ fn put(tracer: &Tracer, env: Env, thread: Object, object: Object, nanos: u64, wh
     tracer.output.queue.monitor(&MonitorRecord { ticket, nanos, thread: index.0, object, what });
 }
 
-/// Whose monitor it is, and where the current thread is.
-fn place(tracer: &Tracer, env: Env, object: Object) -> MonitorPlace {
-    let jvmti = tracer.machine.jvmti;
+/// The class of the monitor's object, and where the current thread is.
+fn place(jvmti: Jvmti, env: Env, object: Object) -> MonitorPlace {
     env.frame(4 + FRAMES as i32, |env| {
         let class = env.class_of(object).and_then(|class| jvmti.class_signature(class).ok());
         let mut place = MonitorPlace { monitor_class: class.unwrap_or_default(), ..MonitorPlace::default() };

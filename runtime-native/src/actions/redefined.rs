@@ -1,5 +1,5 @@
-//! Class files that replace those of classes that run: of agents (`Instrumentation.redefineClasses`, `retransformClasses`) and of
-//! debuggers ("hot swap").
+//! Adds hooks to class files that replace those of existing classes: by agents (`Instrumentation.redefineClasses`, `retransformClasses`)
+//! and debuggers ("hot swap").
 
 use et_rewriter::classfile::{ClassFile, to_string};
 use et_rewriter::rewrite::ATTRIBUTE;
@@ -9,7 +9,7 @@ use crate::classes::dynamic::Purpose;
 use crate::tracer::Tracer;
 use et_jvm::env::{Env, Object};
 
-/// The class file to take in place of `bytes`, which was to be the new one of `class`. None: it is to be taken as it is.
+/// The class file to use in place of `bytes`, the new class file of `class`; none if that is to be used as it is.
 pub fn redefined(tracer: &Tracer, env: Env, class: Object, bytes: &[u8]) -> Option<Vec<u8>> {
     let Some(dynamic) = tracer.classes.dynamic else {
         if let Some(name) = name_without_hooks(bytes) {
@@ -23,7 +23,7 @@ pub fn redefined(tracer: &Tracer, env: Env, class: Object, bytes: &[u8]) -> Opti
     let boot = tracer.machine.jvmti.class_loader(env, class).is_ok_and(|loader| loader.is_none());
     let rewritten =
         dynamic.rewrite(bytes, Purpose::Redefinition { boot }, tracer.classes.dynamic_ids, tracer.output.queue)?;
-    // Should the VM refuse the class file, nothing is lost: no event will bear its ids.
+    // If the VM refuses the class file, nothing is lost: no event will have its ids.
     let mirror = define(tracer, env, class, false);
     dynamic.defined(mirror, rewritten.class, tracer.output.queue);
     Some(rewritten.bytes)

@@ -1,4 +1,4 @@
-//! Field references of fields that are named by an offset or by JNI's id. What is known is kept in `slots`.
+//! Finds the field references of fields named by an offset or a JNI field id. What is found is kept in `slots`.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::actions::define::define;
 use crate::classes::slots::{Layout, Own, no_layout};
 use crate::tracer::Tracer;
 
-/// Address of the layout of a class: of one without fields if nothing can be known.
+/// The address of the layout of a class; of one without fields if the layout cannot be found out.
 pub fn layout_address(tracer: &Tracer, env: Env, class: Object) -> usize {
-    // Where ids are used up nothing can be kept.
+    // When ids are used up, nothing can be kept.
     if tracer.id(env, class) == 0 {
         return no_layout();
     }
     layout(tracer, env, class).map_or(no_layout(), |layout| layout.address())
 }
 
-/// The field reference of what lies at that offset of an instance of `class`; 0 for none.
+/// The field reference of this field of an instance of `class`; 0 for none.
 pub fn instance_field(tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
     let slot = tracer.classes.slots.instance_offset(field).and_then(|offset| {
         let layout = layout(tracer, env, class).ok()?;
@@ -60,9 +60,9 @@ fn own(tracer: &Tracer, env: Env, class: Object) -> Result<Arc<Own>, JvmtiError>
     if let Some(own) = tracer.classes.slots.own(id) {
         return Ok(own);
     }
-    // So that somebody waits for its end, with which this goes.
+    // So that its unloading is reported, when this is forgotten.
     define(tracer, env, class, false);
-    // No lock is held while the VM is asked: if two threads do, one's answer is thrown away.
+    // No lock is held while the VM is asked: if two threads ask, one answer is thrown away.
     let members = tracer.classes.slots.members(tracer.machine.jvmti, class)?;
     Ok(tracer.classes.slots.keep_own(id, members, tracer.classes.dynamic_ids, tracer.output.queue))
 }

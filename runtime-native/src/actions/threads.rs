@@ -11,17 +11,17 @@ use crate::ids;
 use crate::proxy::Locks;
 use crate::tracer::Tracer;
 use et_jvm::env::{Env, Object};
-use et_jvm::jvmti::ThreadInfo;
+use et_jvm::jvmti::{Jvmti, ThreadInfo};
 
 thread_local! {
     /// Index of the current thread, 0 while it is not known.
     static CURRENT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Hands in the chunk that the thread has filled up to `at` (0: none) and gives it a new one: the address of its
-/// first event, 0 if tracing is over.
+/// Hands in the chunk that the thread has filled up to the address `at` (0: none), and takes a new one for it. Returns the address of its
+/// first event; 0 if there is none, or tracing is over.
 pub fn next_chunk(tracer: &Tracer, env: Env, thread: Object, at: usize) -> usize {
-    // One reading for both: behind the events of the one, before those of the other.
+    // One time for both: after the events of the old chunk, before those of the new one.
     let now = tracer.run.nanos();
     tracer.output.hand_in(at, now);
     if tracer.has_ended() {
@@ -50,23 +50,23 @@ pub fn current(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
     }
 }
 
-/// The current thread has started. It may have left events already: a thread that native code attaches runs
-/// its Thread object's constructor first.
+/// The current thread has started. It may have written events already: a thread that native code attaches runs the constructor of its
+/// Thread object first.
 pub fn started(tracer: &Tracer, env: Env, thread: Object) {
     CURRENT.set(0);
     let index = register(tracer, env, thread);
     let object = tracer.id(env, thread);
     let nameless = tracer.threads.is_named(object);
     if nameless {
-        let info = info(tracer, env, thread);
+        let info = info(tracer.machine.jvmti, env, thread);
         tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &info));
     }
 }
 
-/// The current thread has run its last Java code. The VM says so, too, of the thread that ends the program, in the midst
-/// of `System.exit`: that one has no end of its own, and what it does until `VMDeath` is still its own.
+/// The current thread has run its last Java code. The VM also reports the thread that ends the program, in the midst of `System.exit`: that
+/// one gets no end, and what it does until `VMDeath` is still recorded as its own.
 pub fn ended(tracer: &Tracer, env: Env, thread: Object) {
-    // Native code may detach a thread without a look at what its last call left; -Xcheck:jni would blame us.
+    // Native code may detach a thread without checking for the exception of its last call; -Xcheck:jni would blame us.
     env.has_exception();
     if tracer.machine.jvmti.frame_count(thread).is_ok_and(|frames| frames > 0) {
         return;
@@ -85,7 +85,7 @@ pub fn ended(tracer: &Tracer, env: Env, thread: Object) {
 }
 
 fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
-    // First the JVM, then the lock: see `writer`.
+    // First the VM, then the lock: none is held while the VM is called.
     let object = tracer.id(env, thread);
     let (index, new) = tracer.threads.index(object);
     CURRENT.set(index.0);
@@ -95,7 +95,7 @@ fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
         tracer.machine.proxy.set_stack(env, thread, stack);
     }
     if new {
-        let info = info(tracer, env, thread);
+        let info = info(tracer.machine.jvmti, env, thread);
         if info.name.is_some() {
             tracer.output.queue.thread(&start(tracer.output.buffers.next_ticket(), index, object, &info));
         } else {
@@ -105,19 +105,19 @@ fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
     index
 }
 
-/// A thread that was running when tracing began.
+/// Records a thread that was running when tracing began, with its frames.
 pub fn initial(tracer: &Tracer, env: Env, thread: Object, frames: Vec<InitialFrame>) {
     let object = tracer.id(env, thread);
     let (index, _) = tracer.threads.index(object);
-    let info = info(tracer, env, thread);
+    let info = info(tracer.machine.jvmti, env, thread);
     if let ThreadRecord::Start { thread, object, flags, name, .. } = start(Ticket(0), index, object, &info) {
         let flags = flags | thread_flags::RUNNING_AT_START;
         tracer.output.queue.thread(&ThreadRecord::Start { ticket: Ticket(0), thread, object, flags, name, frames });
     }
 }
 
-fn info(tracer: &Tracer, env: Env, thread: Object) -> ThreadInfo {
-    tracer.machine.jvmti.thread_info(env, thread).unwrap_or_default()
+fn info(jvmti: Jvmti, env: Env, thread: Object) -> ThreadInfo {
+    jvmti.thread_info(env, thread).unwrap_or_default()
 }
 
 fn start(ticket: Ticket, index: ThreadIndex, object: u32, info: &ThreadInfo) -> ThreadRecord {

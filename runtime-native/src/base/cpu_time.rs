@@ -1,9 +1,9 @@
-//! How long a thread has run on a processor.
+//! The processor time of threads.
 #![allow(unsafe_code, reason = "a system call that fills a struct")]
 
 use std::time::Duration;
 
-/// Of the thread that asks.
+/// Processor time of the current thread; none if the system does not report it.
 pub fn of_this_thread() -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the struct is ours and of the kind that the call fills.

@@ -1,20 +1,20 @@
 //! Tables by class id that HeapProxy searches without a lock: by linear probing from the id's low bits, up to a slot that was
 //! never taken.
 //!
-//! Who changes a table holds a lock of its owner's. Ids are removed when their class is unloaded; nobody looks for such an id
-//! any more. What stands behind it in its row must still be found, so its slot says "gone"; where nothing stands behind
-//! it, the slot is as if it had never been taken, so that rows do not grow with the number of classes that have come and gone.
+//! A thread that changes a table holds its owner's lock. Ids are removed when their class is unloaded; such an id is not looked up any more.
+//! Ids behind it in its run must still be found, so its slot is marked as gone. If no id follows, the slot becomes as if it had never been
+//! taken, so that runs do not grow with the number of classes that have been unloaded.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// No id, and the end of the row.
+/// A slot without an id, at which a search ends.
 const NONE: u32 = 0;
-/// No id, but the row goes on. Ids have 31 bits.
+/// A slot without an id, behind which a search goes on. Ids have 31 bits.
 const GONE: u32 = 1 << 31;
 
-/// What a table consists of.
+/// A slot of a table.
 pub trait Slot {
-    /// Where the id is.
+    /// The slot's id.
     fn id(&self) -> &AtomicU32;
 }
 
@@ -38,8 +38,8 @@ impl<S: Slot> IdTable<S> {
         Self { slots, taken: 0 }
     }
 
-    /// Enters an id that the table does not have. What belongs to it is stored by `fill`, before the id can be found. A table
-    /// that is half full takes no more, since it would be slow to search: who looks for such an id has to ask.
+    /// Enters an id that the table does not have. `fill` stores what belongs to it, before the id can be found. A table that is half full
+    /// takes no more, since searches would be slow: HeapProxy then asks natively.
     pub fn insert(&mut self, id: u32, fill: impl FnOnce(&S)) {
         if id == NONE {
             return;

@@ -1,4 +1,4 @@
-//! Memory that is used all over at once.
+//! Memory of which all pages will be used at once.
 #![allow(unsafe_code, reason = "advice to the system about memory")]
 
 /// Has the system back all pages of a table at once, which takes a small part of what one page fault after the other does. False

@@ -1,7 +1,6 @@
-//! How long the program waits for who reads its trace: the command of `traceFile`, a pipe, what makes the text.
+//! How long the program waits for the reader of its trace: the command of `traceFile`, a pipe, the tool that makes the text.
 //!
-//! While the program runs, that it stands still because nothing is taken is so by design: no event is dropped. But who takes nothing
-//! for ever would hold it for ever.
+//! A running program waits for a slow reader by design: no event is dropped. But it must not wait for ever for a reader that takes nothing.
 
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -16,7 +15,7 @@ const PIECE: Duration = Duration::from_millis(20);
 /// After `SIGTERM` and the like, if that is less.
 const WHEN_ASKED_TO_END: Duration = Duration::from_secs(2);
 
-/// How long, and from when.
+/// The limits of waits for the reader.
 #[derive(Debug)]
 pub struct Patience {
     limit: Duration,
@@ -25,12 +24,12 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// So long without anything being taken; and so long in all once the program has ended.
+    /// Longest wait without progress, and longest wait in all once the program has ended.
     pub fn new(limit: Duration) -> Self {
         Self { limit, deadline: OnceLock::new() }
     }
 
-    /// For messages.
+    /// The limit, for messages.
     pub fn limit(&self) -> Duration {
         self.limit
     }
@@ -40,12 +39,12 @@ impl Patience {
         self.deadline.get_or_init(|| Instant::now() + self.limit);
     }
 
-    /// A new wait.
+    /// Begins to wait.
     pub fn wait(&self) -> Wait<'_> {
         Wait { patience: self, waited: Duration::ZERO, since_asked: Duration::ZERO }
     }
 
-    /// Writes all, to a file whose writes do not block.
+    /// Writes all bytes to a file in non-blocking mode.
     pub fn write(&self, out: &mut (impl Write + AsRawFd), mut bytes: &[u8]) -> io::Result<()> {
         let mut wait = self.wait();
         while !bytes.is_empty() {
@@ -66,7 +65,7 @@ impl Patience {
         Ok(())
     }
 
-    /// Waits until who reads a pipe with a name has taken all: what is left in it goes with us if nobody has opened it.
+    /// Waits until the reader of a named pipe has taken everything: what is left would vanish with this process.
     #[allow(unsafe_code, reason = "a system call")]
     pub fn drain(&self, pipe: &impl AsRawFd) -> io::Result<()> {
         let mut wait = self.wait();
@@ -82,7 +81,7 @@ impl Patience {
         }
     }
 
-    /// Waits for the end of a process; `None` if that takes too long.
+    /// Waits until a process has ended; `None` if that takes too long.
     pub fn reap(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
         // Most are at their end already.
         let mut pause = Duration::from_micros(200);
@@ -137,7 +136,7 @@ impl Wait<'_> {
     }
 }
 
-/// `90s`, `250ms`.
+/// A duration as options have it: `90s`, `250ms`.
 pub fn shown(time: Duration) -> String {
     match time.subsec_millis() {
         0 => format!("{}s", time.as_secs()),

@@ -5,7 +5,7 @@ use std::io;
 
 use et_names::escape;
 
-/// Writes one line; names in it do no harm to a terminal. A closed standard error is no reason to disturb the program.
+/// Writes one line, with control characters escaped. Errors are ignored: a closed standard error must not disturb the program.
 pub fn say(line: impl Display) {
     escape::say(&mut io::stderr(), format_args!("elephant-tracks: {line}"));
 }

@@ -1,32 +1,32 @@
-//! Signals that the runtime looks at before the VM does. Whatever is not ours goes on to the handler that stood there before.
+//! Signals that the runtime handles before the VM. A signal that is not ours is passed on to the previous handler.
 //!
 //! `SIGBUS`: the buffer file was cut short by another process, and a store to its mapping has no memory behind it. HotSpot would
 //! have Java code that stores through `Unsafe` throw an `InternalError`, and end the process where native code does. So the lost
 //! part gets memory that has no file, the store is made again, and the writer ends the trace.
 //!
-//! `SIGTERM` and what else asks a program to end: the VM answers with Java code, which may be waiting for who reads the trace.
+//! `SIGTERM` and others that ask a program to end: the VM handles them with Java code, which may be waiting for the reader of the trace.
 #![allow(unsafe_code, reason = "signal handlers")]
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What asks a program to end, and is answered by the VM.
+/// Signals that ask a program to end and that the VM handles.
 const ENDS: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 /// The mapping of the buffer file.
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
-/// Of which some memory is no longer that of the file.
+/// Some of the mapping is no longer backed by the file.
 static IS_CUT: AtomicBool = AtomicBool::new(false);
-/// Somebody has asked the program to end.
+/// The program has been asked to end.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
-/// The handlers that stood there before, by signal.
+/// The previous handlers, by signal.
 static BEFORE: [OnceLock<libc::sigaction>; 65] = [const { OnceLock::new() }; 65];
 
-/// From now on a loss of memory between these addresses does not end the process.
+/// From now on a `SIGBUS` between these addresses does not end the process.
 pub fn guard(start: usize, len: usize) {
     // SAFETY: a plain call of the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -41,7 +41,7 @@ pub fn memory_was_lost() -> bool {
     IS_CUT.load(Ordering::Acquire)
 }
 
-/// From now on [`program_is_to_end`] is known. Signals that the VM does not handle are left alone (`-Xrs`, `nohup`).
+/// Begins to watch for [`program_is_to_end`]. Signals that the VM does not handle are left alone (`-Xrs`, `nohup`).
 pub fn watch_for_ends() {
     for signal in ENDS {
         let is_handled = current(signal)
@@ -52,7 +52,7 @@ pub fn watch_for_ends() {
     }
 }
 
-/// Whether somebody has asked the program to end.
+/// Whether the program has been asked to end.
 pub fn program_is_to_end() -> bool {
     IS_ENDING.load(Ordering::Acquire)
 }
@@ -95,7 +95,7 @@ extern "C" fn on_end(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
     hand_on(signal, info, context);
 }
 
-/// Does what would have been done without us.
+/// Calls the previous handler, or has the default action happen.
 fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(before) = BEFORE.get(signal as usize).and_then(OnceLock::get) else { return };
     match before.sa_sigaction {

@@ -10,18 +10,18 @@ use et_format::buffers::{self, MAGIC};
 use et_format::progress::RunId;
 use thiserror::Error;
 
-/// Where the buffer file is to be.
+/// Where to make the buffer file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Beside this trace, where `et-trace` looks for it.
     Beside(PathBuf),
-    /// In this folder, under a name that the trace tells.
+    /// In this folder, under a name that the trace mentions.
     In(PathBuf),
-    /// In this folder without a name: who reads the trace has it open.
+    /// In this folder, without a name: the reader of the trace inherits it open.
     Nameless(PathBuf),
 }
 
-/// Why there are no buffers.
+/// Why the buffer file cannot be made.
 #[derive(Debug, Error)]
 #[error("cannot make the event buffers {path}: {error}", path = .path.display())]
 pub struct BufferError {
@@ -29,7 +29,7 @@ pub struct BufferError {
     error: io::Error,
 }
 
-/// The file, locked as long as it is open: another run takes nothing for left over that is in use.
+/// The buffer file, locked while it is open, so that no other run removes it as left over.
 #[derive(Debug)]
 pub struct BufferFile {
     file: File,
@@ -38,7 +38,7 @@ pub struct BufferFile {
 }
 
 impl BufferFile {
-    /// A new file for nobody but us. Whatever lies at a name is left alone, unless an earlier run of ours has left it.
+    /// Makes a new file for this run only. An existing file is left alone, unless an earlier run of this user has left it.
     pub fn create(place: &Place, run: RunId) -> Result<Self, BufferError> {
         let names: Vec<PathBuf> = match place {
             Place::Beside(trace) => buffers::beside(trace, run).into(),
@@ -73,17 +73,17 @@ impl BufferFile {
         Err(failure.unwrap_or_else(|| BufferError { path: PathBuf::new(), error: io::ErrorKind::NotFound.into() }))
     }
 
-    /// What to read, to write and to map.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// What it is called, for messages.
+    /// Its name, for messages.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| "without a name".into(), |path| path.display().to_string())
     }
 
-    /// Takes its name away, if it still has it. Who has it open, or mapped, keeps it.
+    /// Removes its name, if the name is still its own. Processes that have it open or mapped keep it.
     pub fn remove(&self) {
         if let Some(path) = &self.path
             && is_at(&self.file, path)
@@ -118,9 +118,9 @@ fn create_new(path: &Path, is_own: bool) -> io::Result<File> {
     }
 }
 
-/// Who has a file locked.
+/// Which process has a file locked.
 enum Lock {
-    /// We, as long as it is open.
+    /// This one, while the file is open.
     Ours,
     Others,
     /// There are no locks: some network file systems have none.

@@ -54,7 +54,7 @@ impl Journal {
         self.used(self.active).store(end, Ordering::Release);
     }
 
-    /// The writer takes what is there; its blocks will have numbers from `first_block` on.
+    /// The writer takes the queued records, whose blocks will have numbers from `first_block` on.
     pub fn taken(&mut self, first_block: u64) {
         let is_empty = self.used(self.active).load(Ordering::Relaxed) == 0;
         if !is_empty || self.flags(self.active).load(Ordering::Relaxed) != 0 {
@@ -64,7 +64,7 @@ impl Journal {
         }
     }
 
-    /// What the writer has taken is in the trace.
+    /// The records that the writer took are in the trace.
     pub fn written(&mut self) {
         self.clear((self.active + 1) % JOURNALS);
     }

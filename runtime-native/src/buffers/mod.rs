@@ -39,7 +39,7 @@ const MIN_CHUNKS: usize = 8;
 /// As much memory as the longest event takes.
 static NOWHERE: [AtomicU64; SLACK.div_ceil(8)] = [const { AtomicU64::new(0) }; SLACK.div_ceil(8)];
 
-/// Where threads that get no chunk write their events, each over the last. Nobody reads it.
+/// Where threads without a chunk write their events, each over the last. It is never read.
 pub fn nowhere() -> usize {
     NOWHERE.as_ptr() as usize
 }
@@ -47,7 +47,7 @@ pub fn nowhere() -> usize {
 const SMALLEST_CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 256 << 10;
 
-/// All chunks.
+/// The buffer file, its mapping, and who owns which chunk.
 #[derive(Debug)]
 pub struct Buffers {
     memory: Memory,
@@ -87,7 +87,7 @@ impl Buffers {
     /// Whether what was stored so far is what will be read. If not, tracing is over: another process has cut the file short.
     pub fn are_whole(&self) -> bool {
         let enough = self.memory.file_range(self.pool.count() as u32).start;
-        // Who cuts a file down to nothing may let it grow again.
+        // A process that truncates a file to nothing may let it grow again.
         let mut start = [0; 8];
         let mut starts_well = || self.file.file().read_exact_at(&mut start, 0).is_ok_and(|()| start == MAGIC);
         !signals::memory_was_lost()
@@ -130,7 +130,7 @@ impl Buffers {
         Ticket(self.counter().fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// As [`take_or_help`](Self::take_or_help) of one who cannot help.
+    /// As [`take_or_help`](Self::take_or_help), with nothing to help with.
     #[cfg(test)]
     pub fn take(&self, thread: ThreadIndex, now: Nanos) -> Result<usize, NoChunk> {
         self.take_or_help(thread, now, || false)
@@ -177,7 +177,7 @@ impl Buffers {
     }
 
     /// Ends it: takes all chunks back, in the state that their threads have just reached, which `clock` tells the time of.
-    /// Nobody gets one anymore.
+    /// From then on no thread gets one.
     pub fn hand_in_all(&self, clock: impl Fn() -> Nanos) -> Vec<FullChunk> {
         let taken = self.pool.hand_in_all(|index| self.mark_full(index)).into_iter();
         taken
@@ -200,12 +200,12 @@ impl Buffers {
         event::count(&self.memory.shared_events(chunk.index, chunk.len))
     }
 
-    /// Whether so much waits for the writer that it should hurry. Threads wait only when twice as much does.
+    /// Whether so many chunks wait for the writer that it should hurry. Threads wait only with twice as many.
     pub fn is_short(&self) -> bool {
         self.pool.is_short()
     }
 
-    /// Nobody gets a chunk anymore, and who waits goes away.
+    /// From now on no thread gets a chunk; those that wait return.
     pub fn stop(&self) {
         self.pool.stop();
     }
@@ -220,7 +220,7 @@ impl Buffers {
         Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.memory.events_at(chunk.index), chunk.len) })
     }
 
-    /// Makes a chunk free. Who gets it next empties it.
+    /// Makes a chunk free. The thread that gets it next clears it.
     pub fn release(&self, chunk: FullChunk) {
         // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
         // middle of an event may have left a little behind its end. Of one that was taken from a thread that still runs, what

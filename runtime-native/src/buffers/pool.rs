@@ -15,18 +15,18 @@ pub enum NoChunk {
     Stopped,
     /// All chunks are owned by other threads, and no more can be made.
     NoSpace,
-    /// The writers lag: who waits gets one.
+    /// The writer lags: a thread that waits gets one.
     Lag,
 }
 
 /// A chunk that a thread has just got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Which.
+    /// The chunk's index.
     pub index: u32,
-    /// How many were handed out, with this one.
+    /// How many chunks have been handed out, this one included.
     pub sequence: u64,
-    /// Bytes at its start that are still those of the events it had.
+    /// Bytes at its start that still hold its previous events.
     pub used: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct FullChunk {
     pub(crate) index: u32,
     /// Bytes of its events.
     pub(crate) len: usize,
-    /// Whose events these are.
+    /// The thread that wrote the events.
     pub thread: ThreadIndex,
     /// It was taken from its thread, which may be adding to it still.
     pub(crate) is_shared: bool,
@@ -55,7 +55,7 @@ impl FullChunk {
         self.len
     }
 
-    /// For somebody else who reads it, while this one says whose turn it is to release it.
+    /// The same chunk, for another thread that only reads it. The original is what gets released.
     pub(crate) fn alias(&self) -> Self {
         Self { index: self.index, len: self.len, thread: self.thread, is_shared: self.is_shared }
     }
@@ -66,10 +66,10 @@ impl FullChunk {
     }
 }
 
-/// All chunks.
+/// The chunks, and who owns each.
 #[derive(Debug)]
 pub struct Pool {
-    /// Where waiting begins.
+    /// With this many chunks at the writer, threads wait instead of getting new ones.
     lag: u32,
     state: Mutex<State>,
     freed: Condvar,
@@ -79,15 +79,15 @@ pub struct Pool {
 struct State {
     /// Most recently used last: it is the one still in the caches.
     free: Vec<Free>,
-    /// By chunk.
+    /// The owner of each chunk, by index.
     owners: Vec<Option<ThreadIndex>>,
-    /// With the writer.
+    /// How many chunks are with the writer.
     full: u32,
     handed_out: u64,
     stopped: bool,
 }
 
-/// A chunk that nobody has.
+/// A chunk without an owner.
 #[derive(Clone, Copy, Debug)]
 struct Free {
     index: u32,
@@ -160,7 +160,7 @@ impl Pool {
         true
     }
 
-    /// Takes all chunks back that threads have, for the writer. Nobody gets one anymore.
+    /// Takes all chunks back that threads own, for the writer. From then on no thread gets one.
     pub fn hand_in_all(&self, mark: impl Fn(u32)) -> Vec<(u32, ThreadIndex)> {
         let mut state = lock(&self.state);
         state.stopped = true;
@@ -176,12 +176,12 @@ impl Pool {
         taken
     }
 
-    /// Whether so much is with the writer that it should hurry. Threads wait only when twice as much is.
+    /// Whether so many chunks are with the writer that it should hurry. Threads wait only with twice as many.
     pub fn is_short(&self) -> bool {
         lock(&self.state).full > self.lag / 2
     }
 
-    /// Nobody gets a chunk anymore, and who waits goes away.
+    /// From now on no thread gets a chunk; those that wait return.
     pub fn stop(&self) {
         lock(&self.state).stopped = true;
         self.freed.notify_all();

@@ -1,4 +1,4 @@
-//! Classes made while the program runs: their bytes pass through the rewriter before the VM defines them.
+//! Classes created at run time: their bytes pass through the rewriter before the VM defines them.
 //!
 //! Runs on the program's threads, inside class definition, with whatever locks the program holds there: no Java code is
 //! called on the way, and no lock is taken but those of the trace's queue, for a few instructions.
@@ -17,7 +17,7 @@ use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
 use crate::classes::dynamic_ids;
 use crate::output::queue::Queue;
 
-/// So many classes that could not be rewritten are named in the trace; the others are counted.
+/// Maximum number of classes that could not be rewritten and are named in the trace; the others are only counted.
 const NAMED_FAILURES: u64 = 20;
 
 /// The rewriter of a run.
@@ -44,11 +44,11 @@ struct Counts {
 /// What a class file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A new class.
+    /// To define a new class.
     Definition,
-    /// To replace that of a class that runs.
+    /// To replace the class file of an existing class.
     Redefinition {
-        /// Of the boot loader's: the special cases of `java.base` apply.
+        /// Whether the class is the boot loader's: the special cases of `java.base` apply.
         boot: bool,
     },
 }
@@ -61,7 +61,7 @@ impl Purpose {
         }
     }
 
-    /// Begins the line about a class that has to go without hooks.
+    /// The start of the line about a class that is left without hooks.
     fn text(self) -> &'static str {
         match self {
             Self::Definition => "made at run time",
@@ -70,12 +70,12 @@ impl Purpose {
     }
 }
 
-/// A class with hooks.
+/// A class file with hooks.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rewritten {
     /// The class file.
     pub bytes: Vec<u8>,
-    /// Its id, to be told when it is defined.
+    /// Its id, which goes to the trace when it is defined.
     pub class: ClassId,
 }
 
@@ -89,12 +89,12 @@ enum Instrumentation {
 }
 
 impl Dynamic {
-    /// `events` are those of the JDK's own classes: a class made at run time tells as much as they do.
+    /// `events` are those that the JDK's classes have hooks for: classes created at run time get the same.
     pub fn new(events: EventSet, filter: Filter) -> Self {
         Self { events, filter, counts: Counts::default() }
     }
 
-    /// Rewrites a class and puts its names into the trace. None: it is to be defined as it is.
+    /// Rewrites a class and queues its names. None if it is to be defined as it is.
     pub fn rewrite(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds, queue: &Queue) -> Option<Rewritten> {
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.outcome(bytes, purpose, ids)))
@@ -135,7 +135,7 @@ impl Dynamic {
             Err(ClassError::AlreadyInstrumented { artifact, class }) => {
                 return Instrumentation::AlreadyInstrumented(class, artifact);
             }
-            // The VM knows better what is wrong with it, and says so.
+            // The VM will report what is wrong with it.
             Err(_) => return Instrumentation::Malformed,
         };
         if !self.filter.hooks(plan.class_name()) {
@@ -178,7 +178,7 @@ impl Dynamic {
         queue.dynamic_class(&DynamicClass { mirror, class });
     }
 
-    /// The VM did not take a class that was rewritten.
+    /// The VM has refused a class that was rewritten.
     pub fn refused(&self, bytes: &[u8], queue: &Queue) {
         if self.counts.refused.fetch_add(1, Ordering::Relaxed) < NAMED_FAILURES {
             let name = ClassFile::read(bytes).map_or_else(|_| "a class".into(), |class| to_string(class.name));
@@ -187,7 +187,7 @@ impl Dynamic {
         self.counts.rewritten.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// For the end of the trace.
+    /// The counts for the end of the trace.
     pub fn counts(&self) -> DynamicCounts {
         let counts = &self.counts;
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);

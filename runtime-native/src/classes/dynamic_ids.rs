@@ -5,13 +5,13 @@ use et_names::{Artifact, ArtifactKind, EventSet, NamesTable};
 
 use crate::output::queue::Queue;
 
-/// The artifact whose ids start at `base`, called `name` where people see it.
+/// The artifact whose ids start at `base`, shown to users as `name`.
 pub fn artifact(base: u32, name: impl Into<String>, kind: ArtifactKind) -> Artifact {
     // Within a trace the base is enough to tell it from all others.
     Artifact { hash: base.into(), base, name: name.into(), kind, events: EventSet::ALL }
 }
 
-/// Puts a table into the trace. It may come behind events that use its ids: readers read all tables first.
+/// Queues a table. It may come after events that use its ids: readers read all tables first.
 pub fn publish(queue: &Queue, table: &NamesTable) {
     queue.names(table.encode());
 }

@@ -13,13 +13,13 @@ use crate::base::pages;
 use crate::output::queue::Queue;
 use et_jvm::jvmti::JvmtiError;
 
-/// Slots of the table that HeapProxy looks into, as many as it counts on.
+/// Slots of the table that HeapProxy searches; it has the same constant.
 const SLOTS: usize = 1 << 18;
 
-/// Memory that costs nothing before it is used.
+/// The table that HeapProxy searches. Pages of it take no memory before they are used.
 static TABLE: [AtomicU32; SLOTS] = [const { AtomicU32::new(0) }; SLOTS];
 
-/// Where HeapProxy finds the table.
+/// The table's address, for HeapProxy.
 pub fn table_address() -> usize {
     TABLE.as_ptr() as usize
 }
@@ -33,7 +33,7 @@ pub struct Classes {
 #[derive(Debug)]
 struct Defined {
     ids: FxHashSet<u32>,
-    /// The same ids, for HeapProxy.
+    /// The same ids, in the table that HeapProxy searches.
     table: IdTable<AtomicU32>,
 }
 
@@ -50,17 +50,17 @@ impl Classes {
         Self { defined: Mutex::new(Defined { ids: FxHashSet::default(), table: IdTable::new(slots) }) }
     }
 
-    /// How many there are.
+    /// The number of classes.
     pub fn count(&self) -> usize {
         lock(&self.defined).ids.len()
     }
 
-    /// Adds their ids.
+    /// Adds the ids of all classes to `ids`.
     pub fn add_ids(&self, ids: &mut FxHashSet<u32>) {
         ids.extend(&lock(&self.defined).ids);
     }
 
-    /// The class with this id was unloaded.
+    /// Forgets the class with this id, which was unloaded.
     pub fn forget(&self, id: u32) {
         let mut defined = lock(&self.defined);
         if defined.ids.remove(&id) {
@@ -73,8 +73,8 @@ impl Classes {
         lock(&self.defined).ids.contains(&id)
     }
 
-    /// Queues the record of a class unless it has one. Its ticket is taken before any other thread can learn that there
-    /// is a record, and so lies before whatever that thread writes about the class.
+    /// Queues the record of a class unless it has one. The record's ticket is taken before any other thread can see that there is a record, so
+    /// it precedes everything that such a thread records about the class.
     pub fn enter(
         &self,
         id: u32,

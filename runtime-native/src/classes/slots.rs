@@ -1,4 +1,4 @@
-//! Which field lies where: for stores that name an object and an offset, or a JNI field id, instead of a field.
+//! Which field is at which offset, for stores that name an object and an offset, or a JNI field id, instead of a field.
 //!
 //! A class's *layout* is the list of the reference fields of its instances, each with the field reference that its
 //! updates are reported with. Layouts are made when they are first asked for, and kept until the class is unloaded.
@@ -19,7 +19,7 @@ use et_jvm::env::{Env, FieldId, Object};
 use et_jvm::field_ids::FieldIds;
 use et_jvm::jvmti::{Jvmti, JvmtiError, STATIC};
 
-/// Slots of the table that HeapProxy looks into, as many as it counts on.
+/// Slots of the table that HeapProxy searches; it has the same constant.
 const SLOTS: usize = 1 << 18;
 
 /// A field that JVMTI keeps to itself: the stack trace of an exception.
@@ -46,18 +46,18 @@ impl id_table::Slot for TableEntry {
     }
 }
 
-/// Memory that costs nothing before it is used.
+/// The table that HeapProxy searches. Pages of it take no memory before they are used.
 static TABLE: [TableEntry; SLOTS] = [const { TableEntry::none() }; SLOTS];
 
-/// Where HeapProxy finds the table.
+/// The table's address, for HeapProxy.
 pub fn table_address() -> usize {
     TABLE.as_ptr() as usize
 }
 
-/// What HeapProxy gets for a class that nothing is known of.
+/// The address of a layout without fields, for classes of which nothing is known.
 static NO_FIELDS: [i32; 1] = [0];
 
-/// The layout of a class that nothing is known of.
+/// A layout without fields, for classes of which nothing is known.
 pub fn no_layout() -> usize {
     NO_FIELDS.as_ptr() as usize
 }
@@ -67,16 +67,16 @@ pub fn no_layout() -> usize {
 pub struct Slot {
     /// In bytes from the start of the object, or of the mirror.
     pub offset: i32,
-    /// The field reference.
+    /// The id of the field reference that events name.
     pub field: u32,
 }
 
 /// The reference fields that a class declares itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Own {
-    /// Of instances.
+    /// Fields of instances.
     pub instance: Vec<Slot>,
-    /// With their ids in JNI.
+    /// Static fields, each with its JNI field id.
     pub statics: Vec<(usize, Slot)>,
 }
 
@@ -85,25 +85,25 @@ pub struct Own {
 pub struct Layout(Arc<[i32]>);
 
 impl Layout {
-    /// Of these fields.
+    /// A layout of these fields.
     pub fn new(mut slots: Vec<Slot>) -> Self {
         slots.sort_unstable();
         let words = slots.iter().flat_map(|slot| [slot.offset, slot.field as i32]);
         Self([slots.len() as i32].into_iter().chain(words).collect())
     }
 
-    /// The fields.
+    /// The fields of the layout.
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
         self.0[1..].chunks_exact(2).map(|pair| Slot { offset: pair[0], field: pair[1] as u32 })
     }
 
-    /// Where HeapProxy finds it.
+    /// The layout's address, for HeapProxy.
     pub fn address(&self) -> usize {
         self.0.as_ptr() as usize
     }
 }
 
-/// Offsets of fields that the VM changes by itself, as far as they are known.
+/// Offsets of fields that the VM itself stores into, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HiddenStores {
     /// `Reference.referent`.
@@ -129,7 +129,7 @@ struct State {
     own: FxHashMap<u32, Arc<Own>>,
     /// HeapProxy has their addresses, and uses them as long as it has an object of the class.
     layouts: FxHashMap<u32, Layout>,
-    /// The same, for HeapProxy.
+    /// The same layouts, in the table that HeapProxy searches.
     table: IdTable<TableEntry>,
 }
 
@@ -139,12 +139,12 @@ impl State {
     }
 }
 
-/// How many classes something is kept of.
+/// For how many classes something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Their own fields.
+    /// Classes whose own fields are kept.
     pub own: usize,
-    /// Their layouts.
+    /// Classes whose layouts are kept.
     pub layouts: usize,
 }
 
@@ -169,17 +169,17 @@ impl Slots {
         }
     }
 
-    /// Where the VM itself stores.
+    /// The fields that the VM itself stores into.
     pub fn hidden_stores(&self) -> HiddenStores {
         self.hidden
     }
 
-    /// Whether anything can be said.
+    /// Whether field ids can be read at all.
     pub fn are_known(&self) -> bool {
         self.ids.are_known()
     }
 
-    /// The class with this id was unloaded.
+    /// Forgets the class with this id, which was unloaded.
     pub fn forget(&self, class: u32) {
         let mut state = lock(&self.state);
         state.own.remove(&class);
@@ -188,13 +188,13 @@ impl Slots {
         }
     }
 
-    /// What there is.
+    /// For how many classes something is kept.
     pub fn kept(&self) -> Kept {
         let state = lock(&self.state);
         Kept { own: state.own.len(), layouts: state.layouts.len() }
     }
 
-    /// Where field ids say that a field lies.
+    /// The offset of an instance field, read from its JNI field id.
     pub fn instance_offset(&self, field: FieldId) -> Option<i32> {
         self.ids.instance_offset(field)
     }
@@ -209,7 +209,7 @@ impl Slots {
         lock(&self.state).own.get(&class).cloned()
     }
 
-    /// Keeps what a class declares, with references that the trace gets. What came first stays.
+    /// Keeps the fields that a class declares, and queues their names. If they are kept already, those stay.
     pub fn keep_own(&self, class: u32, members: Members, ids: &DynamicIds, queue: &Queue) -> Arc<Own> {
         let mut state = lock(&self.state);
         let publish = || Arc::new(members.publish(ObjectHash(class), ids, queue));
@@ -250,7 +250,7 @@ impl Slots {
         Ok(members)
     }
 
-    /// The first layout that comes for a class stays.
+    /// Keeps a layout. If the class has one already, that stays.
     pub fn keep(&self, class: u32, layout: Layout) -> Layout {
         let mut state = lock(&self.state);
         if let Some(known) = state.layouts.get(&class) {
@@ -262,7 +262,7 @@ impl Slots {
     }
 }
 
-/// What the VM says of a class, before its fields have ids.
+/// The reference fields of a class as the VM lists them, before they have ids.
 #[derive(Debug)]
 pub struct Members {
     class: String,
@@ -273,7 +273,7 @@ pub struct Members {
 struct Declared {
     name: String,
     descriptor: String,
-    /// In JNI, of a static field.
+    /// The JNI field id, of a static field.
     static_id: Option<usize>,
     offset: i32,
 }

@@ -1,24 +1,23 @@
-//! Classes that are unloaded: the tables by class forget them.
+//! Reports classes that are unloaded, so that the tables by class forget them.
 //!
-//! Their mirrors are tagged with their ids, in an environment of JVMTI's that is for nothing else, and the VM names the tags of
-//! those that the collector has freed, some time after the collection. Until then no object gets such an id again
-//! ([`crate::ids`]). The trace keeps what it was told.
+//! Their mirrors are tagged with their ids, in a JVMTI environment used for nothing else, and `ObjectFree` reports the tags of mirrors that
+//! were freed, some time after the collection. Until then no object gets such an id again ([`crate::ids`]). The trace keeps the records.
 
 use et_jvm::env::{Object, Vm};
 use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 use et_jvm::listener::Listener;
 
-/// Tells the tags of classes from all others: some VMs (25) tell the environment that walks the heap what is due to another.
+/// Marks the tags of classes: some VMs (25) report tags of one environment to another, the one that walks the heap.
 const CLASS: i64 = 1 << 33;
 
-/// Who is told of classes that go.
+/// The JVMTI environment that reports classes that are unloaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Unloading {
     jvmti: Jvmti,
 }
 
 impl Unloading {
-    /// An environment of JVMTI's is made for it. `listener` is told the tags of what is gone.
+    /// Makes the environment. `listener` gets the tags of mirrors that were freed.
     pub fn new(vm: Vm, listener: &'static dyn Listener) -> Result<Self, JvmtiError> {
         let jvmti = Jvmti::new(vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
         let told = jvmti
@@ -28,9 +27,9 @@ impl Unloading {
         told.inspect_err(|_| jvmti.dispose()).map(|()| Self { jvmti })
     }
 
-    /// From now on somebody waits for the end of this class, which has that id.
+    /// Has the unloading of this class reported, which has that id.
     pub fn watch(self, class: Object, id: u32) {
-        // Fails for want of memory only: then the class is never forgotten.
+        // Fails only without memory: then the class is never forgotten.
         let _ = self.jvmti.set_tag(class, tag(id));
     }
 }
@@ -39,7 +38,7 @@ fn tag(id: u32) -> i64 {
     CLASS | i64::from(id)
 }
 
-/// The id of the class that has this tag; none if it is no class's.
+/// The id of the class with this tag; none if the tag is not that of a class.
 pub fn class_with(tag: i64) -> Option<u32> {
     u32::try_from(tag ^ CLASS).ok()
 }

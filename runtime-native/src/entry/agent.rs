@@ -1,5 +1,5 @@
-//! What the VM calls first: the agent's entry points, and JVMTI's event that the VM is up. Later ones are for `tracing`; HeapProxy's natives
-//! are in `natives`.
+//! What the VM calls first: the agent's entry points, and JVMTI's event `VMInit`. Later events are handled in `tracing`; the natives of
+//! HeapProxy are in `natives`.
 //!
 //! No panic leaves this module and no failure disturbs the program: the worst outcome is that tracing ends with one
 //! line of explanation.
@@ -27,7 +27,7 @@ use et_jvm::listener::Listener;
 use et_jvm::standard_files;
 use et_jvm::sync::lock;
 
-/// What `Agent_OnLoad` leaves for the VM's start, and for an exit before it, of which nobody is told who could be given anything.
+/// What `Agent_OnLoad` leaves for `VMInit`, and for an exit before it, whose handler has no arguments.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
 
 struct Prepared {
@@ -111,7 +111,7 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     if let Some(wanted) = &options.live {
         live::load(vm, wanted)?;
     }
-    // At last: what fails before leaves no empty file behind.
+    // Last, so that an error before leaves no empty file behind.
     let patience = Arc::new(Patience::new(options.patience));
     let sink = try_sink(&options, &patience)?;
     let early = early::install(options.dynamic.then(|| options.dynamic_filter.clone()));
@@ -121,8 +121,8 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the trace, so that mistakes end the run here. A file that was not there goes again until the VM is up: one that gives
-/// up before (a module that it does not find) tells nobody, and would leave it empty.
+/// Opens the trace, so that mistakes end the run here. A new file is removed again until the VM is up: a VM that fails to start (for want of
+/// a module) does not report it, and would leave an empty file.
 fn try_sink(options: &Options, patience: &Arc<Patience>) -> Result<Option<Sink>, String> {
     let is_new = matches!(&options.target, Target::File(path) if path.symlink_metadata().is_err());
     let sink = open_sink(options, patience)?;
@@ -144,7 +144,7 @@ fn open_sink(options: &Options, patience: &Arc<Patience>) -> Result<Sink, String
     Ok(sink)
 }
 
-/// The system properties that are options.
+/// The system properties that are options, without the prefix.
 fn properties(jvmti: Jvmti) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for name in jvmti.system_properties() {
@@ -158,7 +158,7 @@ fn properties(jvmti: Jvmti) -> Vec<(String, String)> {
     found
 }
 
-/// Who listens until the VM is up.
+/// Handles JVMTI's events until the VM is up.
 struct UntilTheVmIsUp;
 
 static UNTIL_THE_VM_IS_UP: UntilTheVmIsUp = UntilTheVmIsUp;
@@ -174,7 +174,7 @@ impl Listener for UntilTheVmIsUp {
                 return say(error);
             }
         };
-        // A frame of our own: more references are made than a callback may count on.
+        // A frame of its own: more local references are made than a callback is guaranteed.
         let prepared = start::Prepared { early, sink, patience };
         let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, prepared));
         if let Err(error) = started {
@@ -193,7 +193,7 @@ impl Listener for UntilTheVmIsUp {
     }
 }
 
-/// With `-XX:+ExitOnOutOfMemoryError` newer VMs (21 and 25 do, 11 and 17 do not) end the process by `_exit`, and no handler of exits runs.
+/// With `-XX:+ExitOnOutOfMemoryError` newer VMs (21 and 25, but not 11 and 17) end the process by `_exit`, so that no exit handler runs.
 fn notice_exits_without_handlers(env: Env) {
     let Some(tracer) = tracer::get().filter(|tracer| !tracer.has_ended()) else { return };
     if Flags::find(env).and_then(|flags| flags.is_on(c"ExitOnOutOfMemoryError")) != Some(true) {
@@ -202,16 +202,17 @@ fn notice_exits_without_handlers(env: Env) {
     let (old, new) = (libc::_exit as *const c_void, exit_at_once as *const c_void);
     // SAFETY: the C library's function and ours, which never goes away, have the same signature.
     if !unsafe { imports::replace(env, c"_exit", old, new) } {
-        let line = "if memory runs out (ExitOnOutOfMemoryError) this VM may end without telling anybody: the trace is cut off then";
+        let line =
+            "if memory runs out (ExitOnOutOfMemoryError) this VM may exit without notice: the trace is cut off then";
         tracer.output.queue.problem(line, 1);
     }
 }
 
-/// What `-XX:+ExitOnOutOfMemoryError` makes of the process's exit code. A VM that crashes may leave by `_exit` as well, with another: then
-/// nothing can be relied on.
+/// The exit code of `-XX:+ExitOnOutOfMemoryError`. A VM that crashes may call `_exit` as well, with another code: then nothing can be relied
+/// on.
 const OUT_OF_MEMORY: c_int = 3;
 
-/// In place of `_exit`.
+/// Replaces `_exit` for libjvm: ends the trace first if memory ran out.
 extern "C" fn exit_at_once(code: c_int) -> ! {
     if code == OUT_OF_MEMORY {
         at_exit();
@@ -220,16 +221,16 @@ extern "C" fn exit_at_once(code: c_int) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Not every process that exits tells its VM before.
+/// The exit handler: ends the trace, or removes what there is of one. Not every process that exits has its VM report `VMDeath` before.
 extern "C" fn at_exit() {
     guarded(None, (), || {
         // A forked child shares our files, and is not the program.
         let is_us = |pid| pid == std::process::id();
         match (tracer::get(), lock(&PREPARED).take()) {
             (Some(tracer), _) if is_us(tracer.run.pid) => tracer.end_at_exit(),
-            // The VM did not come up, and has said why: an empty trace would tell nothing.
+            // The VM did not come up, and has said why: an empty trace would be of no use.
             (None, Some(Prepared { sink: Some(sink), pid, .. })) if is_us(pid) => sink.discard(),
-            // Nothing is closed twice.
+            // A forked child must not close what its parent uses.
             (_, prepared) => std::mem::forget(prepared),
         }
     });

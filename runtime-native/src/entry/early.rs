@@ -1,7 +1,7 @@
-//! What is there before the VM is up: classes may be made at run time by then, as the module system does when it is given options such as
-//! `--add-opens`. They get their hooks as later ones do; what the trace is to say of them waits for it.
+//! What exists before the VM is up: classes may be created at run time by then, as the module system does with options such as
+//! `--add-opens`. They get their hooks as later ones do; their records wait for the trace.
 //!
-//! Later it would be too late: the VM does not let hidden classes be redefined, and the objects of lambdas live as long as who has them.
+//! Hooks could not be added later: hidden classes cannot be redefined, and the objects of lambdas may live as long as the program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -16,20 +16,20 @@ use crate::classes::dynamic::Dynamic;
 use crate::output::queue::Queue;
 use crate::proxy;
 
-/// For natives of HeapProxyClasses, to which nobody can give anything.
+/// For natives of HeapProxyClasses, which have no arguments of ours.
 static EARLY: OnceLock<Early> = OnceLock::new();
 
-/// The parts of a run that are there from the agent's start.
+/// The parts of a run that exist from the agent's start.
 #[derive(Debug)]
 pub struct Early {
     /// What is to be written.
     pub queue: Queue,
-    /// Static ids that are given out as the program runs.
+    /// Ids of what classes created at run time have: methods, sites, fields.
     pub ids: DynamicIds,
-    /// Which classes made at run time get hooks; none if none do.
+    /// Which classes created at run time get hooks; none if none do.
     filter: Option<Filter>,
     dynamic: OnceLock<Dynamic>,
-    /// Classes that have hooks already, whose mirrors have no ids yet.
+    /// Classes that have hooks, but whose mirrors have no ids yet.
     defined: Mutex<Vec<(Global, ClassId)>>,
     is_over: AtomicBool,
 }
@@ -39,7 +39,7 @@ pub fn get() -> Option<&'static Early> {
     EARLY.get()
 }
 
-/// Makes them, once. `filter` says which classes made at run time get hooks; none for none.
+/// Makes these parts, once. `filter` says which classes created at run time get hooks; none if none do.
 pub fn install(filter: Option<Filter>) -> &'static Early {
     EARLY.get_or_init(|| Early {
         queue: Queue::default(),
@@ -52,12 +52,12 @@ pub fn install(filter: Option<Filter>) -> &'static Early {
 }
 
 impl Early {
-    /// The rewriter of the run; none if there is to be none, or the JDK has no hooks.
+    /// The rewriter of the run; none with `dynamic=off`, or if the JDK has no hooks.
     pub fn begin(&self, env: Env) -> Option<&Dynamic> {
         let filter = self.filter.as_ref().filter(|_| !self.is_over.load(Ordering::Acquire))?;
         if self.dynamic.get().is_none() {
             let events = env.frame(4, proxy::jdk_events)?;
-            // No lock while the VM was asked: if two threads did, they have heard the same.
+            // No lock is held while the VM is asked: two threads get the same answer.
             let _ = self.dynamic.set(Dynamic::new(events, filter.clone()));
         }
         self.dynamic.get()
@@ -68,14 +68,14 @@ impl Early {
         self.dynamic.get().filter(|_| !self.is_over.load(Ordering::Acquire))
     }
 
-    /// A class is defined, with hooks.
+    /// Keeps a class that was defined with hooks, until [`publish`](Self::publish).
     pub fn defined(&self, env: Env, class: Object, id: ClassId) {
         if let Some(class) = env.global(class) {
             lock(&self.defined).push((class, id));
         }
     }
 
-    /// Puts into the trace what came of classes until now. `id` tells, or gives, the id of a mirror.
+    /// Queues the records of classes defined until now. `id` returns the id of a mirror, which gets one if it has none.
     pub fn publish(&self, env: Env, id: impl Fn(Object) -> u32) {
         let defined = std::mem::take(&mut *lock(&self.defined));
         for (class, class_id) in defined {
@@ -86,7 +86,7 @@ impl Early {
         }
     }
 
-    /// There will be no trace.
+    /// There will be no trace: no more classes get hooks.
     pub fn give_up(&self) {
         self.is_over.store(true, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Where tracing begins: when the VM has come up and before the program's first class is run.
+//! Starts a run, when the VM is up and before the program's first class runs.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -44,14 +44,14 @@ use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::{EventKind, Jvmti, JvmtiError};
 use et_jvm::threads::{CurrentThread, agent_thread};
 
-/// What was there before the VM was up.
+/// What exists before the VM is up.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What the trace is to hold of that time.
+    /// The queue, and classes that were created at run time already.
     pub early: &'static Early,
-    /// Where it goes.
+    /// Where the trace goes.
     pub sink: Sink,
-    /// With whoever reads it.
+    /// How long its reader is waited for.
     pub patience: Arc<Patience>,
 }
 
@@ -194,7 +194,10 @@ impl Start<'_> {
         let queue = tracer.output.queue;
         queue.block(BlockKind::Meta, encode_json(&installed.meta));
         if let Err(error) = &installed.unloading {
-            queue.problem(format!("classes that are unloaded go on taking memory of the runtime's: {error}"), 1);
+            queue.problem(
+                format!("what the runtime keeps for classes stays in memory when they are unloaded: {error}"),
+                1,
+            );
         }
         self.say_what_is_not_known(&installed);
         if let Err(error) = jni_table::install(jvmti) {
@@ -208,7 +211,7 @@ impl Start<'_> {
         tracer.machine.proxy.switch_rewriting(env, tracer.classes.dynamic.is_some());
         jvmti.set_event(EventKind::ClassFileLoadHook, true)?;
         tracing.control.open(tracer, env, thread)?;
-        look_for_names(tracer, installed.meta.java_home, self.options);
+        look_for_names(&tracer.output, jvmti, installed.meta.java_home, self.options);
         Ok(())
     }
 
@@ -258,13 +261,13 @@ impl Start<'_> {
             queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
         }
         if mirrors.lock.is_none() {
-            let line = "the locks under which the VM initializes classes, an int[0] each, could not be found in class mirrors \
+            let line = "the locks under which the VM initializes classes (an int[0] each) could not be found in class mirrors, \
                  and are not recorded";
             queue.problem(line, 1);
         }
         if !tracer.machine.hotspot.finds_resolved_references() {
             let line = format!(
-                "the arrays in which classes keep their constants show late: where the VM has them was not tried on Java {}",
+                "the arrays in which classes keep their constants show late: it is not known where the VM of Java {} has them",
                 installed.release
             );
             queue.problem(line, 1);
@@ -285,7 +288,7 @@ fn settings(tracer: &'static Tracer) -> Settings {
     }
 }
 
-/// Whether the VM looks now and then whether the handlers of signals are its own (`-Xcheck:jni`).
+/// Whether the VM checks now and then that signal handlers are still its own (`-Xcheck:jni`).
 fn checks_handlers(env: Env) -> bool {
     env.frame(8, |env| {
         let class = env.find_class(c"jdk/internal/misc/VM")?;
@@ -309,23 +312,23 @@ fn draw(env: Env, hotspot: &HotSpot, count: i32) -> Vec<u32> {
     })
 }
 
-/// Properties that hold paths of classes. What patches modules is no such property: option `names` tells where that is.
+/// Properties with paths of classes. `--patch-module` has none: its paths are given by the option `names`.
 const PATHS: [&CStr; 4] =
     [c"java.class.path", c"jdk.module.path", c"jdk.module.upgrade.path", c"jdk.boot.class.path.append"];
 
-/// Reading jars takes longer than all the rest, and nobody waits for it before the end.
-fn look_for_names(tracer: &'static Tracer, java_home: String, options: &Options) {
+/// Looks for names tables on a thread of its own: reading jars takes longer than all the rest, and is not needed before the end.
+fn look_for_names(output: &'static Output, jvmti: Jvmti, java_home: String, options: &Options) {
     let mut places = Places { java_home: PathBuf::from(java_home), paths: options.names.clone() };
     for name in PATHS {
-        if let Some(list) = tracer.machine.jvmti.system_property(name) {
+        if let Some(list) = jvmti.system_property(name) {
             places.add_list(&list);
         }
     }
     let search = std::thread::Builder::new()
         .name("elephant-tracks names".into())
-        .spawn(move || names::find(&places, tracer.output.queue));
+        .spawn(move || names::find(&places, output.queue));
     match search {
-        Ok(search) => *lock(&tracer.output.names) = Some(search),
-        Err(error) => tracer.output.queue.problem(format!("no thread to look for names tables: {error}"), 1),
+        Ok(search) => *lock(&output.names) = Some(search),
+        Err(error) => output.queue.problem(format!("no thread to look for names tables: {error}"), 1),
     }
 }

@@ -1,8 +1,8 @@
-//! Which thread gives an object its id, where several want to at once, without a lock that is held while the VM is called.
+//! Decides which thread gives an object its id when several try at once, without a lock that is held while the VM is called.
 //!
-//! A thread that is suspended stops at its next call of the VM, with all locks that it holds. So nobody waits for anybody here: a thread
-//! claims an object for an id, and then sets the tag. Of several claims the first counts, and whoever has a later one sets
-//! the first one's id instead of its own; what the first one's thread does, or when it goes on, does not matter to them.
+//! A suspended thread stops at its next call of the VM, with all locks that it holds. So no thread waits for another here: a thread claims an
+//! object for an id, and then sets the tag. Of several claims the first counts, and threads with later claims set its id instead of their own;
+//! when the thread of the first claim goes on does not matter to them.
 //!
 //! Why all agree: tags never change again, and a claim is given up only when its object has a tag. A thread that finds no tag behind its
 //! claim therefore sees all claims for the object that there ever were before, the first one among them.
@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex};
 
 /// An object, and how the VM is asked about it.
 pub trait Subject: Sized {
-    /// What holds an object that is claimed.
+    /// A reference to an object that is claimed.
     type Held: Clone;
-    /// Its tag, 0 if it has none.
+    /// The object's tag, 0 if it has none.
     fn tag(&self) -> u32;
-    /// Sets its tag.
+    /// Sets the object's tag.
     fn set_tag(&self, tag: u32);
-    /// Holds it; none for want of memory.
+    /// Makes a reference to the object; none without memory.
     fn hold(&self) -> Option<Self::Held>;
-    /// Whether that is the same object.
+    /// Whether this reference is to the same object.
     fn is(&self, held: &Self::Held) -> bool;
-    /// Nobody needs it any more.
+    /// Releases a reference.
     fn release(&self, held: Self::Held);
 }
 
@@ -46,13 +46,12 @@ impl<H> Default for Claims<H> {
 }
 
 impl<H: Clone> Claims<H> {
-    /// The id of an object, which has none yet as it seems. `next` takes one for it, and calls nothing; if it has none to give
-    /// there is no answer.
+    /// The id of an object that seems to have none. `next` takes one for it, without calling the VM. None if `next` has none.
     pub fn settle<S: Subject<Held = H>>(&self, object: &S, next: impl FnOnce() -> Option<u32>) -> Option<u32> {
         let held = object.hold()?;
         let claimed = {
             let mut claims = lock(&self.claims);
-            // Under the lock, so that every id that is taken is found by `ids`, or is a tag.
+            // Under the lock, so that every id that is taken either is found by `ids` or is a tag.
             match next() {
                 Some(id) => {
                     let own = Arc::new(Claim { held, id });
@@ -81,7 +80,7 @@ impl<H: Clone> Claims<H> {
         };
         lock(&self.claims).retain(|claim| !Arc::ptr_eq(claim, &own));
         for claim in before.into_iter().chain([own]) {
-            // The last who looks at a claim releases its object.
+            // The last thread that uses a claim releases its object.
             if let Some(claim) = Arc::into_inner(claim) {
                 object.release(claim.held);
             }

@@ -1,4 +1,4 @@
-//! Where the VM stands in the sequence that it draws identity hashes from with `-XX:hashCode=0` ([`et_names::hashes`]).
+//! The VM's position in the sequence from which it draws identity hashes with `-XX:hashCode=0` ([`et_names::hashes`]).
 //!
 //! It does not repeat; what can still repeat are the hashes of objects in a CDS archive: they were drawn by the process
 //! that made the archive, from the start of the same sequence. So the runtime looks where in the sequence the hashes of

@@ -11,7 +11,7 @@ pub use generator::{draws_to_skip, is_full_period};
 pub use space::{Block, Holder, IdSpace};
 pub use tags::Tags;
 
-/// Where ids are used again after so many, for tests of that.
+/// For tests: the number of ids after which they are used again.
 const LAP_VARIABLE: &str = "ET_TEST_ID_LAP";
 
 /// How objects get their ids, the best way first. The choice is made once, by trying ([`Scheme::choose`]).
@@ -37,7 +37,7 @@ impl Scheme {
         }
     }
 
-    /// As the trace has it.
+    /// Its name in the trace.
     pub fn name(self) -> &'static str {
         match self {
             Self::MarkWord => "mark word",
@@ -54,16 +54,16 @@ pub fn space(drawn: u32) -> IdSpace {
 }
 
 thread_local! {
-    /// Its address tells live threads apart.
+    /// Its address identifies the thread while it lives.
     static HERE: u8 = const { 0 };
 }
 
-/// Which thread the current one is.
+/// The current thread, as the owner of a block of ids.
 pub fn holder() -> Holder {
     HERE.with(|here| Holder::Thread(std::ptr::from_ref(here) as usize))
 }
 
-/// The current thread ends, and leaves these.
+/// The current thread ends, and returns the ids that it has not used.
 pub fn give_back(space: &IdSpace, left: Block) {
     space.give_back(holder(), left);
 }

@@ -11,9 +11,9 @@ use et_jvm::sync::{lock, unpoisoned};
 use et_names::hashes::{PERIOD, after, next};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Ids of a block at most. A native call for so many costs nothing, and what a short thread leaves goes to the next one.
+/// Maximum number of ids in a block. One native call for this many costs next to nothing, and what a short thread leaves goes to the next.
 const BLOCK: u32 = 1 << 12;
-/// Ids from where the VM's generator stands that are left to it.
+/// Number of ids from the VM's position in the sequence that are left to the VM.
 const VMS_OWN: u32 = 1 << 28;
 /// Ids before where the VM's generator started that archived objects may have: the archive of a copy is dumped from 2^24
 /// steps before that, and the runtime comes some steps after it.
@@ -22,24 +22,24 @@ const ARCHIVED: u32 = 1 << 25;
 /// Ids that follow each other in the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The first, 0 if there is none.
+    /// The first id, 0 if there is none.
     pub first: u32,
-    /// How many.
+    /// The number of ids.
     pub count: u32,
 }
 
 impl Block {
-    /// As HeapProxy and `Thread.etIds` hold it.
+    /// In one word, as `Thread.etIds` has it.
     pub fn to_bits(self) -> i64 {
         i64::from(self.count) << 32 | i64::from(self.first)
     }
 
-    /// As above.
+    /// From one word, as `Thread.etIds` has it.
     pub fn from_bits(bits: i64) -> Self {
         Self { first: bits as u32, count: (bits >> 32) as u32 }
     }
 
-    /// Takes the first one off it.
+    /// Takes the first id off the block.
     pub fn pop(&mut self) -> Option<u32> {
         self.count = self.count.checked_sub(1)?;
         let id = self.first;
@@ -56,14 +56,14 @@ impl Block {
 /// suspended.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 5000 });
 
-/// Who has a block.
+/// The owner of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// A thread: whatever tells live ones apart.
+    /// A thread, by a number that no other live thread has.
     Thread(usize),
     /// The walk of the heap when tracing begins.
     Walk,
-    /// The way of ids as tags, which takes one block after the other.
+    /// Ids as tags, for which one block after the other is taken.
     Tags(u64),
 }
 
@@ -73,7 +73,7 @@ pub struct IdSpace {
     state: Mutex<State>,
     lap_begun: Condvar,
     first: u32,
-    /// Ids of a lap.
+    /// Number of ids in a lap.
     lap: u32,
 }
 
@@ -86,11 +86,11 @@ struct State {
     given: u32,
     /// Ids that are not to be given out in this lap.
     taken: FxHashSet<u32>,
-    /// The last block of each thread, whole: who knows how far it is.
+    /// The last block of each thread, as it was given out: how much of it is used is not known here.
     held: FxHashMap<Holder, Block>,
-    /// What ended threads left.
+    /// What threads have returned at their end.
     spare: Vec<Block>,
-    /// So many threads are looking for the ids that objects still have, for the lap that is to come.
+    /// How many threads are looking for the ids that objects still have, for the next lap.
     looking: u32,
     /// Holders that ended meanwhile.
     ended: Vec<Holder>,
@@ -159,7 +159,7 @@ impl IdSpace {
         if state.used_up { None } else { state.take(holder) }
     }
 
-    /// The thread has ended and leaves this.
+    /// The thread ends and returns `left`.
     pub fn give_back(&self, holder: Holder, left: Block) {
         let mut state = lock(&self.state);
         if state.looking > 0 {
@@ -193,7 +193,7 @@ impl State {
         Some(block)
     }
 
-    /// The next ids that nobody has, as many as follow each other.
+    /// The next ids that are not in use, as many as follow each other.
     fn next_block(&mut self) -> Option<Block> {
         while self.left > 0 && self.taken.contains(&self.next) {
             self.step();

@@ -1,4 +1,4 @@
-//! Ids as tags of JVMTI's, where identity hashes repeat.
+//! Ids as JVMTI tags, for VMs whose identity hashes repeat.
 //!
 //! Each object is tagged, not only those whose hash another one has: which these are cannot be told of an object that is
 //! locked when it is first met. It is slow (a native call for every id), and exact.
@@ -21,11 +21,11 @@ pub struct Tags {
     claims: Claims<Global>,
 }
 
-/// Ids to give.
+/// Ids ready to be given.
 #[derive(Debug, Default)]
 struct Ready {
     blocks: Vec<(Holder, Block)>,
-    /// Blocks that there were.
+    /// Blocks taken so far.
     count: u64,
 }
 
@@ -61,7 +61,7 @@ impl Subject for Tagged<'_> {
 }
 
 impl Tags {
-    /// An environment of JVMTI's is made for them.
+    /// Makes a JVMTI environment for the tags.
     pub fn new(vm: Vm) -> Result<Self, JvmtiError> {
         let jvmti = Jvmti::new(vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
         jvmti.add_capabilities(&[Capability::TagObjects])?;
@@ -73,7 +73,7 @@ impl Tags {
         self.jvmti.tag(object).unwrap_or(0) as u32
     }
 
-    /// The object's id. One that has none gets one. `add_known` adds the ids of classes that the runtime knows of.
+    /// The object's id, which it gets if it has none. `add_known` adds the ids of classes that the runtime knows.
     pub fn give(&self, space: &IdSpace, env: Env, object: Object, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
         match self.of(object) {
             0 => self.tag(space, &Tagged { jvmti: self.jvmti, env, object }, add_known),
@@ -118,7 +118,7 @@ impl Tags {
         block.count > 0
     }
 
-    /// Ids that objects have or are about to have.
+    /// All ids that objects have or are about to have.
     fn live(&self) -> Option<FxHashSet<u32>> {
         // First those that are on their way: behind the walk they may be tags.
         let mut live: FxHashSet<u32> = self.claims.ids().into_iter().collect();

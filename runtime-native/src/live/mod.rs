@@ -17,7 +17,7 @@ pub use wanted::{Wanted, WantedError};
 
 const LIBRARY: &str = "libet_monitor.so";
 
-/// Loads the agent with its options. It says itself what it does not like about them.
+/// Loads the agent with its options. It reports errors in them itself.
 pub fn load(vm: Vm, wanted: &Wanted) -> Result<(), String> {
     let path =
         library().ok_or_else(|| format!("cannot find {LIBRARY}: the system does not say where this library is"))?;
@@ -44,7 +44,7 @@ pub fn load(vm: Vm, wanted: &Wanted) -> Result<(), String> {
     }
 }
 
-/// Beside this library.
+/// The agent's path, beside this library.
 fn library() -> Option<PathBuf> {
     // SAFETY: an address of this library; the answer is only read.
     let own = unsafe {

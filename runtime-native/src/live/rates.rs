@@ -18,19 +18,19 @@ use rustc_hash::FxHashMap;
 
 /// Frames that are kept of an allocation: constructors stand between the site's method and the object.
 const FRAMES: usize = 8;
-/// Callers that are told.
+/// Number of callers in a report.
 const CALLERS: usize = 3;
-/// Places between two reports; what comes on top is in the sums only.
+/// Maximum number of places counted between two reports; further places are only in the sums.
 const MOST_PLACES: usize = 1 << 16;
 
 static RATES: OnceLock<Rates> = OnceLock::new();
 
-/// Those of this process, if they can be asked for.
+/// The counts of this process, if a monitor can ask for them.
 pub fn get() -> Option<&'static Rates> {
     RATES.get()
 }
 
-/// From now on they can be asked for.
+/// Makes counts available from now on.
 pub fn source() -> AllocationSource {
     RATES.get_or_init(Rates::default);
     AllocationSource { switch, report }
@@ -49,7 +49,7 @@ extern "C" fn report(rows: u32, to: *mut c_void, put: Put) {
     }
 }
 
-/// Where something is made.
+/// Where something is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     site: SiteId,
@@ -57,11 +57,11 @@ struct Place {
     class: ObjectHash,
     /// How many `[` less than the site's type.
     depth: u8,
-    /// Innermost first; 0: not known.
+    /// Callers, innermost first; 0: not known.
     frames: [MethodId; FRAMES],
 }
 
-/// What was made there. How large elements are is known when it is told.
+/// What was allocated at a place. The size of array elements is only looked up for a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Made {
     objects: u64,
@@ -72,7 +72,7 @@ struct Made {
 #[derive(Debug, Default)]
 struct Counted {
     places: FxHashMap<Place, Made>,
-    /// Beyond the most places.
+    /// Allocations at places beyond the maximum.
     others: u64,
 }
 
@@ -119,17 +119,17 @@ impl Stack {
 }
 
 impl Rates {
-    /// A class has its record.
+    /// Notes a class record: descriptor and size.
     pub fn class(&self, record: &ClassRecord) {
         lock(&self.classes).insert(record.class.0, (record.instance_size, record.signature.as_str().into()));
     }
 
-    /// A names table.
+    /// Notes a names table.
     pub fn names(&self, raw: &[u8]) {
         lock(&self.names).raw.push(raw.to_vec());
     }
 
-    /// How arrays lie.
+    /// Notes the layout of arrays.
     pub fn layout(&self, layout: &ArrayLayout) {
         let _ = self.layout.set(layout.clone());
     }
@@ -140,7 +140,7 @@ impl Rates {
         self.is_on.store(on, Ordering::Release);
     }
 
-    /// Counts what a chunk tells, if somebody wants to know.
+    /// Counts the allocations of a chunk, if a monitor has asked for counts.
     pub fn count(&self, mut events: &[u8]) {
         if !self.is_on.load(Ordering::Acquire) {
             return;
@@ -191,7 +191,7 @@ impl Rates {
         }
     }
 
-    /// What was made since it was called last.
+    /// What was allocated since the last call.
     fn report(&self, rows: usize) -> Allocations {
         let counted = std::mem::take(&mut *lock(&self.counted));
         let now = Instant::now();
@@ -236,7 +236,7 @@ impl Rates {
     }
 }
 
-/// Bytes of an array.
+/// The size of an array in bytes.
 fn array_bytes(layout: &ArrayLayout, element: &str, length: u32) -> u64 {
     let of = |table: &std::collections::BTreeMap<String, u32>| table.get(element).copied().map_or(0, u64::from);
     let bytes = of(&layout.base_offset) + of(&layout.index_scale) * u64::from(length);
@@ -254,7 +254,7 @@ fn element_shift(descriptor: &str, layout: Option<&ArrayLayout>) -> Option<usize
     Some(scale.trailing_zeros().min(3) as usize)
 }
 
-/// A descriptor as people write it.
+/// The type that a descriptor stands for, as in Java.
 fn readable(descriptor: &str) -> String {
     let element = descriptor.trim_start_matches('[');
     let dimensions = descriptor.len() - element.len();
@@ -272,7 +272,7 @@ fn readable(descriptor: &str) -> String {
     name.replace('/', ".") + &"[]".repeat(dimensions)
 }
 
-/// What is known of a site.
+/// What a report says of a site.
 struct Told {
     text: String,
     descriptor: String,
@@ -280,7 +280,7 @@ struct Told {
 }
 
 impl Names {
-    /// Looks at the tables that came since.
+    /// Reads the tables that came since the last call.
     fn read(&mut self) {
         let fresh = std::mem::take(&mut self.raw);
         if !fresh.is_empty() {
@@ -309,7 +309,7 @@ impl Names {
         })
     }
 
-    /// Who called the site's method.
+    /// The callers of the site's method.
     fn callers(&self, frames: &[MethodId; FRAMES], of: Option<MethodId>) -> String {
         let known: Vec<MethodId> = frames.iter().copied().take_while(|method| method.0 != 0).collect();
         let above = of.and_then(|of| known.iter().position(|method| *method == of)).map_or(0, |place| place + 1);

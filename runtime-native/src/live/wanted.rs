@@ -1,4 +1,4 @@
-//! Which part of the agent is wanted, and what options of its own that takes.
+//! Which parts of the agent for monitors are wanted, and with which options.
 
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ pub struct Wanted {
     filter: Option<String>,
 }
 
-/// Options that do not fit together.
+/// Why these options cannot be used together.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum WantedError {
@@ -32,7 +32,7 @@ pub enum WantedError {
 }
 
 impl Wanted {
-    /// None if nothing is.
+    /// Reads the options; none if no part of the agent is wanted.
     pub fn read<'a>(value: impl Fn(&str) -> Option<&'a str>) -> Result<Option<Self>, WantedError> {
         let mut wanted = Self::default();
         match value("ddm") {
@@ -59,14 +59,14 @@ impl Wanted {
         Ok((wanted.serves || wanted.xml.is_some()).then_some(wanted))
     }
 
-    /// What stands behind the agent's `=`.
+    /// The agent string: what follows `=` in `-agentpath`.
     pub fn agent_options(&self) -> String {
         let mut options: Vec<String> = Vec::new();
         if !self.serves {
             options.push("listen=off".to_owned());
         }
         options.extend(Some(self.options.clone()).filter(|options| !options.is_empty()));
-        // A comma would be the end.
+        // A comma would end the option.
         let escaped = |text: &str| text.replace('\\', "\\\\").replace(',', "\\,");
         options.extend(self.xml.as_ref().map(|path| format!("xml={}", escaped(path))));
         if self.heap {

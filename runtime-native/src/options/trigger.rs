@@ -9,25 +9,25 @@ use thiserror::Error;
 
 use crate::base::patience::shown;
 
-/// What tracing waits for.
+/// An event at which tracing begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// So much time: since the program's start, or since that of tracing.
+    /// This time has passed, since the program's start or that of tracing.
     After(Duration),
-    /// That there is a file of this name.
+    /// A file of this name exists.
     File(PathBuf),
-    /// A call of a method.
+    /// A method is called.
     Method(MethodName),
 }
 
 impl Trigger {
-    /// Whether it is a call.
+    /// Whether it is the call of a method.
     pub fn is_method(&self) -> bool {
         matches!(self, Self::Method(_))
     }
 }
 
-/// As it can be given.
+/// In the form in which options have it.
 impl fmt::Display for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -41,21 +41,21 @@ impl fmt::Display for Trigger {
 /// A method, or several of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
-    /// The class's descriptor.
+    /// The descriptor of the class.
     pub class: String,
-    /// `run`, `<init>`.
+    /// The method's name: `run`, `<init>`.
     pub name: String,
 }
 
 impl MethodName {
-    /// `com.acme.Main`.
+    /// The class in Java's form: `com.acme.Main`.
     pub fn class_name(&self) -> String {
         let name = self.class.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
         name.unwrap_or(&self.class).replace('/', ".")
     }
 }
 
-/// Not a trigger.
+/// A text is not a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("write method:com.acme.Main.run, after:30s (ms, s, m) or file:PATH")]
 pub struct NoTrigger;

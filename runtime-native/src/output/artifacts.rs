@@ -1,5 +1,5 @@
-//! What was instrumented before the run. Of its names tables the classes go to the trace that the program loads, each when it
-//! gets its record: a JDK has thirty thousand, and few programs load two.
+//! What was instrumented before the run. The trace gets the names only of classes that the program loads, each with its record: a JDK
+//! has thirty thousand classes, and few programs load two thousand.
 
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
@@ -17,7 +17,7 @@ pub struct Artifact {
     pub classes: Classes,
 }
 
-/// A table on disk.
+/// A names table on disk.
 #[derive(Debug)]
 pub struct OnDisk(pub File);
 
@@ -40,7 +40,7 @@ impl Source for OnDisk {
     }
 }
 
-/// A JDK's table stays on disk, those in jars come out of an archive.
+/// The table of a JDK stays on disk; those in jars are read into memory.
 #[derive(Debug)]
 pub enum Classes {
     OnDisk(ClassEntries<OnDisk>),
@@ -65,7 +65,7 @@ impl Classes {
         }
     }
 
-    /// Whether it is that artifact, and has no class of that name.
+    /// Whether it is this artifact, and has no class of that name.
     fn lacks(&self, name: &str, artifact: u64) -> bool {
         match self {
             Self::OnDisk(entries) => entries.artifact().hash == artifact && !entries.has(name),
@@ -74,7 +74,7 @@ impl Classes {
     }
 }
 
-/// A names table that readers refuse would cost them the trace.
+/// Checks a names table: readers would refuse a trace with a malformed one.
 fn readable(names: Option<Vec<u8>>, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
     if let Some(names) = &names {
         decode(names, left)?;
@@ -93,16 +93,16 @@ pub fn decode(names: &[u8], left: &mut usize) -> Result<NamesTable, DecodeError>
 /// Classes whose names are to go to the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wanted {
-    /// Internal forms.
+    /// Classes by internal name.
     names: Vec<String>,
-    /// Classes that were made of an artifact's, which may have been renamed: the flight recorder does so.
+    /// Classes made from the bytes of an artifact's class, under whatever name: the flight recorder renames them.
     made: Vec<(String, u64)>,
-    /// All that there are.
+    /// All classes.
     is_all: bool,
 }
 
-/// Before the first virtual thread runs this class is prepared. From then on classes may be whose preparation JVMTI tells nobody
-/// of, because a virtual thread did it.
+/// This class is prepared before the first virtual thread runs. From then on JVMTI does not report the preparation of all classes: not of
+/// those that a virtual thread prepares.
 const OF_VIRTUAL_THREADS: &str = "java/lang/VirtualThread$VThreadContinuation";
 
 impl Wanted {
@@ -113,18 +113,18 @@ impl Wanted {
 
     /// Names tables of these classes.
     fn of(&self, classes: &mut Classes, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
-        // Which class it was made of nobody knows.
+        // The class that it was made of is not known.
         let was_renamed = self.made.iter().any(|(name, artifact)| classes.lacks(name, *artifact));
         if self.is_all || was_renamed { classes.take_rest(left) } else { classes.take(&self.names, left) }
     }
 }
 
-/// Something that came out of the tables.
+/// Something to be queued for the trace.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
     /// A names table for the trace.
     Names(Vec<u8>),
-    /// A table cannot be read any more.
+    /// A table cannot be read any more: a problem.
     Problem(String),
 }
 
@@ -165,7 +165,7 @@ impl Debug for State {
 }
 
 impl Artifacts {
-    /// These are all there are. What comes back is of the classes that were loaded before.
+    /// Sets all artifacts. Returns the names of classes that were loaded before.
     pub fn found(&self, artifacts: Vec<Artifact>) -> Vec<Told> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut *state, State::Known(Known { artifacts, left: SHARE }));
@@ -175,7 +175,7 @@ impl Artifacts {
         }
     }
 
-    /// A class was loaded, as its descriptor says.
+    /// A class was loaded, with this descriptor. Returns its names.
     pub fn loaded(&self, descriptor: &str) -> Vec<Told> {
         // Arrays have no names of their own.
         let Some(name) = descriptor.strip_prefix('L').and_then(|name| name.strip_suffix(';')) else {
@@ -184,7 +184,7 @@ impl Artifacts {
         self.want(|wanted| wanted.add(name))
     }
 
-    /// A class of that name is made of the bytes of one of an artifact's. The VM may give it another name, if it is hidden.
+    /// A class is made from the bytes of this class of an artifact. The VM may give it another name, if it is hidden.
     pub fn made_of(&self, name: &str, artifact: u64) -> Vec<Told> {
         self.want(|wanted| {
             wanted.add(name);

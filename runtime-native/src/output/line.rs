@@ -1,87 +1,87 @@
 //! Chunks on their way to the file: packed by many threads at a time, appended one after the other, in the order in which they came.
 //!
-//! Who packs a chunk may take long (the system lets another thread run, a debugger of native code holds it), and all others
-//! wait behind it. So the writer may take the first chunk of the line over and pack it as well. What is in it stays as it is
-//! until all who read it are done; what was packed first counts.
+//! A thread may take long to pack a chunk (it is not scheduled, or a native debugger has stopped it), and all chunks behind wait for
+//! it. So the writer may take over the first chunk of the line and pack it as well. A chunk stays unchanged until all its readers are
+//! done; the first result counts.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::buffers::pool::FullChunk;
 
-/// What was made of a chunk.
+/// A packed chunk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// The block, with any number; empty if the chunk was.
+    /// The block, whose sequence number is set when it is appended; empty if the chunk is.
     pub block: Vec<u8>,
-    /// Events in it, tickets not among them.
+    /// Number of events, tickets not counted.
     pub events: u64,
-    /// Their bytes.
+    /// Bytes of events and tickets, unpacked.
     pub event_bytes: u64,
-    /// Why there is no block, if there should be one.
+    /// Why a chunk with events has no block.
     pub problem: Option<String>,
 }
 
-/// What is to be appended next.
+/// A packed chunk whose turn it is to be appended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The block.
+    /// What to append.
     pub packed: Packed,
-    /// To be released once it is in the trace; none if somebody still reads it, who releases it then.
+    /// To be released once the block is in the trace; none if another thread still reads the chunk, and will release it.
     pub chunk: Option<FullChunk>,
 }
 
-/// A chunk that is to be packed by whoever holds this.
+/// A chunk that the holder of this is to pack.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Task {
     /// Its place in the order of all chunks.
     pub number: u64,
-    /// What is to be read.
+    /// The chunk, for reading only.
     pub chunk: FullChunk,
 }
 
-/// Chunks that nobody has taken, and those that somebody has.
+/// Chunks in the order in which they were handed in: those taken by packing threads, then those still waiting.
 #[derive(Debug, Default)]
 pub struct Line {
     waiting: VecDeque<FullChunk>,
     taken: VecDeque<Slot>,
-    /// The number of the first that was taken.
+    /// The number of the first chunk in `taken`.
     first: u64,
-    /// Those that were appended while somebody still read them.
+    /// Chunks that were appended while another thread still read them.
     read_still: Vec<(u64, Slot)>,
 }
 
 #[derive(Debug)]
 struct Slot {
     chunk: FullChunk,
-    /// How many are packing it.
+    /// How many threads are packing it.
     readers: u32,
     since: Instant,
     packed: Option<Packed>,
 }
 
 impl Line {
-    /// Joins the line at its end.
+    /// Adds a chunk at the end.
     pub fn push(&mut self, chunk: FullChunk) {
         self.waiting.push_back(chunk);
     }
 
-    /// How many nobody has taken.
+    /// How many chunks no thread has taken.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether all chunks have been appended.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.taken.is_empty()
     }
 
-    /// Whether something was taken and is not appended.
+    /// Whether a chunk was taken that is not appended yet.
     pub fn is_moving(&self) -> bool {
         !self.taken.is_empty()
     }
 
-    /// The first that nobody has taken.
+    /// Takes the first chunk that no thread has taken.
     pub fn take(&mut self) -> Option<Task> {
         let chunk = self.waiting.pop_front()?;
         let number = self.first + self.taken.len() as u64;
@@ -90,7 +90,7 @@ impl Line {
         Some(task)
     }
 
-    /// The first of all, if who packs it has given it up, or has been at it for so long.
+    /// Takes the first chunk of the line, if the thread that packs it has given it up or has taken longer than `limit`.
     pub fn take_over(&mut self, limit: Duration) -> Option<Task> {
         let slot = self.taken.front_mut()?;
         if slot.packed.is_some() || slot.readers > 0 && slot.since.elapsed() < limit {
@@ -101,8 +101,8 @@ impl Line {
         Some(Task { number: self.first, chunk: slot.chunk.alias() })
     }
 
-    /// Somebody is done with a task, and has packed it or not. What is to be released, if it was appended before and nobody else
-    /// reads it.
+    /// A thread is done with a task, with a result or without. Returns the chunk to release if it was appended before and has no other
+    /// reader.
     pub fn done(&mut self, number: u64, packed: Option<Packed>) -> Option<FullChunk> {
         let Some(place) = number.checked_sub(self.first) else {
             let at = self.read_still.iter().position(|(other, _)| *other == number)?;
@@ -118,12 +118,12 @@ impl Line {
         None
     }
 
-    /// Whether the writer has something to do about the first of all.
+    /// Whether the first chunk is packed or given up, so that the writer must act.
     pub fn needs_writer(&self) -> bool {
         self.taken.front().is_some_and(|slot| slot.packed.is_some() || slot.readers == 0)
     }
 
-    /// What is to be appended now.
+    /// Takes the first chunk off the line, if it is packed.
     pub fn next_done(&mut self) -> Option<Done> {
         let packed = self.taken.front_mut()?.packed.take()?;
         let slot = self.taken.pop_front()?;

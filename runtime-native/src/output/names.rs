@@ -15,10 +15,10 @@ use crate::output::queue::Queue;
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
 
-/// Where to look.
+/// Where to look for names tables.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// `java.home`.
+    /// The JDK's folder, `java.home`.
     pub java_home: PathBuf,
     /// Jars and folders of the class path, the module path, and option `names`.
     pub paths: Vec<PathBuf>,
@@ -115,7 +115,7 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// The JDK's own, whose ids overlap with nobody's. It stays where it is: it is large.
+    /// The JDK's own table, whose ids overlap with no other. It is large, and stays on disk.
     fn add_jdk(&mut self, path: &Path, file: File) {
         match ClassEntries::open(OnDisk(file)) {
             Ok(Opened::ByClass(entries)) => self.artifacts.push(artifact(path, Classes::OnDisk(entries))),
@@ -182,7 +182,7 @@ fn artifact(path: &Path, classes: Classes) -> Artifact {
 const LARGEST: u64 = 256 << 20;
 /// What a table in a jar may be larger than what is stored of it: it is compressed already. A jar is anybody's, and this is the program's memory.
 const EXPANSION: u64 = 64;
-/// And that much more.
+/// Bytes by which a table may be larger in addition.
 const SMALL: u64 = 1 << 20;
 /// What is read of a manifest: its main section comes first.
 const MANIFEST_START: u64 = 1 << 20;
@@ -206,7 +206,7 @@ fn read_table(mut from: impl Read, limit: u64) -> Result<Vec<u8>, DecodeError> {
     Ok(bytes)
 }
 
-/// What is of interest in a jar.
+/// What is read of a jar.
 struct Jar {
     names: Option<Result<Vec<u8>, DecodeError>>,
     /// `Class-Path` of the manifest.

@@ -1,5 +1,5 @@
-//! Who packs full chunks: the writer, more threads of the runtime's own when the writer falls behind, and threads of the program that
-//! would have to wait for an empty chunk otherwise.
+//! The threads that pack full chunks: the writer, more threads of the runtime when the writer falls behind, and threads of the program that
+//! would otherwise wait for an empty chunk.
 //!
 //! None of them calls the VM while it packs, nor holds a lock. A thread that a debugger or another agent suspends goes on
 //! in native code until it calls the VM or returns to it, so that it finishes what it packs.
@@ -23,71 +23,71 @@ use crate::output::queue::{Job, Queue};
 
 /// How event blocks are packed: see docs/inside/packing.md for the figures behind the choice.
 const EVENTS_CODEC: Codec = Codec::Packed;
-/// Chunks that wait while all threads of the runtime's own are at work, before there is another.
+/// Another thread of the runtime is started when this many chunks wait and none of its threads is idle.
 const BACKLOG: usize = 3;
-/// A thread that has had nothing to do for so long ends.
+/// An idle thread ends after this time.
 const IDLE: Duration = Duration::from_secs(5);
-/// Of a thread that only packs.
+/// Bytes of stack of a thread that only packs.
 const STACK: usize = 512 << 10;
 
-/// How many threads may pack.
+/// How many threads may pack at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of the runtime's own, the writer among them.
+    /// Threads of the runtime, including the writer.
     pub writers: u32,
-    /// Of the program, at a time.
+    /// Threads of the program.
     pub helpers: u32,
 }
 
 impl Limits {
-    /// As the option says, or half of the processors: the program is to have at least as many as what writes its trace. What
-    /// these do not manage threads of the program do in the time that they would have waited.
+    /// `given` by the option `writers`, or half of the processors: the program keeps at least as many as the writing of its trace takes. What
+    /// these cannot pack, threads of the program pack in the time in which they would have waited.
     pub fn new(given: Option<u32>, processors: u32) -> Self {
         Self { writers: given.unwrap_or(processors / 2).max(1), helpers: processors.max(1) }
     }
 
-    /// On this machine.
+    /// As [`new`](Self::new), with the processors of this machine.
     pub fn here(given: Option<u32>) -> Self {
         let processors = thread::available_parallelism().map_or(1, |count| count.get() as u32);
         Self::new(given, processors)
     }
 }
 
-/// What threads of the program pack with, and what all of them did.
+/// The state of packing: working memory for threads of the program, and statistics.
 #[derive(Debug)]
 pub struct Packers {
     limits: Limits,
-    /// For threads of the program: made by others, since making one takes more of the stack than such a thread may have left.
+    /// For threads of the program. The writer makes them: making one takes more stack than a thread of the program may have left.
     idle: Mutex<Vec<BlockPacker>>,
-    /// How many were made for them.
+    /// How many packers of `idle` exist, those in use included.
     made: AtomicU32,
-    /// Threads of our own beside the writer.
+    /// Threads of the runtime beside the writer.
     running: AtomicU32,
     most: AtomicU32,
     helped: AtomicU64,
-    /// Of processor time, all who packed.
+    /// Nanoseconds of processor time spent packing.
     nanos: AtomicU64,
-    /// Of it, all but the writer.
+    /// The part of `nanos` that was not the writer's.
     others: AtomicU64,
 }
 
-/// A thread that is not the writer panicked while it packed.
+/// A thread other than the writer panicked while it packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Who packs.
+/// The kind of a thread that packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The writer itself.
+    /// The trace writer.
     Writer,
-    /// A thread of ours.
+    /// Another thread of the runtime.
     Ours,
     /// A thread of the program.
     Program,
 }
 
 impl Packers {
-    /// Nobody yet.
+    /// No thread packs yet.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -101,7 +101,7 @@ impl Packers {
         }
     }
 
-    /// Packs one full chunk on a thread of the program; false if there is none, or enough others do that.
+    /// Packs one full chunk on a thread of the program; false if there is none, or if enough threads pack already.
     pub fn help(&self, queue: &Queue, buffers: &Buffers) -> bool {
         let Some(mut packer) = lock(&self.idle).pop() else { return false };
         let Some(job) = queue.job() else {
@@ -110,13 +110,13 @@ impl Packers {
         };
         match self.pack(&mut packer, buffers, job, Who::Program) {
             Ok(()) => lock(&self.idle).push(packer),
-            // What it packs with may be half done. The writer says what went wrong if it goes wrong again.
+            // Its working memory may be inconsistent. If packing fails again, the writer reports why.
             Err(Panicked) => _ = self.made.fetch_sub(1, Ordering::Relaxed),
         }
         true
     }
 
-    /// To be called by the writer now and then: sees to it that there are enough who pack.
+    /// Called by the writer now and then: prepares threads of the program for packing, and starts a thread if the writer falls behind.
     pub fn provide<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -132,7 +132,7 @@ impl Packers {
         let running = self.running.load(Ordering::Relaxed);
         if running + 1 < self.limits.writers && queue.lacks_packers(BACKLOG) {
             let packer = thread::Builder::new().name("et-packer".into()).stack_size(STACK);
-            // Where there is no memory for another thread those that are there do.
+            // Without memory for another thread, the existing ones have to do.
             if packer.spawn_scoped(scope, || self.run(queue, buffers)).is_ok() {
                 self.running.fetch_add(1, Ordering::Relaxed);
                 self.most.fetch_max(running + 1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Packers {
         }
     }
 
-    /// Nothing has happened for a while: lets go of what threads of the program packed with.
+    /// Frees idle working memory. Called when nothing has happened for a while.
     pub fn rest(&self) {
         let idle = std::mem::take(&mut *lock(&self.idle));
         self.made.fetch_sub(idle.len() as u32, Ordering::Relaxed);
@@ -151,14 +151,14 @@ impl Packers {
         let mut packer = BlockPacker::default();
         while let Some(job) = queue.wait_for_job(IDLE) {
             if let Err(Panicked) = self.pack(&mut packer, buffers, job, Who::Ours) {
-                // The writer says what went wrong if it goes wrong again.
+                // If packing fails again, the writer reports why.
                 packer = BlockPacker::default();
             }
         }
         self.running.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Does a job. If that panics, the job goes back to the writer; a panic of the writer goes on.
+    /// Packs a chunk. If that panics, the chunk goes to the writer; a panic of the writer is passed on.
     pub fn pack(&self, packer: &mut BlockPacker, buffers: &Buffers, job: Job<'_>, who: Who) -> Result<(), Panicked> {
         let start = cpu_time::of_this_thread();
         let packed = catch_unwind(AssertUnwindSafe(|| pack(packer, buffers, job.chunk())));
@@ -183,12 +183,12 @@ impl Packers {
         result
     }
 
-    /// Processor time of all that packed but the writer's.
+    /// Processor time spent packing by all threads but the writer.
     pub fn others(&self) -> Duration {
         Duration::from_nanos(self.others.load(Ordering::Relaxed))
     }
 
-    /// What was done, with the processor time that appending took.
+    /// Statistics for the trace. `append` is the processor time spent appending.
     pub fn packing(&self, append: Duration) -> Packing {
         Packing {
             writers: 1 + self.most.load(Ordering::Relaxed),
@@ -199,7 +199,7 @@ impl Packers {
     }
 }
 
-/// Makes a block of a chunk.
+/// Packs a chunk into a block.
 fn pack(packer: &mut BlockPacker, buffers: &Buffers, chunk: &FullChunk) -> Packed {
     let events = buffers.events(chunk);
     let mut packed = Packed { event_bytes: events.len() as u64, ..Packed::default() };
@@ -217,7 +217,7 @@ fn pack(packer: &mut BlockPacker, buffers: &Buffers, chunk: &FullChunk) -> Packe
         kind: BlockKind::Events,
         codec: EVENTS_CODEC,
         thread: chunk.thread.0,
-        // Who appends it gives it its own.
+        // Set when it is appended.
         sequence: 0,
         first_ticket,
         wall: buffers.wall(chunk),

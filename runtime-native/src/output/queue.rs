@@ -1,7 +1,6 @@
 //! What waits for the writer: chunks of events, and records of all other kinds.
 //!
-//! Everybody puts it here and goes on. No lock here is ever held while the JVM is called: a safepoint could be waiting for
-//! its holder.
+//! Threads put it here and go on. No lock here is ever held while the VM is called: a safepoint could be waiting for its holder.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,23 +22,23 @@ use crate::output::line::{Done, Line, Packed, Task};
 pub struct Queue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
-    /// The names of what goes to the trace.
+    /// Names tables of what is instrumented, and which of their classes the trace has.
     artifacts: Artifacts,
-    /// More chunks wait than the writer manages.
+    /// Signalled when more chunks wait than the writer can pack.
     help: Condvar,
-    /// The writer has taken what waited.
+    /// Signalled when the writer has taken what waited.
     taken: Condvar,
     done: Condvar,
 }
 
-/// Bytes of blocks that may wait before who brings many of them waits for the writer.
+/// Maximum bytes of blocks queued before a producer of large blocks waits for the writer.
 const MANY_BYTES: usize = 64 << 20;
-/// How long somebody may pack a chunk before the writer, which has nothing else to do, does it as well.
+/// How long a thread may pack a chunk before the writer, if it has nothing else to do, packs it as well.
 pub const TAKE_OVER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// In this order, before all else.
+    /// Written first, in this order.
     blocks: VecDeque<(BlockKind, Vec<u8>)>,
     names: Vec<Vec<u8>>,
     classes: Vec<u8>,
@@ -48,13 +47,13 @@ struct Waiting {
     monitors: Vec<u8>,
     gcs: Vec<GcRecord>,
     chunks: Line,
-    /// Threads that wait for chunks to pack, other than the writer.
+    /// How many threads other than the writer wait for chunks to pack.
     sleeping: u32,
     end: Option<Finish>,
-    /// Nothing is packed any more but by the writer.
+    /// Only the writer may still pack.
     is_closed: bool,
     finished: bool,
-    /// Keeps all but the chunks, which are kept anyway.
+    /// Keeps records for the case that the process is killed. Chunks are in the buffer file anyway.
     journal: Option<Journal>,
 }
 
@@ -77,11 +76,11 @@ impl Waiting {
 /// How tracing ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finish {
-    /// What ended it.
+    /// What ended it, as `End` has it.
     pub reason: &'static str,
     /// The last ticket given out.
     pub end_ticket: Ticket,
-    /// As they are then.
+    /// The final counts.
     pub counters: Counters,
 }
 
@@ -94,18 +93,18 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// What is to be packed.
+    /// The chunk to pack.
     pub fn chunk(&self) -> &FullChunk {
         &self.task.chunk
     }
 
-    /// It could not be packed: the writer does it. What comes back is to be released.
+    /// Packing failed: the writer will pack the chunk. Returns the chunk to release, if it was appended meanwhile.
     pub fn give_back(mut self) -> Option<FullChunk> {
         self.is_done = true;
         self.queue.done(self.task.number, None)
     }
 
-    /// This was made of it. What comes back is to be released.
+    /// Packing succeeded. Returns the chunk to release, if it was appended meanwhile.
     pub fn done(mut self, packed: Packed) -> Option<FullChunk> {
         self.is_done = true;
         self.queue.done(self.task.number, Some(packed))
@@ -122,26 +121,26 @@ impl Drop for Job<'_> {
     }
 }
 
-/// What is counted beside the trace.
+/// Counts of what is not in the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Events that no buffer could be had for.
+    /// Events for which there was no buffer.
     pub lost_events: u64,
-    /// Events that were not written because the stack ended.
+    /// Events that were not written because the thread's stack was full.
     pub overflows: u64,
-    /// Bytes of events that were thrown away unread, if that is wanted.
+    /// Bytes of events that were thrown away unread; none without `discard=on`.
     pub discarded_bytes: Option<u64>,
-    /// What became of classes made at run time.
+    /// What became of classes created at run time; none with `dynamic=off`.
     pub dynamic: Option<DynamicCounts>,
 }
 
 impl Queue {
-    /// Keeps what waits in a journal as well, from now on.
+    /// Has records kept in a journal as well, from now on.
     pub fn keep_in(&self, journal: Option<Journal>) {
         lock(&self.waiting).journal = journal;
     }
 
-    /// A block of its own.
+    /// Queues a block.
     pub fn block(&self, kind: BlockKind, raw: Vec<u8>) {
         self.add(|waiting| {
             waiting.keep(kind, &raw);
@@ -149,8 +148,8 @@ impl Queue {
         });
     }
 
-    /// One of many large blocks: waits until few are waiting, so that they do not fill the memory. To be called where nobody
-    /// waits for the caller but the program.
+    /// Queues one of many large blocks, after waiting until at most `MANY_BYTES` are queued. To be called only where nothing but the
+    /// program waits for the caller.
     pub fn large_block(&self, kind: BlockKind, raw: Vec<u8>) {
         let mut waiting = lock(&self.waiting);
         while waiting.block_bytes() > MANY_BYTES && !waiting.finished {
@@ -160,19 +159,18 @@ impl Queue {
         self.block(kind, raw);
     }
 
-    /// What the collector said of objects. Not kept in the journal, which so much would drown: who kills a program
-    /// loses some of it.
+    /// Queues a report of the collector. These are too many for the journal: if the process is killed, some are lost.
     pub fn collected(&self, record: &Collected) {
         let raw = encoded(|raw| record.encode(raw));
         self.add(|waiting| waiting.blocks.push_back((BlockKind::Collector, raw)));
     }
 
-    /// Something odd, for the reader of the trace.
+    /// Queues a problem, for the reader of the trace.
     pub fn problem(&self, what: impl Into<String>, count: u64) {
         self.block(BlockKind::Problem, encode_json(&Problem { what: what.into(), count }));
     }
 
-    /// A class record.
+    /// Queues the record of a class, and its names.
     pub fn class(&self, record: &ClassRecord) {
         if let Some(rates) = rates::get() {
             rates.class(record);
@@ -181,12 +179,12 @@ impl Queue {
         self.record(BlockKind::Classes, |raw| record.encode(raw), |waiting| &mut waiting.classes);
     }
 
-    /// These are the artifacts whose classes the program may load.
+    /// Sets the artifacts whose classes the program may load.
     pub fn artifacts(&self, artifacts: Vec<Artifact>) {
         self.told(self.artifacts.found(artifacts));
     }
 
-    /// A class is made of the bytes of one of an artifact's.
+    /// Notes that a class was made from the bytes of a class of an artifact.
     pub fn instrumented_before(&self, class: &str, artifact: u64) {
         self.told(self.artifacts.made_of(class, artifact));
     }
@@ -200,7 +198,7 @@ impl Queue {
         }
     }
 
-    /// A names table.
+    /// Queues a names table.
     pub fn names(&self, raw: Vec<u8>) {
         if let Some(rates) = rates::get() {
             rates.names(&raw);
@@ -211,22 +209,22 @@ impl Queue {
         });
     }
 
-    /// A class made at run time is defined.
+    /// Queues the record of a class created at run time.
     pub fn dynamic_class(&self, record: &DynamicClass) {
         self.record(BlockKind::DynamicClasses, |raw| record.encode(raw), |waiting| &mut waiting.dynamic_classes);
     }
 
-    /// A thread record.
+    /// Queues the record of a thread.
     pub fn thread(&self, record: &ThreadRecord) {
         self.record(BlockKind::Threads, |raw| record.encode(raw), |waiting| &mut waiting.threads);
     }
 
-    /// A thread wants a monitor, or has waited for one.
+    /// Queues an event of a monitor.
     pub fn monitor(&self, record: &MonitorRecord) {
         self.record(BlockKind::Monitors, |raw| record.encode(raw), |waiting| &mut waiting.monitors);
     }
 
-    /// A collection that has just finished; the writer asks for the use of the heap.
+    /// Queues the record of a collection that has just finished; the writer adds the heap usage.
     pub fn gc(&self, record: GcRecord) {
         let raw = encoded(|raw| record.encode(raw));
         self.add(|waiting| {
@@ -235,7 +233,7 @@ impl Queue {
         });
     }
 
-    /// A chunk of events.
+    /// Queues a chunk of events.
     pub fn chunk(&self, chunk: FullChunk) {
         let mut waiting = lock(&self.waiting);
         waiting.chunks.push(chunk);
@@ -248,13 +246,14 @@ impl Queue {
         }
     }
 
-    /// A chunk to pack, if there is one.
+    /// Takes a chunk to pack, if there is one.
     pub fn job(&self) -> Option<Job<'_>> {
         let task = lock(&self.waiting).take()?;
         Some(self.job_of(task))
     }
 
-    /// A chunk to pack, for one that does nothing else; none if there was none for so long, or will be none.
+    /// Takes a chunk to pack, for a thread that does nothing else; waits for one no longer than `patience`. None as well when there will be no
+    /// more.
     pub fn wait_for_job(&self, patience: Duration) -> Option<Job<'_>> {
         let mut waiting = lock(&self.waiting);
         let start = Instant::now();
@@ -272,13 +271,13 @@ impl Queue {
         }
     }
 
-    /// Whether so many chunks wait, and nobody who could pack them.
+    /// Whether at least `backlog` chunks wait, and no thread is idle that could pack them.
     pub fn lacks_packers(&self, backlog: usize) -> bool {
         let waiting = lock(&self.waiting);
         waiting.sleeping == 0 && waiting.chunks.waiting() >= backlog
     }
 
-    /// Who waits for chunks to pack goes away, and nobody comes.
+    /// Sends away the threads that wait for chunks to pack. None will come after this.
     pub fn close_jobs(&self) {
         lock(&self.waiting).is_closed = true;
         self.help.notify_all();
@@ -299,8 +298,7 @@ impl Queue {
         released
     }
 
-    /// Ends the trace behind all that was added before, and waits until it is written; no longer than `patience`, if
-    /// there is one.
+    /// Ends the trace after all that is queued, and waits until it is written, no longer than `patience` if given.
     pub fn finish(&self, finish: Finish, patience: Option<Duration>) {
         self.add(|waiting| waiting.end = Some(finish));
         let deadline = patience.map(|patience| Instant::now() + patience);
@@ -314,26 +312,26 @@ impl Queue {
         }
     }
 
-    /// What was queued as blocks, for tests without a writer.
+    /// The queued blocks, for tests without a writer.
     #[cfg(test)]
     pub fn take_blocks(&self) -> Vec<(BlockKind, Vec<u8>)> {
         lock(&self.waiting).blocks.drain(..).collect()
     }
 
-    /// The class records that were queued, for tests without a writer.
+    /// The queued class records, for tests without a writer.
     #[cfg(test)]
     pub fn take_classes(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.waiting).classes)
     }
 
-    /// As above, names tables.
+    /// The queued names tables, for tests without a writer.
     #[cfg(test)]
     pub fn take_names(&self) -> Vec<et_names::NamesTable> {
         let names = std::mem::take(&mut lock(&self.waiting).names);
         names.iter().map(|raw| et_names::NamesTable::decode(raw).unwrap()).collect()
     }
 
-    /// Nothing is written anymore: who waits for the end of the trace waits no longer.
+    /// Nothing will be written any more: threads that wait for the writer go on.
     pub fn writer_is_gone(&self) {
         lock(&self.waiting).finished = true;
         self.help.notify_all();
@@ -354,21 +352,21 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// What was taken is in the trace.
+    /// The work taken last is in the trace.
     pub fn written(&self) {
         if let Some(journal) = &mut lock(&self.waiting).journal {
             journal.written();
         }
     }
 
-    /// The next work: all records there are, the chunks that come next and are packed, or else one to pack. None if there is
-    /// none for so long. Its first block will have that number. A chunk that somebody is packing for longer than `take_over` is to
-    /// be packed again.
+    /// The next work: all queued records, and the packed chunks whose turn it is, or else one chunk to pack. Waits for work no longer than
+    /// `patience` if given; then none. `first_block` is the number that its first block will have. A chunk that has been packed for longer
+    /// than `take_over` is packed again.
     pub fn next(&self, patience: Option<Duration>, take_over: Duration, first_block: u64) -> Option<Work<'_>> {
         let mut waiting = lock(&self.waiting);
         let start = Instant::now();
         loop {
-            // With them the records: what was told before a chunk was handed in stands before it.
+            // Together with the records, so that a record queued before a chunk was handed in is written before it.
             let packed: Vec<Done> = std::iter::from_fn(|| waiting.chunks.next_done()).collect();
             let task = match packed.is_empty() && !waiting.finished {
                 true => waiting.chunks.take_over(take_over).or_else(|| waiting.chunks.take()),
@@ -417,7 +415,7 @@ fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, patience: Option<D
     }
 }
 
-/// What the writer is to do, in this order.
+/// Work for the writer, in this order.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct Work<'a> {

@@ -1,4 +1,4 @@
-//! Sizes as the VM itself has them: never guessed, always asked for or checked against what it answers.
+//! Sizes of instances and layouts of arrays: never guessed, but asked for, or compared with what the VM reports.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -24,8 +24,8 @@ const ARRAYS: [(&str, &CStr); 9] = [
     ("L", c"[Ljava/lang/Object;"),
 ];
 
-/// Tells HeapProxy where instance sizes are, if what is read there of some classes is what JVMTI tells of their objects. False if
-/// it is not: then nothing is to be read there.
+/// Tells HeapProxy where instance sizes are, if the sizes of some classes there equal those that JVMTI reports for their objects. False if
+/// they do not: then HeapProxy must not read them.
 pub fn check_instance_sizes(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, thread: Object) -> bool {
     let Some(layout) = hotspot.layout else { return false };
     let Some(string) = env.new_string(c"x") else { return false };
@@ -40,7 +40,7 @@ pub fn check_instance_sizes(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &P
     agrees
 }
 
-/// What is said there of a class's instances. Where there is no memory nothing is said.
+/// The size of a class's instances as it is found there; none if the address has no memory.
 fn size_in(env: Env, jvmti: Jvmti, proxy: &Proxy, layout: Layout, class: Object) -> Option<u32> {
     let offset = i64::try_from(layout.klass_offset).ok().filter(|offset| offset % 8 == 0)?;
     if layout.klass_offset + 8 > jvmti.object_size(class).ok()? {
@@ -51,8 +51,8 @@ fn size_in(env: Env, jvmti: Jvmti, proxy: &Proxy, layout: Layout, class: Object)
     u32::try_from(helper).ok().map(|helper| helper & !7)
 }
 
-/// Where arrays keep their elements, as `Unsafe` says; its native methods return `int` in all versions, its public
-/// ones do not. None if there is no such Unsafe.
+/// The layout of arrays, from native methods of `Unsafe`: they return `int` in all versions, its public methods do not. None if there is no
+/// such Unsafe.
 pub fn arrays(env: Env, jvmti: Jvmti) -> Option<ArrayLayout> {
     let modern = (c"jdk/internal/misc/Unsafe", c"Ljdk/internal/misc/Unsafe;", c"arrayBaseOffset0", c"arrayIndexScale0");
     let jdk8 = (c"sun/misc/Unsafe", c"Lsun/misc/Unsafe;", c"arrayBaseOffset", c"arrayIndexScale");

@@ -1,5 +1,5 @@
-//! Where class mirrors hold what the VM has made for a class. Nothing is read as a reference before it is known to be one: fields are,
-//! which JVMTI lists, and what leads to the header of the right object, in all mirrors that were looked at.
+//! Finds where class mirrors hold what the VM creates for a class. A word is read as a reference only if it is known to be one: a field that
+//! JVMTI lists, or what leads to the header of the expected object in all mirrors that were looked at.
 
 use et_format::ArrayLayout;
 use et_jvm::env::{Env, FieldId, Object};
@@ -10,12 +10,12 @@ use et_jvm::references::EmptyInts;
 
 use crate::proxy::{Mirrors, Proxy, Statics};
 
-/// Classes looked at for the place of the lock, of those that are initialised and of the others.
+/// Number of classes looked at to find the lock, initialized ones and others each.
 const SAMPLES: usize = 100;
 
-/// Looks at the classes that are there.
+/// Looks at the mirrors of loaded classes.
 pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, arrays: &ArrayLayout) -> Mirrors {
-    // What a reference takes in the heap.
+    // Bytes of a reference in the heap.
     let Some(&reference_bytes) = arrays.index_scale.get("L") else { return Mirrors::default() };
     let size = env.frame(4, |env| proxy.instance_size(env, env.find_class(c"java/lang/Class")?)).map(i64::from);
     let ids = FieldIds::probe(env, jvmti);
@@ -28,7 +28,7 @@ pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, arrays: &A
     }
 }
 
-/// Whether the static fields of some classes lie there and nowhere else.
+/// Whether the static fields of some classes are there and nowhere else.
 fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Statics, reference_bytes: u32) -> bool {
     let is_so = |class: Object| -> Result<bool, JvmtiError> {
         let mut offsets = Vec::new();
@@ -49,9 +49,9 @@ fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Stat
         .all(|name| env.frame(4, |env| env.find_class(name).is_some_and(|class| is_so(class).unwrap_or(false))))
 }
 
-/// Where mirrors hold the lock: the one slot that is 0 in all classes that are initialised and in none of those that are
-/// not. The VM keeps it in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`; 11 and 17), or in one that
-/// no class declares (`init_lock` of javaClasses.hpp; 21 and 25). `size` is what the fields take.
+/// The offset of the lock: the only slot that is 0 in the mirrors of all initialized classes and of no others. The VM keeps the lock in a field
+/// of `java.lang.Class` that only mirrors of arrays need (`componentType`; 11 and 17), or in one that no class declares (`init_lock` of
+/// javaClasses.hpp; 21 and 25). `size` is the number of bytes of the fields.
 fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, arrays: &ArrayLayout) -> Option<i64> {
     let reference_bytes = *arrays.index_scale.get("L")?;
     env.frame(CLASSES, |env| {
@@ -82,7 +82,7 @@ fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, ar
     })
 }
 
-/// Whether the words at that offset lead to locks, in mirrors of classes that are not initialised.
+/// Whether the words at this offset lead to locks, in mirrors of classes that are not initialized.
 fn lead_to_locks(env: Env, proxy: &Proxy, waiting: &[Mirror], offset: i64, arrays: &ArrayLayout) -> bool {
     let (Some(&reference_bytes), [Some(&objects), Some(&ints)]) =
         (arrays.index_scale.get("L"), ["L", "I"].map(|kind| arrays.base_offset.get(kind)))
@@ -99,12 +99,12 @@ fn lead_to_locks(env: Env, proxy: &Proxy, waiting: &[Mirror], offset: i64, array
             return false;
         };
         let mut words = waiting.iter().map(|mirror| word(mirror.class, offset)).filter(|&word| word != 0).peekable();
-        // Some may have been initialised since.
+        // Some may have been initialized since.
         words.peek().is_some() && words.all(|word| locks.is_one(word))
     })
 }
 
-/// Where the instance fields of reference types lie that a class declares.
+/// The offsets of the instance fields of reference types that a class declares.
 fn reference_fields(jvmti: Jvmti, ids: FieldIds, class: Object) -> Result<Vec<i64>, JvmtiError> {
     let mut offsets = Vec::new();
     for field in jvmti.class_fields(class)? {
@@ -116,7 +116,7 @@ fn reference_fields(jvmti: Jvmti, ids: FieldIds, class: Object) -> Result<Vec<i6
     Ok(offsets)
 }
 
-/// The bytes of a class mirror, its static fields not counted.
+/// The words of a class mirror, without its static fields.
 struct Mirror<'a> {
     class: Object<'a>,
     words: Vec<u64>,
@@ -127,7 +127,7 @@ impl<'a> Mirror<'a> {
         Self { class, words: (0..size).step_by(8).map(|offset| proxy.word(env, class, offset)).collect() }
     }
 
-    /// What the n-th place for a reference holds.
+    /// The value of the n-th slot for a reference.
     fn slot(&self, n: usize, reference_bytes: u32) -> u64 {
         slot(&self.words, n, reference_bytes)
     }

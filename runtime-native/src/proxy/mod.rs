@@ -27,18 +27,18 @@ pub use lookup::{Member, ProxyError};
 /// The bits of an identity hash.
 const HASH: i32 = 0x7fff_ffff;
 
-/// The bits of a mark word that say whether the object is locked, and in which way.
+/// The bits of a mark word that show whether and how the object is locked.
 const UNLOCKED_BITS: u64 = 7;
-/// The one of them that says that a monitor has taken the mark word's place.
+/// The bit that shows that the mark word is in a monitor.
 const MONITOR_BIT: u64 = 2;
 
-/// Whether hooks are on, for functions that native code calls. They have no state of their own to keep it in.
+/// Whether hooks are on, for JNI functions that native code calls, which have no state of their own.
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether classes made at run time are rewritten, as above.
+/// Whether classes created at run time are rewritten, for the same functions.
 static DEFINITIONS: AtomicBool = AtomicBool::new(false);
 
-/// The events that the JDK's classes are hooked for: the rewriter left them in a constant of Thread.
+/// The events that the JDK's classes have hooks for, which the rewriter has put into a constant of Thread.
 pub fn jdk_events(env: Env) -> Option<EventSet> {
     let thread = env.find_class(c"java/lang/Thread")?;
     let events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
@@ -50,26 +50,26 @@ pub fn is_on() -> bool {
     ON.load(Ordering::Acquire)
 }
 
-/// Whether classes made at run time are rewritten.
+/// Whether classes created at run time are rewritten.
 pub fn rewrites_definitions() -> bool {
     DEFINITIONS.load(Ordering::Acquire)
 }
 
-/// Where class mirrors hold what the VM has made for a class, as far as that is known.
+/// Offsets in class mirrors of what the VM creates for a class, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mirrors {
-    /// The lock of the class's initialisation. Not all releases have one there.
+    /// The lock under which the class is initialized. Not all releases have one there.
     pub lock: Option<i64>,
     /// The static fields of reference types.
     pub statics: Option<Statics>,
 }
 
-/// Static fields of reference types stand in a row behind the fields of `java.lang.Class`.
+/// Static fields of reference types follow each other, behind the fields of `java.lang.Class`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statics {
-    /// Of their number.
+    /// Offset of their number.
     pub count: i64,
-    /// Of the first.
+    /// Offset of the first.
     pub first: i64,
 }
 
@@ -210,12 +210,12 @@ pub enum Locks {
     InPlace,
     /// In the lock, on the stack of the thread that has it; the mark word is the lock's address.
     OnStack,
-    /// It does not show, and the VM is asked.
+    /// Not known: hooks ask the VM.
     Unknown,
 }
 
 impl Locks {
-    /// As the trace has it.
+    /// Its name in the trace.
     pub fn name(self) -> &'static str {
         match self {
             Self::InPlace => "mark word",
@@ -267,7 +267,7 @@ impl Proxy {
         self.class.get()
     }
 
-    /// The events that the JDK's classes are hooked for.
+    /// The events that the JDK's classes have hooks for.
     pub fn jdk_events(&self) -> EventSet {
         self.jdk_events
     }
@@ -288,7 +288,7 @@ impl Proxy {
         self.definitions.is_some()
     }
 
-    /// Where the mark word holds the hash; none if it does not show.
+    /// Finds how far the hash is shifted in mark words, and sets it for hooks; none if it cannot be found.
     pub fn probe_hash_shift(&self, env: Env) -> Option<i32> {
         let shift = env.call_static_int(self.class(), self.probes.hash_shift, &[]);
         // A failed call returns 0, which is no shift either.
@@ -299,7 +299,7 @@ impl Proxy {
         found
     }
 
-    /// Finds out what a lock does to a mark word that holds a hash, and has hooks read that. What they cannot read, they ask the VM for.
+    /// Finds out where the hash is while an object is locked, and has hooks read it there. If they cannot, they ask the VM.
     pub fn probe_locks(&self, env: Env) -> Locks {
         let Some(stack) = stack::bounds() else { return Locks::Unknown };
         let arguments = [jvalue { j: stack.start as i64 }, jvalue { j: stack.end as i64 }];
@@ -313,15 +313,15 @@ impl Proxy {
         }
     }
 
-    /// Tells hooks where the stack of the current thread is, which `thread` is the object of: locks there are its own.
+    /// Tells hooks where the stack of the current thread is, whose object is `thread`: locks there are its own.
     pub fn set_stack(&self, env: Env, thread: Object, stack: Range<usize>) {
         for (field, address) in self.thread.stack.into_iter().zip([stack.start, stack.end]) {
             env.set_long(thread, field, address as i64);
         }
     }
 
-    /// Has hooks write ids of ours into mark words from now on, if the VM takes them for hashes of its own: free, locked, and
-    /// free again.
+    /// Has hooks write ids into mark words from now on, if the VM takes them for hashes of its own, before an object is locked, while it is,
+    /// and afterwards. False if it does not.
     pub fn write_ids(&self, env: Env, hotspot: &HotSpot, shift: i32) -> bool {
         // The low bits are 001 in a word that holds a hash, and not a lock's address.
         self.set_long(env, self.fields.unhashed, (HASH as u64) << shift | 7);
@@ -332,7 +332,7 @@ impl Proxy {
         works
     }
 
-    /// Has hooks ask for every id.
+    /// Has hooks ask natively for every id.
     pub fn use_tags(&self, env: Env) {
         self.set_int(env, self.fields.hash_mask, 0);
         env.set_static_boolean(self.class(), self.fields.tagged, true);
@@ -372,12 +372,12 @@ impl Proxy {
         self.fields.set_places(env, self.class(), arrays, stores);
     }
 
-    /// Hooks that found no room on their thread's stack.
+    /// Number of events that were not written because the thread's stack was full.
     pub fn overflows(&self, env: Env) -> u32 {
         env.get_static_int(self.class(), self.fields.overflows) as u32
     }
 
-    /// Switches the hooks.
+    /// Switches the hooks on or off.
     pub fn switch(&self, env: Env, on: bool) {
         env.set_static_boolean(self.class(), self.fields.on, on);
         ON.store(on, Ordering::Release);
@@ -386,7 +386,7 @@ impl Proxy {
         }
     }
 
-    /// Switches the rewriting of classes that are made at run time. It may be on before the hooks are.
+    /// Switches the rewriting of classes created at run time on or off. It may be on before the hooks are.
     pub fn switch_rewriting(&self, env: Env, on: bool) {
         if let Some(definitions) = &self.definitions {
             env.set_static_boolean(definitions.class.get(), definitions.on, on);
@@ -394,7 +394,7 @@ impl Proxy {
         DEFINITIONS.store(on, Ordering::Release);
     }
 
-    /// Hook: native code has made an object, which nobody else has seen yet.
+    /// Hook: native code has created an object, which no other thread has seen yet.
     pub fn made(&self, env: Env, object: Object) {
         let (calls, made) = &self.hooks.made;
         env.call_static_void(calls.get(), *made, &[jvalue { l: object.raw() }]);
@@ -417,14 +417,14 @@ impl Proxy {
         env.call_static_void(self.class(), self.hooks.put_element, &arguments);
     }
 
-    /// Bytes of an instance; none for classes that have none, or if HotSpot does not tell.
+    /// The size of instances in bytes; none for classes without instances, or if it is not known.
     pub fn instance_size(&self, env: Env, class: Object) -> Option<u32> {
         let helper = env.call_static_int(self.class(), self.layout_helper, &[jvalue { l: class.raw() }]);
         // The low bits are a flag: sizes are multiples of 8.
         if helper > 0 { Some(helper as u32 & !7) } else { None }
     }
 
-    /// Address of what HotSpot keeps of a class; 0 for primitive types, which have nothing.
+    /// The address of HotSpot's `Klass` of a class; 0 for primitive types, which have none.
     pub fn klass(&self, env: Env, class: Object) -> u64 {
         env.call_static_long(self.class(), self.klass, &[jvalue { l: class.raw() }]) as u64
     }
@@ -446,42 +446,42 @@ impl Proxy {
         self.mirrors.fields.set(env, self.mirrors.class.get(), mirrors);
     }
 
-    /// Tells of what the VM has put into the mirror of a class that is not initialised.
+    /// Records what the VM has put into the mirror of a class that is not initialized.
     pub fn announce_mirror(&self, env: Env, class: Object) {
         env.call_static_void(self.mirrors.class.get(), self.mirrors.announce, &[jvalue { l: class.raw() }]);
     }
 
-    /// Tells of what a class's constant pool holds.
+    /// Records the resolved references of a class's constant pool.
     pub fn announce_references(&self, env: Env, references: Object) {
         env.call_static_void(self.mirrors.class.get(), self.mirrors.announce_all, &[jvalue { l: references.raw() }]);
     }
 
-    /// What the reference at that offset of an object refers to.
+    /// The target of the reference at this offset of an object.
     pub fn reference<'a>(&self, env: Env<'a>, object: Object, offset: i64) -> Option<Object<'a>> {
         let (release, reference) = &self.reference;
         env.call_static_object(release.get(), *reference, &[jvalue { l: object.raw() }, jvalue { j: offset }])
     }
 
-    /// The hash that an object has, 0 for none.
+    /// The identity hash of an object, 0 if it has none.
     pub fn peek_hash(&self, env: Env, object: Object) -> u32 {
         env.call_static_int(self.class(), self.peek_hash, &[jvalue { l: object.raw() }]) as u32
     }
 
-    /// Uses up hashes.
+    /// Has the VM draw that many hashes.
     pub fn skip_hashes(&self, env: Env, count: i32) {
         env.call_static_void(self.class(), self.skip_hashes, &[jvalue { i: count }]);
     }
 
-    /// Takes the ids off the thread that it has not used.
+    /// Takes the ids from a thread that it has not used.
     pub fn take_ids(&self, env: Env, thread: Object) -> Block {
         let ids = env.get_long(thread, self.thread.ids);
         env.set_long(thread, self.thread.ids, 0);
         Block::from_bits(ids)
     }
 
-    /// Takes the thread's buffer off it: where it ends, 0 if it has none.
+    /// Takes the chunk from a thread. Returns the address of its next event; 0 if the thread has no chunk.
     pub fn take_position(&self, env: Env, thread: Object) -> usize {
-        // Without an end there is no buffer, and the position is where events went that nobody reads.
+        // Without an end there is no chunk, and the position is in memory that is never read.
         let has_buffer = env.get_long(thread, self.thread.end) != 0;
         let position = if has_buffer { env.get_long(thread, self.thread.position) } else { 0 };
         env.set_long(thread, self.thread.position, 0);

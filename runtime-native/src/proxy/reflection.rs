@@ -7,8 +7,8 @@ use jni_sys::jvalue;
 
 use et_jvm::env::Env;
 
-/// Has the JDK filter them, as it does with fields of its own that nobody is to see. False if it does not: they
-/// are synthetic all the same, which is what tools go by.
+/// Has the JDK filter them, as it does with some fields of its own. False if it does not: they are still marked as synthetic, which tools
+/// respect.
 pub fn hide_fields(env: Env) -> bool {
     env.frame(32, |env| hide(env).is_some())
 }

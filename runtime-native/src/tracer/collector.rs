@@ -1,9 +1,8 @@
-//! What the collector says of objects (`deaths=gc`): which it freed, and which it still held at the end.
+//! What the collector reports of objects (`deaths=gc`): which it freed, and which it still held at the end.
 //!
-//! The objects that the trace tells of get their id as a tag, at the moment they are told of: an object that is born and
-//! freed between two collections would escape any later search. `ObjectFree` names the tags of those that were freed, some
-//! time after the collection that did it, possibly after the next has begun. Whatever it names was unreachable when the
-//! latest collection began.
+//! Objects are tagged with their id when they are announced: an object that is born and freed between two collections would escape any
+//! later search. `ObjectFree` reports the tags of objects that were freed, some time after the collection, possibly after the next has begun.
+//! An object that is reported was unreachable when the latest collection began.
 
 use std::num::NonZeroU32;
 use std::sync::{Condvar, Mutex};
@@ -18,7 +17,7 @@ use crate::output::queue::Queue;
 use et_jvm::env::{Env, Object};
 use et_jvm::jvmti::{Jvmti, JvmtiError};
 
-/// Objects of a record at most.
+/// Maximum number of objects in a record.
 const RECORD: usize = 1 << 16;
 /// Tag of the first object of our own. No id is that large.
 const OWN: i64 = 1 << 32;
@@ -28,10 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Why it is not known what the collector held at the end.
 #[derive(Debug, Error)]
 pub enum EndError {
-    /// The VM refused something.
+    /// A function of JVMTI failed.
     #[error(transparent)]
     Jvmti(#[from] JvmtiError),
-    /// ZGC, Shenandoah.
+    /// A concurrent collector: ZGC, Shenandoah.
     #[error("this collector works on threads that the VM has stopped by then")]
     Stopped,
     /// It does not collect when asked to (Epsilon).
@@ -39,7 +38,7 @@ pub enum EndError {
     Silence,
 }
 
-/// What it has said so far.
+/// What the collector has reported so far.
 #[derive(Debug)]
 pub struct Collector {
     share: NonZeroU32,
@@ -57,22 +56,22 @@ struct Said {
     count: u64,
     /// The latest of our own that has.
     own: i64,
-    /// Nobody listens any more.
+    /// Reports are ignored from now on.
     is_over: bool,
 }
 
 impl Collector {
-    /// To be asked about one object in so many.
+    /// The collector is asked about one object in `share`.
     pub fn new(share: NonZeroU32) -> Self {
         Self { share, said: Mutex::default(), told: Condvar::new() }
     }
 
-    /// Of how many objects it is asked about one.
+    /// The number of objects of which it is asked about one.
     pub fn share(&self) -> NonZeroU32 {
         self.share
     }
 
-    /// Asks about an object, unless it is none of the share. The object has that id.
+    /// Tags an object, which has this id, if it belongs to the sample.
     pub fn tag(&self, jvmti: Jvmti, object: Object, id: u32) {
         if id != 0 && id.is_multiple_of(self.share.get()) {
             // Fails for want of memory only: then nothing will be said of it.
@@ -87,7 +86,7 @@ impl Collector {
         said.by = ticket;
     }
 
-    /// An object has gone. May be called at a safepoint.
+    /// An object was freed. May be called at a safepoint.
     pub fn freed(&self, queue: &Queue, tag: i64) {
         let mut said = lock(&self.said);
         said.count += 1;
@@ -115,7 +114,7 @@ impl Collector {
         }
     }
 
-    /// The end: what is still to be said, and what is held.
+    /// At the end, has the collector report what it has freed, and which objects it holds.
     ///
     /// To switch the event off would wait for all that is due, but must not be done: on JDK 17 the waiting thread does not
     /// stop for safepoints, and the thread that is to tell of the freed waits for the end of one. So objects of our own are
@@ -145,7 +144,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Until the collector tells of that object, or tells of nothing any more.
+    /// Waits until this object of ours is reported. An error if nothing is reported for [`PATIENCE`].
     fn wait_for(&self, own: i64) -> Result<(), EndError> {
         let mut said = lock(&self.said);
         while said.own < own {

@@ -63,7 +63,7 @@ pub struct Tracer {
     /// Garbage collections.
     pub collections: Collections,
     /// Whether contention for monitors is recorded, and waits (`monitors=on`).
-    pub tells_monitors: bool,
+    pub records_monitors: bool,
     ended: AtomicBool,
 }
 
@@ -99,10 +99,10 @@ impl Tracer {
         classes: ClassTables,
         ids: ObjectIds,
         collections: Collections,
-        tells_monitors: bool,
+        records_monitors: bool,
     ) -> Self {
         let (threads, ended) = (Threads::default(), AtomicBool::new(false));
-        Self { run, machine, output, classes, ids, threads, collections, tells_monitors, ended }
+        Self { run, machine, output, classes, ids, threads, collections, records_monitors, ended }
     }
 
     /// Makes it known to [`get`]. None if there is one already.

@@ -70,7 +70,7 @@ pub fn record_what_exists(
     let jvmti = tracer.machine.jvmti;
     let walker = Jvmti::new(tracer.machine.vm).ok_or(StartError::NotHotSpot)?;
     walker.add_capabilities(&[Capability::TagObjects])?;
-    heap::link_archived(tracer, env)?;
+    heap::link_archived(&tracer.machine, env)?;
     let mut threads = jvmti.all_threads(env)?;
     threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
     let is_current = |other: Object| thread.is_some_and(|thread| env.is_same(other, thread));
@@ -79,8 +79,8 @@ pub fn record_what_exists(
         Ok(stopped) => Some(stopped),
         Err(_) => {
             tracer.output.queue.problem(
-                "another agent (a debugger) may stop threads, so we may not: what other threads did while the initial \
-                 objects were written down may be missing",
+                "another agent (a debugger) may stop threads, so the runtime may not: what other threads did while the initial \
+                 objects were recorded may be missing",
                 1,
             );
             None
@@ -95,7 +95,7 @@ pub fn record_what_exists(
             .queue
             .problem("objects that existed at the start and share their id with another", found.shared_ids as u64);
     }
-    if tracer.tells_monitors {
+    if tracer.records_monitors {
         monitors::prepare(env);
     }
     for kind in events(tracer) {
@@ -106,7 +106,7 @@ pub fn record_what_exists(
     }
     tracer.machine.proxy.switch(env, true);
     if is_late && let Err(error) = compiled::drop_code(tracer.machine.vm, env) {
-        let line = format!("loops that were compiled before tracing began, and go on, may tell of nothing: {error}");
+        let line = format!("loops that were compiled before tracing began may go on without writing events: {error}");
         tracer.output.queue.problem(line, 1);
     }
     Ok(())
@@ -133,7 +133,7 @@ pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body:
 
 /// JVMTI's events that a run needs while it is traced.
 pub fn events(tracer: &Tracer) -> impl Iterator<Item = EventKind> {
-    EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.tells_monitors))
+    EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.records_monitors))
 }
 
 const EVENTS: [EventKind; 6] = [

@@ -1,6 +1,6 @@
-//! What a walk has found, as blocks of the trace: many, none of which is large.
+//! Writes what a walk has found in many blocks, none of which is large.
 //!
-//! A block of references names the fields that it means itself, so that each can be read without the others.
+//! A block of references lists the fields that it names, so that each can be read by itself.
 
 use std::env;
 
@@ -9,17 +9,17 @@ use rustc_hash::FxHashMap;
 
 use crate::output::queue::Queue;
 
-/// Bytes of a block, of which a reader has one in memory.
+/// Maximum bytes of a block: readers have one in memory.
 const BYTES: usize = 32 << 20;
-/// For tests: as many instead, so that a small heap has several blocks.
+/// For tests: another maximum, so that a small heap has several blocks.
 const BYTES_VARIABLE: &str = "ET_TEST_INITIAL_BLOCK";
 
-/// Bytes that a block may have.
+/// Maximum bytes of a block.
 pub fn bytes() -> usize {
     env::var(BYTES_VARIABLE).ok().and_then(|bytes| bytes.parse().ok()).map_or(BYTES, |bytes: usize| bytes.min(BYTES))
 }
 
-/// Writes the objects.
+/// Writes all objects.
 pub fn write_objects(queue: &Queue, objects: &[InitialObject], bytes: usize) {
     for part in objects.chunks((bytes / InitialObject::BYTES).max(1)) {
         let mut raw = Vec::with_capacity(part.len() * InitialObject::BYTES);
@@ -73,7 +73,7 @@ impl<'a> References<'a> {
         Some(place)
     }
 
-    /// Writes what is left.
+    /// Writes the last block.
     pub fn finish(mut self) {
         self.write();
     }

@@ -1,9 +1,9 @@
-//! Every object gets its id before the walk that counts.
+//! Gives every object its id before the walk that is recorded.
 //!
-//! The heap walk of JVMTI knows objects by their tags only, and calls nothing that could tell an identity hash. Where ids are
-//! in mark words, the walk finds them there, or writes them ([`Marks`]), and one is enough. Else it is done twice: once
-//! to mark all objects, whose hashes then become their tags, and once to write them down. And again if objects have come to
-//! be meanwhile. Such must not be left out: every object that has a hash counts as told of.
+//! A heap walk of JVMTI knows objects by their tags only, and its visitor cannot ask for an identity hash. If ids are in mark words, the
+//! walk finds them there, or writes them ([`Marks`]), and one walk suffices. Otherwise it takes two: the first marks all objects, whose
+//! hashes then become their tags, and the second records them. If objects have been created meanwhile, another follows: they must not be
+//! left out, since an object with a hash counts as announced.
 
 use std::env;
 
@@ -12,11 +12,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::marks::{CLASS, Marks};
 use super::picture::{self, MARKED, NAMELESS, PROBE, Picture};
 use crate::ids;
+use crate::output::queue::Queue;
 use crate::tracer::Tracer;
 use et_jvm::env::{Env, Object};
+use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::{Jvmti, JvmtiError};
 
-/// Walks at most, should something go on making objects.
+/// Maximum number of walks, in case something goes on creating objects.
 const MAX_WALKS: u64 = 8;
 /// For tests: `tags` has objects tagged where their mark words would do, `both` after a walk by these; with any value the trace
 /// says what was done.
@@ -32,8 +34,8 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
     if let (Some(_), Some(class)) = (&marks, class) {
         walker.set_tag(class, CLASS)?;
     }
-    // What the first calls make would cost another walk.
-    draw(tracer, env);
+    // Objects created by the first calls would cost another walk.
+    draw(&tracer.machine.hotspot, env);
     tracer.machine.proxy.skip_hashes(env, 1);
     if let Some(class) = class {
         tracer.machine.proxy.peek_hash(env, class);
@@ -44,7 +46,7 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
         walk += 1;
         let mut picture = Picture::take(walker, marks.as_mut())?;
         if marks.is_some() {
-            // What the VM draws from here on is nobody's.
+            // The hashes that the VM draws from here on are not those of other objects.
             skip_taken(tracer, env, picture.class_of.keys());
             name(tracer, env, walker, &mut picture)?;
         }
@@ -54,7 +56,7 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
                 let line = "objects that came to be while the initial objects were written down have no record";
                 tracer.output.queue.problem(line, picture.marked.max(1));
             }
-            say_how_it_was_walked(tracer, "the heap was walked", marks.is_some(), walk);
+            say_how_it_was_walked(tracer.output.queue, "the heap was walked", marks.is_some(), walk);
             marks.into_iter().for_each(Marks::end);
             shared += picture.shared;
             return Ok((picture, shared));
@@ -90,7 +92,7 @@ fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Resu
     Ok(())
 }
 
-/// What reads mark words, and writes them. None where ids are elsewhere, and where each object must be had in hand.
+/// Reads and writes mark words. None if ids are elsewhere, or if each object must be asked.
 fn marks<'a>(tracer: &'a Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks<'a>>, JvmtiError> {
     if tracer.collections.collector.is_some() {
         return Ok(None);
@@ -114,16 +116,16 @@ pub fn mark_shift(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<u32
     Ok(finds.then_some(shift))
 }
 
-/// Whether a test wants that way.
+/// Whether a test asks for this way to walk.
 fn wants(way: &str) -> bool {
     env::var(WALKS_VARIABLE).is_ok_and(|wanted| wanted == way)
 }
 
-/// Says in the trace how the heap was walked, if a test wants to know.
-pub fn say_how_it_was_walked(tracer: &Tracer, what: &str, by_marks: bool, count: u64) {
+/// Notes in the trace how the heap was walked, if a test asks for it.
+pub fn say_how_it_was_walked(queue: &Queue, what: &str, by_marks: bool, count: u64) {
     if env::var_os(WALKS_VARIABLE).is_some() {
         let by = if by_marks { "mark words" } else { "tags" };
-        tracer.output.queue.problem(format!("{what} by {by}"), count);
+        queue.problem(format!("{what} by {by}"), count);
     }
 }
 
@@ -153,17 +155,17 @@ fn give_ids(
     Ok(shared)
 }
 
-/// Has the VM draw hashes until the next ones are nobody's. Where its generator has got to must be asked: in newer JVMs walks
-/// draw hashes themselves, to find tags by.
+/// Has the VM draw hashes until the next ones are not those of existing objects. Asks for the generator's position: in newer VMs walks draw
+/// hashes themselves, to find tags by.
 fn skip_taken<'a>(tracer: &Tracer, env: Env, taken: impl Iterator<Item = &'a u32> + Clone) {
     if tracer.ids.tags.get().is_none()
-        && let Some(drawn) = draw(tracer, env)
+        && let Some(drawn) = draw(&tracer.machine.hotspot, env)
     {
         tracer.machine.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken.copied()) as i32);
     }
 }
 
-/// The identity hash of a fresh object, which nobody keeps.
-fn draw(tracer: &Tracer, env: Env) -> Option<u32> {
-    env.frame(1, |env| env.new_byte_array(0).map(|object| tracer.machine.hotspot.identity_hash(env, object)))
+/// The identity hash of a fresh object.
+fn draw(hotspot: &HotSpot, env: Env) -> Option<u32> {
+    env.frame(1, |env| env.new_byte_array(0).map(|object| hotspot.identity_hash(env, object)))
 }

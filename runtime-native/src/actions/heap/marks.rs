@@ -1,10 +1,10 @@
-//! Ids in the mark words of the objects that a walk of the heap comes to.
+//! Reads and writes ids in the mark words of objects during a walk of the heap.
 //!
-//! To have tags looked up, made and set is most of what walks take. But where mark words can be found (`et_jvm::mark_word`) they can be
-//! read, and can get an id as hooks give them (`HeapProxyObjects.identify`).
+//! Looking up, making and setting tags takes most of the time of walks. But if mark words can be found (`et_jvm::mark_word`), they can be
+//! read, and get ids as hooks write them (`HeapProxyObjects.identify`).
 //!
-//! The size beside each address must be the one that JVMTI tells, and a referrer must be an object that the walk has come to. Where
-//! that is not so, objects are tagged.
+//! The size beside each address must be the one that JVMTI reports, and a referrer must be an object that the walk has visited. Otherwise
+//! objects are tagged.
 #![allow(unsafe_code, reason = "structures of the VM, and headers of objects")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::ids::{Block, Holder, IdSpace};
 /// Tag of `java.lang.Class` until it has an id.
 pub const CLASS: i64 = -2;
 
-/// The objects that a walk has come to.
+/// The objects that a walk has visited.
 #[derive(Debug)]
 pub struct Marks<'a> {
     /// Where mark words hold hashes.
@@ -28,17 +28,17 @@ pub struct Marks<'a> {
     block: Block,
     /// By address. Older releases, up to 17, mark the objects that a walk has been at in their mark words.
     ids: FxHashMap<usize, u32>,
-    /// Tag of `java.lang.Class`.
+    /// The tag of `java.lang.Class`.
     pub class_of_classes: jlong,
     /// The last referrer: the references of an object come one after the other.
     referrer: (usize, u32),
 }
 
-/// An object of a walk.
+/// An object that a walk visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Met {
     pub id: u32,
-    /// For the first time.
+    /// Whether the walk visits it for the first time.
     pub is_new: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What exists when tracing begins: objects, the references between them, and the frames of running threads.
 //!
-//! All that is learned by walking the heap (`picture`), on which each object must have its id (`identify`). Tags live in
-//! an environment of their own and go with it.
+//! It is found by walking the heap (`picture`), for which each object must have its id (`identify`). Tags are in a JVMTI environment of their
+//! own, and are disposed of with it.
 
 mod blocks;
 mod identify;
@@ -18,19 +18,20 @@ use rustc_hash::FxHashMap;
 use crate::actions::define::define;
 use crate::actions::threads;
 use crate::tracer::Tracer;
+use crate::tracer::machine::Machine;
 use et_jvm::env::{Env, Field, Global, Object};
 use et_jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
 pub use identify::{mark_shift, say_how_it_was_walked};
 use picture::{Picture, id};
 
-/// Local references that JNI is told of; there are as many as objects.
+/// Capacity of local frames: there may be a reference for each object.
 const LOCALS: i32 = 1 << 16;
-/// Frames of a thread that are looked at.
+/// Maximum number of frames recorded of a thread.
 const FRAMES: usize = 1 << 12;
 /// A field of a primitive type.
 const NO_REFERENCE: u32 = u32::MAX;
 
-/// Mirrors that the VM lists nowhere.
+/// Wrappers whose field `TYPE` has the mirror of a primitive type, which the VM does not list.
 const PRIMITIVES: [&CStr; 9] = [
     c"java/lang/Boolean",
     c"java/lang/Byte",
@@ -43,16 +44,16 @@ const PRIMITIVES: [&CStr; 9] = [
     c"java/lang/Void",
 ];
 
-/// What was found.
+/// Counts of what was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Objects.
+    /// Number of objects.
     pub objects: usize,
-    /// Objects that have the id of another.
+    /// Number of objects that have the id of another.
     pub shared_ids: usize,
 }
 
-/// Gives every object its id and writes all to the trace. The threads of the program stand still meanwhile.
+/// Gives every object its id, and queues all of them. The threads of the program are stopped meanwhile.
 pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> Result<Found, JvmtiError> {
     env.frame(LOCALS, |env| {
         // All that runs Java code or makes objects comes first: what the last walk does not find has no record.
@@ -81,20 +82,20 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
         blocks::write_objects(tracer.output.queue, &picture.objects, bytes);
         write_references(tracer, &picture, mirror_slots.as_ref(), &mut fields, bytes)?;
         for thread in threads {
-            let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
+            let frames = frames(tracer.machine.jvmti, env, walker, *thread, &picture).unwrap_or_default();
             threads::initial(tracer, env, *thread, frames);
         }
         Ok(Found { objects: picture.objects.len(), shared_ids })
     })
 }
 
-/// Links the boot loader's classes. The VM can have objects of theirs from a CDS archive before it does, and
-/// would not tell the fields of these. To be called while all threads run: one may be about to link a class itself.
-pub fn link_archived(tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
+/// Links the classes of the boot loader. The VM can have instances of them from a CDS archive before it links them, and would not report
+/// the fields of these. To be called while all threads run: one may be about to link a class itself.
+pub fn link_archived(machine: &Machine, env: Env) -> Result<(), JvmtiError> {
     env.frame(CLASSES, |env| {
-        for class in tracer.machine.jvmti.loaded_classes(env)? {
-            if tracer.machine.jvmti.is_unlinked(class)? && tracer.machine.jvmti.class_loader(env, class)?.is_none() {
-                tracer.machine.hotspot.link(env, class);
+        for class in machine.jvmti.loaded_classes(env)? {
+            if machine.jvmti.is_unlinked(class)? && machine.jvmti.class_loader(env, class)?.is_none() {
+                machine.hotspot.link(env, class);
             }
         }
         Ok(())
@@ -122,7 +123,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// The mirrors of primitive types, which the VM lists nowhere.
+/// The mirrors of primitive types, which the VM does not list.
 fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
     let mirror = |name| {
         let wrapper = env.find_class(name)?;
@@ -304,14 +305,13 @@ impl<'a> FieldLists<'a> {
 
 /// The frames of a thread, outermost first. Native methods are left out: they have no hooks.
 fn frames(
-    tracer: &Tracer,
+    jvmti: Jvmti,
     env: Env,
     walker: Jvmti,
     thread: Object,
     picture: &Picture,
 ) -> Result<Vec<InitialFrame>, JvmtiError> {
     const NATIVE: i32 = 0x100;
-    let jvmti = tracer.machine.jvmti;
     let thread_id = id(walker.tag(thread)?).unwrap_or(0);
     let mut frames = Vec::new();
     for (depth, Frame { method, location }) in jvmti.stack_trace(thread, FRAMES)?.into_iter().enumerate() {

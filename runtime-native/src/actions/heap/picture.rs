@@ -1,4 +1,4 @@
-//! What a walk of the heap finds.
+//! A walk of the heap, and what it has found.
 
 use et_format::InitialObject;
 use et_format::event::ObjectHash;
@@ -16,21 +16,21 @@ pub const PROBE: i64 = -3;
 /// From here on are no ids of objects, which have 31 bits. Objects whose mark words are of no use, such as those that threads
 /// wait for, are called by such numbers until the walk is over.
 pub const NAMELESS: u32 = 1 << 31;
-/// So many of them at most: the VM compares each with all tags.
+/// Maximum number of these: the VM compares each with all tags.
 const MOST_NAMELESS: u32 = 256;
 
 /// A reference as the walk reports it.
 pub struct Edge {
-    /// See [`reference`].
+    /// The kind, as [`reference`] has it.
     pub kind: i32,
-    /// Ids.
+    /// Ids of origin and target.
     pub origin: u32,
     pub target: u32,
-    /// Of a field or element.
+    /// The index of a field or element.
     pub index: u32,
 }
 
-/// A walk's result.
+/// The result of a walk.
 #[derive(Default)]
 pub struct Picture {
     /// Objects that had no id, which are marked now. As long as there are any, the rest is incomplete.
@@ -47,12 +47,12 @@ pub struct Picture {
     pub shared: usize,
     /// Objects that were met when their class had no tag yet.
     classless: FxHashSet<u32>,
-    /// References that come from nowhere, as it seems.
+    /// References whose origin was not found.
     strays: u64,
 }
 
 impl Picture {
-    /// Walks the heap. Objects whose id is neither in their tag nor in `marks` are tagged as marked.
+    /// Walks the heap. Objects whose id is neither in their tag nor found by `marks` are tagged `MARKED`.
     pub fn take(walker: Jvmti, mut marks: Option<&mut Marks>) -> Result<Self, JvmtiError> {
         let mut picture = Picture::default();
         if let Some(marks) = &mut marks {
@@ -67,7 +67,7 @@ impl Picture {
         Ok(picture)
     }
 
-    /// Puts ids in the places of numbers.
+    /// Replaces numbers by ids.
     pub fn name(&mut self, ids: &FxHashMap<u32, u32>) {
         // The collector may have freed an object before it got its id: then there must be another walk.
         self.marked += u64::from(self.nameless) - ids.len() as u64;
@@ -101,7 +101,7 @@ impl Picture {
         self.marked == 0 && !self.has_gaps()
     }
 
-    /// Whether something is missing beside the objects that are marked.
+    /// Whether something is missing apart from the objects that are marked.
     pub fn has_gaps(&self) -> bool {
         self.strays > 0 || self.classless.iter().any(|object| !self.class_of.contains_key(object))
     }

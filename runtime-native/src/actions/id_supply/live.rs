@@ -1,9 +1,9 @@
-//! Which ids objects still have, when ids are about to be used again.
+//! Finds the ids that objects still have, when ids are about to be used again.
 //!
-//! A walk of the heap finds them in the mark words ([`et_jvm::mark_word`]); objects whose mark words are locks are tagged, and
-//! asked for their hashes behind it. Where mark words are not found, all objects are tagged and asked: JVMTI shows objects by
-//! their tags only. Objects that nobody can reach any more count as well: the collector may be about to find that out, but until then
-//! a reference may bring them back. Those that come to be meanwhile have ids of blocks that threads hold, or of the VM's.
+//! A walk of the heap finds them in the mark words ([`et_jvm::mark_word`]); objects whose mark words are locks are tagged, and asked for
+//! their hashes after it. If mark words are not found, all objects are tagged and asked: JVMTI lists objects by their tags only. Unreachable
+//! objects count as well: until the collector has found them unreachable, a reference may bring them back. Objects that are created meanwhile
+//! have ids of blocks that threads own, or of the VM's part.
 
 use rustc_hash::FxHashSet;
 
@@ -14,13 +14,13 @@ use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 
 /// Tag of objects that are to be asked.
 const ASKED: i64 = 1;
-/// So many tags, where all objects have one: those of one tag are asked at once, for each of which there is a local reference
-/// then, and each time the VM looks through all tags.
+/// Number of different tags, if all objects have one. The objects of one tag are asked at once: each takes a local reference meanwhile, and
+/// for each tag the VM searches all of them.
 const GROUPS: i64 = 16;
-/// Local references that JNI is told of.
+/// Capacity of local frames.
 const LOCALS: i32 = 1 << 16;
 
-/// The hashes of all objects that have one; none if they cannot be found out.
+/// The hashes of all objects that have one; none if they cannot be found.
 pub fn ids(tracer: &Tracer, env: Env) -> Option<FxHashSet<u32>> {
     let walker = Jvmti::new(tracer.machine.vm)?;
     let found = walker.add_capabilities(&[Capability::TagObjects]).and_then(|()| look(tracer, env, walker));
@@ -49,7 +49,7 @@ fn look(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<FxHashSet<u32>, Jvmt
             1..=GROUPS
         }
     };
-    heap::say_how_it_was_walked(tracer, "ids that objects still have were looked for", shift.is_some(), 1);
+    heap::say_how_it_was_walked(tracer.output.queue, "ids that objects still have were looked for", shift.is_some(), 1);
     for group in groups {
         env.frame(LOCALS, |env| {
             for object in walker.objects_with_tag(env, group)? {

@@ -5,12 +5,12 @@ use std::ffi::c_char;
 
 use jni_sys::{JNIEnv, jbyte, jclass, jobject, jsize};
 
-use super::told_of_classes;
+use super::if_rewriting;
 use crate::actions::define::define;
 use crate::classes::dynamic::{Purpose, Rewritten};
 use et_jvm::env::Object;
 
-/// Defines a class with hooks; as it is, if it is to have none or the VM does not take it so.
+/// Defines a class with hooks, or as it is if it is to have none or the VM refuses it with hooks.
 ///
 /// # Safety
 /// Called by native code, as JNI wants it.
@@ -43,7 +43,7 @@ pub unsafe extern "system" fn DefineClass(
 unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Option<Rewritten> {
     let length = usize::try_from(length).ok().filter(|_| !bytes.is_null())?;
     let mut rewritten = None;
-    told_of_classes(env, |tracer, _| {
+    if_rewriting(env, |tracer, _| {
         // SAFETY: as said above.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
         let dynamic = tracer.classes.dynamic;
@@ -57,7 +57,7 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
 /// Whether the VM finds fault with the class file, not with what it refers to. Then its exception is dropped.
 fn is_refused(env: *mut JNIEnv, defined: jclass, ours: &Rewritten) -> bool {
     let mut refused = false;
-    told_of_classes(env, |tracer, env| {
+    if_rewriting(env, |tracer, env| {
         let Some(dynamic) = tracer.classes.dynamic else { return };
         // SAFETY: a local reference that was just made for this thread, or null.
         if let Some(class) = unsafe { Object::new(defined) } {

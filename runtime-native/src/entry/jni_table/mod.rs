@@ -1,13 +1,12 @@
 //! The table of JNI functions: allocations and stores by native code, which run no bytecode.
 //!
-//! The VM lets agents put their own functions into the table that all native code calls through. Ours do what was
-//! asked for, by the function that was there before, and tell HeapProxy. Our own calls ([`et_jvm::env`]) go to the
-//! functions that were there before, too.
+//! The VM lets agents replace functions of the table that all native code calls through. Ours call the original function, and a hook of
+//! HeapProxy. The agent's own calls ([`et_jvm::env`]) go to the original functions.
 //!
 //! Classes that native code defines are rewritten first, see [`define_class`].
 //!
-//! What needs nothing here: `NewObject*` (its constructor reaches `Object.<init>`), `NewDirectByteBuffer` (so
-//! does it), fields and elements of primitive types.
+//! Not needed here: `NewObject*` and `NewDirectByteBuffer`, whose constructors reach `Object.<init>`; fields and elements of primitive
+//! types.
 #![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
 
 mod define_class;
@@ -23,7 +22,7 @@ use crate::tracer::{self, Tracer, guarded};
 use et_jvm::env::{Env, FieldId, JniFunctions, Object, original_functions, remember_original_functions};
 use et_jvm::jvmti::{Jvmti, JvmtiError};
 
-/// Puts our functions into the table. Native code of the program has not run yet, or not much.
+/// Replaces the functions. No native code of the program has run yet, or not much.
 pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
     jvmti.change_jni_functions(|functions| {
         remember_original_functions(*functions);
@@ -53,40 +52,40 @@ pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
     })
 }
 
-/// Runs `tell` if somebody listens. Native code may call with an exception pending, though it should not: HeapProxy must
-/// not see it, and the program must.
-pub(crate) fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
-    told_as_it_is(env, |tracer, env| env.without_exception(|env| tell(tracer, env)));
+/// Runs `body` if the hooks are on. Native code may call with an exception pending, though it should not: HeapProxy must not see it, and the
+/// program must.
+pub(crate) fn if_tracing(env: *mut JNIEnv, body: impl FnOnce(&'static Tracer, Env)) {
+    if_tracing_in_any_state(env, |tracer, env| env.without_exception(|env| body(tracer, env)));
 }
 
-/// As [`told`], with whatever exception is pending.
-fn told_as_it_is(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+/// As [`if_tracing`], with whatever exception is pending.
+fn if_tracing_in_any_state(env: *mut JNIEnv, body: impl FnOnce(&'static Tracer, Env)) {
     if proxy::is_on() {
-        with_tracer(env, tell);
+        with_tracer(env, body);
     }
 }
 
-/// Runs `tell` if classes are rewritten.
-pub(crate) fn told_of_classes(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+/// Runs `body` if classes are rewritten.
+pub(crate) fn if_rewriting(env: *mut JNIEnv, body: impl FnOnce(&'static Tracer, Env)) {
     if proxy::rewrites_definitions() {
-        with_tracer(env, tell);
+        with_tracer(env, body);
     }
 }
 
-fn with_tracer(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+fn with_tracer(env: *mut JNIEnv, body: impl FnOnce(&'static Tracer, Env)) {
     // SAFETY: the environment that native code calls with is that of its thread.
     let env = unsafe { Env::new(env) };
     guarded(env, (), || {
         if let (Some(tracer), Some(env)) = (tracer::get(), env) {
-            tell(tracer, env);
+            body(tracer, env);
         }
     });
 }
 
-/// An object that native code has made, null if it could not.
+/// Records an object that native code has created; null if that failed.
 fn made(env: *mut JNIEnv, object: jobject) -> jobject {
     if !object.is_null() {
-        told(env, |tracer, env| {
+        if_tracing(env, |tracer, env| {
             // SAFETY: a local reference that was just made for this thread.
             if let Some(object) = unsafe { Object::new(object) } {
                 tracer.machine.proxy.made(env, object);
@@ -143,7 +142,7 @@ unsafe extern "system" fn ToReflectedField(env: *mut JNIEnv, class: jclass, id: 
     })
 }
 
-/// The table as it was before.
+/// The original functions.
 pub(crate) unsafe fn original(env: *mut JNIEnv) -> &'static JniFunctions {
     // SAFETY: the caller's environment.
     unsafe { original_functions(env) }
@@ -152,7 +151,7 @@ pub(crate) unsafe fn original(env: *mut JNIEnv) -> &'static JniFunctions {
 #[allow(non_snake_case, reason = "JNI's name")]
 unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, field: jfieldID, value: jobject) {
     // Before the store, as with `putfield`: the field may be volatile.
-    told(env, |tracer, env| {
+    if_tracing(env, |tracer, env| {
         // SAFETY: references of the caller's.
         let (origin, value) = unsafe { (Object::new(origin), Object::new(value)) };
         let Some(origin) = origin else { return };
@@ -170,7 +169,7 @@ unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, fiel
 
 #[allow(non_snake_case, reason = "JNI's name")]
 unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, field: jfieldID, value: jobject) {
-    told(env, |tracer, env| {
+    if_tracing(env, |tracer, env| {
         // SAFETY: references of the caller's.
         let (class, value) = unsafe { (Object::new(class), Object::new(value)) };
         let Some(class) = class else { return };
@@ -194,9 +193,9 @@ unsafe extern "system" fn SetObjectArrayElement(env: *mut JNIEnv, array: jobject
         (original(env).SetObjectArrayElement)(env, array, index, value);
         !failed_before && has_exception()
     };
-    // Behind the store, as with `aastore`: only then is it sure that it is none of the kind that throws.
+    // After the store, as with `aastore`: only then is it certain that the store does not throw.
     if !failed {
-        told(env, |tracer, env| {
+        if_tracing(env, |tracer, env| {
             // SAFETY: references of the caller's.
             if let (Some(array), value) = unsafe { (Object::new(array), Object::new(value)) } {
                 tracer.machine.proxy.put_element(env, array, index, value);

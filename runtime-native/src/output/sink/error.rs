@@ -13,71 +13,52 @@ use crate::base::patience::{self, Patience};
 pub enum SinkError {
     /// The file cannot be made.
     #[error("cannot write the trace {path}: {error}", path = .path.display())]
-    Create {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// What is there is no trace.
+    Create { path: PathBuf, error: io::Error },
+    /// The file at this path is no trace, and is not replaced.
     #[error("{path} exists and is not a {what}: choose another traceFile, or remove it", path = .path.display())]
     Foreign {
-        /// Which.
         path: PathBuf,
         /// What it should be.
         what: &'static str,
     },
-    /// Somebody else has put it where everybody may put something: what is written would be his, or go where he wants it.
-    #[error("{path} is a {what} of another user's in a folder of everybody's: choose another traceFile", path = .path.display())]
+    /// Another user has put a file or link where everyone may: the trace would be theirs, or go where they want.
+    #[error("{path} is a {what} of another user, in a folder that all users may write to: choose another traceFile", path = .path.display())]
     Strange {
-        /// Which.
         path: PathBuf,
-        /// A link or a file.
+        /// What is there: a link or a file.
         what: &'static str,
     },
-    /// Nothing to make the text.
+    /// There is no tool to make the text.
     #[error("format=text needs the program et-trace, and {why}: name it with traceTool")]
     Tool {
         /// What is wrong.
         why: String,
     },
-    /// No shell, no process.
+    /// The command could not be started.
     #[error("cannot start the command of traceFile ({command}): {error}")]
-    Spawn {
-        /// Which.
-        command: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// The disk is full, the command is gone.
+    Spawn { command: String, error: io::Error },
+    /// Writing failed: the disk is full, or the command has ended.
     #[error("tracing stops here, the program runs on: cannot write to {to}: {error}")]
     Write {
         /// The file or command.
         to: String,
-        /// Why.
         error: io::Error,
     },
-    /// Somebody has removed the file, or its folder: what is written to it nobody will ever read.
+    /// The file or its folder was removed: what is written to it could never be read.
     #[error("tracing stops here, the program runs on: the trace {path} was removed", path = .path.display())]
-    Removed {
-        /// Which.
-        path: PathBuf,
-    },
-    /// Another process has emptied the file, or written over it: what follows would belong to nothing.
+    Removed { path: PathBuf },
+    /// Another process has truncated the file, or written over it: what follows could not be read.
     #[error(
         "tracing stops here, the program runs on: another process has cut {path} short or written over it",
         path = .path.display()
     )]
-    Spoilt {
-        /// Which.
-        path: PathBuf,
-    },
-    /// As above, of the buffer file.
+    Spoilt { path: PathBuf },
+    /// Another process has truncated the buffer file, or written over it.
     #[error(
         "tracing stops here, the program runs on: another process has cut the buffer file {0} short or written over it"
     )]
     Buffers(String),
-    /// The program's end does not wait for who reads the trace for ever.
+    /// The program's end does not wait for ever for the reader of the trace.
     #[error("{who} has not ended {after} after the program: it goes on by itself, the program ends (option patience)")]
     Slow {
         /// The command, or what makes the text.
@@ -85,29 +66,23 @@ pub enum SinkError {
         /// So long.
         after: String,
     },
-    /// What makes the text ended as it should not.
+    /// The tool that makes the text failed.
     #[error("{tool}, which was to make the text, failed: {status}", tool = .tool.display())]
     Text {
         /// Which program.
         tool: PathBuf,
-        /// How.
         status: String,
     },
-    /// The command came back with a failure.
+    /// The command failed.
     #[error("the command of traceFile ({command}) failed: {status}")]
-    Status {
-        /// Which.
-        command: String,
-        /// How.
-        status: String,
-    },
+    Status { command: String, status: String },
 }
 
-/// How messages begin that a trace has no use for.
+/// The start of messages, which is left out in the trace.
 const STOPS: &str = "tracing stops here, the program runs on: ";
 
 impl SinkError {
-    /// Why, without what follows from it.
+    /// The cause, without its consequences.
     pub fn cause(&self) -> String {
         match self {
             Self::Write { to, error } => format!("cannot write to {to}: {error}"),
@@ -128,12 +103,12 @@ pub fn ended(child: &mut Child, command: &str, patience: &Patience) -> Result<()
     }
 }
 
-/// Nobody waits any longer.
+/// The time that the reader was given is over.
 pub fn slow(who: String, patience: &Patience) -> SinkError {
     SinkError::Slow { who, after: patience::shown(patience.limit()) }
 }
 
-/// How a process ended.
+/// How a process ended: its exit status or signal.
 pub fn how(ended: io::Result<Option<ExitStatus>>) -> String {
     match ended {
         Ok(status) => status.map_or_else(String::new, |status| status.to_string()),

@@ -1,4 +1,4 @@
-//! Where the bytes of a trace go: a file, a command, or the program that makes a text of them.
+//! Where the bytes of a trace go: a file, a command, or the tool that turns them into text.
 
 mod error;
 mod text;
@@ -25,13 +25,13 @@ use text::{Maker, TextOutput, TextTo};
 pub struct Sink {
     out: Output,
     patience: Arc<Patience>,
-    /// Bytes of whole blocks, what is left if writing fails.
+    /// Bytes of whole blocks, to which a file is truncated if writing fails.
     whole: u64,
-    /// The first of them: what the file begins with, as long as it is ours.
+    /// The first of these bytes, by which the file is recognized as still ours.
     start: Vec<u8>,
-    /// Not a pipe, a device or a command.
+    /// Whether it is a plain file, not a pipe, a device or a command.
     is_plain: bool,
-    /// Stands for a full disk.
+    /// Simulates a full disk.
     #[cfg(test)]
     pub limit: Option<u64>,
 }
@@ -43,7 +43,7 @@ enum Output {
     Text(Box<TextOutput>),
 }
 
-/// What a file may hold that is written over.
+/// What a file may hold to be replaced.
 #[derive(Clone, Copy)]
 enum Old {
     Trace,
@@ -75,7 +75,7 @@ impl Sink {
         Self::open_as(target, None, Arc::new(Patience::new(std::time::Duration::from_secs(20))))
     }
 
-    /// As [`open`](Self::open); what is written becomes a text on its way.
+    /// As [`open`](Self::open), but what is written is turned into text if `text` is given.
     pub fn open_as(target: &Target, text: Option<&Text>, patience: Arc<Patience>) -> Result<Self, SinkError> {
         let maker = text.map(Maker::find).transpose()?;
         let out = match (target, maker) {
@@ -123,12 +123,12 @@ impl Sink {
         })
     }
 
-    /// The file, if it is one.
+    /// The path of the file; none for a command.
     pub fn path(&self) -> Option<&Path> {
         self.file().map(|(_, path)| path)
     }
 
-    /// What is opened, trace or text.
+    /// Opens a target, for a trace or a text.
     fn file(&self) -> Option<(&File, &Path)> {
         match &self.out {
             Output::File { file, path } => Some((file, path)),
@@ -140,7 +140,7 @@ impl Sink {
         }
     }
 
-    /// Where the buffer file is to be.
+    /// Where to make the buffer file.
     pub fn buffer_place(&self) -> Place {
         match &self.out {
             Output::File { path, .. } if self.is_plain => Place::Beside(path.clone()),
@@ -149,19 +149,19 @@ impl Sink {
         }
     }
 
-    /// What makes the text has the buffer file from us.
+    /// Passes the buffer file on to the tool that makes the text, if there is one.
     pub fn hand_over(&mut self, buffers: io::Result<File>) {
         if let Output::Text(text) = &mut self.out {
             text.hand_over(buffers.ok());
         }
     }
 
-    /// Whether somebody reads what is written, who may be slow.
+    /// Whether a process reads what is written, possibly slowly.
     pub fn has_reader(&self) -> bool {
         !self.is_plain
     }
 
-    /// Whether it is a plain file, of which parts can be written over.
+    /// Whether it is a plain file, parts of which can be overwritten.
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
@@ -173,17 +173,17 @@ impl Sink {
         }
     }
 
-    /// Writes over the `Progress` block; false if the target does not allow that.
+    /// Overwrites the `Progress` block; false if the target does not allow that.
     ///
     /// It takes no room on the disk that the file does not have already, so it works when nothing else does.
     pub fn write_progress(&self, progress: &Progress) -> bool {
         let block = self.plain_file().map(|(file, _)| {
-            // Of what another process has spoilt we would only spoil more.
+            // Another process has written over it: writing would spoil more.
             let room = (FILE_HEADER + PROGRESS_BLOCK) as u64;
             let is_ours = file.metadata().is_ok_and(|meta| meta.len() >= room) && self.starts_well(file);
             if is_ours { file.write_all_at(&progress.fixed_block(), PROGRESS_AT) } else { Ok(()) }
         });
-        // An error here is not worth more than the one that is told already, or will be.
+        // Errors are ignored: the cause has been reported, or will be.
         block.is_some()
     }
 
@@ -246,7 +246,7 @@ impl Sink {
         file.read_exact_at(&mut start, 0).is_ok_and(|()| start == self.start)
     }
 
-    /// Closes it; a command is waited for, but not for ever.
+    /// Closes it. Waits for the command, within the limits of [`Patience`].
     pub fn close(self) -> Result<(), SinkError> {
         match self.out {
             Output::File { file, path } => {
@@ -284,10 +284,10 @@ impl Sink {
     }
 }
 
-/// Tells `et-instrument run` that there is a trace, which it cannot see.
+/// Reports to `et-instrument run` that there is a trace, which it cannot see.
 fn report() {
     let Some(path) = std::env::var_os(trace_path::REPORT) else { return };
-    // Made by who has started us, and nobody else.
+    // Only if it was made by the process that has started this one.
     if let Ok(mut file) = OpenOptions::new().append(true).custom_flags(libc::O_NOFOLLOW).open(path) {
         let _ = file.write_all(trace_path::report_line(std::process::id()).as_bytes());
     }
@@ -327,8 +327,8 @@ fn open_file(path: &Path, old: Old) -> Result<Option<File>, SinkError> {
     Ok(Some(file))
 }
 
-/// Opens or makes a file, but not one that somebody has planted: what Linux has sysctls for (`fs.protected_symlinks`,
-/// `protected_regular`, `protected_fifos`), and not all systems have set.
+/// Opens or makes a file, but not one that another user may have planted. Linux has sysctls against this (`fs.protected_symlinks`,
+/// `protected_regular`, `protected_fifos`), which not all systems set.
 fn open_ours(path: &Path) -> Result<File, SinkError> {
     let create = |error| SinkError::Create { path: path.to_owned(), error };
     let strange = |what| SinkError::Strange { path: path.to_owned(), what };
@@ -356,8 +356,8 @@ fn open_ours(path: &Path) -> Result<File, SinkError> {
     Ok(file)
 }
 
-/// Whether something in a folder (its mode and owner) may be a trap: everybody may put things there, only their owners may
-/// remove them, and it is neither ours nor that of the folder's owner.
+/// Whether a file in a folder with this mode and owner may be a trap: all users may make files there, only their owners may remove
+/// them, and it belongs neither to us nor to the folder's owner.
 fn is_strange(folder: (u32, u32), owner: u32, us: u32) -> bool {
     let for_everybody = libc::S_ISVTX | libc::S_IWOTH;
     folder.0 & for_everybody == for_everybody && owner != us && owner != folder.1

@@ -22,20 +22,20 @@ use crate::options::Text;
 const TOOL: &str = "et-trace";
 /// Where it lies beside the runtime's library: a link in a JDK copy, the program itself as it is installed.
 const BESIDE: [&str; 2] = [TOOL, "../../bin/et-trace"];
-/// It has said on standard error why it ended with one of these: bad input, a trace cut off, events missing. Or there is
-/// nothing to be said: whoever reads the text has seen enough.
+/// Exit codes whose reason the tool has reported itself (bad input, a trace cut off, events missing), or that need no report: the reader
+/// of the text has seen enough.
 const EXPLAINED: [i32; 4] = [1, 3, 4, 141];
 
-/// Where a text goes.
+/// The target of a text.
 #[derive(Debug)]
 pub enum TextTo {
-    /// Open, locked, and not yet cut.
+    /// A file, open and locked, with its old content until the tool starts.
     File(File, PathBuf),
     /// A shell command.
     Command(String),
 }
 
-/// What makes the text, and which.
+/// The tool that makes the text, and its options.
 #[derive(Debug)]
 pub struct Maker {
     tool: PathBuf,
@@ -43,7 +43,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Looks for the program.
+    /// Finds the tool.
     pub fn find(text: &Text) -> Result<Self, SinkError> {
         let tool = match &text.tool {
             Some(given) if is_program(given) => given.clone(),
@@ -54,7 +54,7 @@ impl Maker {
     }
 }
 
-/// Takes the blocks of a trace. Nothing is started before there are some.
+/// Passes the blocks of a trace on to the tool, which is started with the first.
 #[derive(Debug)]
 pub struct TextOutput {
     maker: Maker,
@@ -73,12 +73,12 @@ struct Running {
 }
 
 impl TextOutput {
-    /// Ready to start.
+    /// The tool will be started with the first bytes.
     pub fn new(maker: Maker, to: TextTo, patience: Arc<Patience>) -> Self {
         Self { maker, to, patience, buffers: None, running: None, has_started: false }
     }
 
-    /// What makes the text will inherit it.
+    /// Sets the buffer file, which the tool will inherit.
     pub fn hand_over(&mut self, buffers: Option<File>) {
         self.buffers = buffers;
     }
@@ -88,7 +88,7 @@ impl TextOutput {
         &self.to
     }
 
-    /// Hands bytes on.
+    /// Passes bytes on to the tool.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let running = match &mut self.running {
             Some(running) => running,
@@ -102,7 +102,7 @@ impl TextOutput {
         pipe.map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), |pipe| self.patience.write(pipe, bytes))
     }
 
-    /// Whether another process has cut the text short.
+    /// Whether another process has truncated the text.
     pub fn check(&self) -> Result<(), SinkError> {
         let TextTo::File(file, path) = &self.to else { return Ok(()) };
         // Where the tool is to go on, which shares that with us. It is asked for first: the file only grows.
@@ -149,7 +149,7 @@ impl TextOutput {
         Ok(Running { tool, command })
     }
 
-    /// No more bytes come: waits until the text is written.
+    /// Closes the tool's input and waits until the text is written.
     pub fn close(mut self) -> Result<(), SinkError> {
         let Some(Running { mut tool, command }) = self.running.take() else { return Ok(()) };
         drop(tool.stdin.take());

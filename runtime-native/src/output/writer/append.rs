@@ -15,7 +15,7 @@ const OTHER_CODEC: Codec = Codec::Zstd;
 const KEPT: usize = 1 << 20;
 
 impl<H: Host> Writer<'_, H> {
-    /// Writes records.
+    /// Packs and writes queued records.
     pub(super) fn write(&mut self, work: Work<'_>) -> Result<(), SinkError> {
         for (kind, raw) in work.blocks {
             self.pack(kind, &raw);
@@ -69,7 +69,7 @@ impl<H: Host> Writer<'_, H> {
         }
         if self.stopped.is_none() {
             BlockHeader::set_sequence(&mut block, self.blocks);
-            // Behind the reading: what was lost after it was read is of no matter.
+            // Checked after the chunk was read: a later loss does not affect it.
             let is_whole = self.buffers.are_whole();
             // What has an earlier number goes first.
             let flushed = if is_whole { self.flush() } else { Err(SinkError::Buffers(self.buffers.name())) };
@@ -99,7 +99,7 @@ impl<H: Host> Writer<'_, H> {
         }
     }
 
-    /// Appends a block to those on their way out. Its number stays free if it is too large, which the trace tells then.
+    /// Packs a block and appends it to those not written yet. One that is too large is left out, and named in the trace.
     fn add(&mut self, block: NewBlock, raw: &[u8]) {
         match self.packer.write(&mut self.packed, block, raw) {
             Ok(()) => self.blocks += 1,

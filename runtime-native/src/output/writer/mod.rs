@@ -1,5 +1,5 @@
-//! The trace writer: the thread that appends blocks to the trace file, one after the other. Full chunks it packs together with others
-//! (`packers`), records it packs alone.
+//! The trace writer: the thread that appends blocks to the trace file, one after the other. It shares the packing of full chunks with other
+//! threads (`packers`), and alone packs records.
 //!
 //! Everything else puts its records into the queue (`queue`) and goes on; only a lack of free chunks makes a thread pack, or wait
 //! (`buffers`).
@@ -20,16 +20,16 @@ use crate::output::packers::{Packers, Who};
 use crate::output::queue::{Counters, Finish, Queue, TAKE_OVER};
 use crate::output::sink::{Sink, SinkError};
 
-/// Of a trace that is none.
+/// The problem in a trace whose events were thrown away.
 const DISCARDED: &str = "bytes of events were thrown away unread, and the events not counted (discard=on): this is not the trace of the run";
 /// How old the last known counts of a killed run may be.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
 /// What the writer needs of the JVM, so that it can be tested without one.
 pub trait Host {
-    /// Asked after a garbage collection.
+    /// The heap usage, after a garbage collection.
     fn heap_use(&self) -> HeapUse;
-    /// The counts of this moment.
+    /// The current counts.
     fn counters(&self) -> Counters;
     /// Writing failed: stop the hooks.
     fn failed(&self, error: &SinkError);
@@ -46,7 +46,7 @@ pub fn run<'a, H: Host>(
     start: Instant,
 ) -> Written<'a, H> {
     let mut writer = Writer::new(run, sink, buffers, packers, host, start);
-    // The other threads of ours end with this; they wait for nobody, and only who stops the process can stop them.
+    // The other packing threads end with this scope. They wait for no other thread.
     std::thread::scope(|scope| {
         let closing = Closing(queue);
         let finish = loop {
@@ -61,7 +61,7 @@ pub fn run<'a, H: Host>(
     })
 }
 
-/// Sends those who pack away, also when the writer panics.
+/// Sends the packing threads away, also when the writer panics.
 struct Closing<'a>(&'a Queue);
 
 impl Drop for Closing<'_> {
@@ -70,7 +70,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// A trace that lacks its end only. Until that is there the buffer file stays.
+/// A trace that is complete but for its end. Until that is written the buffer file stays.
 #[derive(Debug)]
 pub struct Written<'a, H> {
     writer: Writer<'a, H>,
@@ -79,7 +79,7 @@ pub struct Written<'a, H> {
 }
 
 impl<H: Host> Written<'_, H> {
-    /// Writes the end and closes the trace, on any thread. So many events came too late.
+    /// Writes the end and closes the trace, on any thread. `late` events came after the end of tracing.
     pub fn close(mut self, late: u64) {
         if late > 0 {
             let problem = Problem { what: LATE.into(), count: late };
@@ -98,9 +98,9 @@ struct Writer<'a, H> {
     buffers: &'a Buffers,
     host: &'a H,
     start: Instant,
-    /// None once it is closed.
+    /// None once the trace is closed.
     sink: Option<Sink>,
-    /// After a failure: then chunks are only emptied, and counted.
+    /// After a failure, why tracing stopped. Chunks are then only emptied and counted.
     stopped: Option<Stopped>,
     blocks: u64,
     event_bytes: u64,
@@ -108,16 +108,16 @@ struct Writer<'a, H> {
     events: u64,
     packers: &'a Packers,
     packer: BlockPacker,
-    /// Whether the counts were written since the last work.
+    /// Whether the counts have been written since the last work.
     is_resting: bool,
-    /// What appending events took of a processor.
+    /// Processor time spent appending events.
     append: Duration,
-    /// Blocks on their way out.
+    /// Packed blocks that are not written yet.
     packed: Vec<u8>,
     last_progress: Instant,
-    /// The last ticket that is known: what lies in the buffer file may be lost.
+    /// The last ticket that was read while the buffer file was whole.
     ticket: Ticket,
-    /// The counts at the end: then the host is asked no more.
+    /// The final counts, from then on in place of the host's.
     counters: Option<Counters>,
 }
 
@@ -145,7 +145,7 @@ impl<'a, H: Host> Writer<'a, H> {
         }
     }
 
-    /// Waits for work and does it, after `provide`; how tracing ended, once all is written but the end.
+    /// Waits for work and does it. Calls `provide` before it packs. Returns how tracing ended, once all is written but the end.
     fn step(&mut self, queue: &Queue, provide: impl FnOnce()) -> Option<Finish> {
         // After the last work the counts are written once more: a program that waits may be killed then.
         let patience = (!self.is_resting).then_some(PROGRESS_EVERY);
@@ -176,7 +176,7 @@ impl<'a, H: Host> Writer<'a, H> {
         end
     }
 
-    /// Says in the trace how far the run has come, or why tracing stopped.
+    /// Writes into the trace's `Progress` block how far the run has come, or why tracing stopped.
     fn write_progress(&mut self) {
         self.last_progress = Instant::now();
         if !self.buffers.are_whole() && self.stopped.is_none() {
@@ -230,7 +230,7 @@ impl<'a, H: Host> Writer<'a, H> {
         self.sink.take().map_or(Ok(()), Sink::close)
     }
 
-    /// Only the first failure is told: the others follow from it.
+    /// Stops tracing. Only the first failure is reported: the others follow from it.
     fn fail(&mut self, error: &SinkError) {
         if self.stopped.is_some() {
             return;
@@ -242,7 +242,7 @@ impl<'a, H: Host> Writer<'a, H> {
         // What is left in the buffers would be taken for the continuation of a trace that does not say why it stops.
         self.write_progress();
         self.buffers.remove_file();
-        // Who reads a pipe need not wait for more.
+        // The reader of a pipe need not wait for more.
         self.sink = self.sink.take().filter(Sink::is_plain);
     }
 }

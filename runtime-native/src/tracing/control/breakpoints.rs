@@ -3,9 +3,8 @@
 use std::sync::Mutex;
 
 use crate::options::{MethodName, Trigger};
-use crate::tracer::Tracer;
 use et_jvm::env::{Env, MethodId, Object};
-use et_jvm::jvmti::{CLASSES, EventKind, JvmtiError};
+use et_jvm::jvmti::{CLASSES, EventKind, Jvmti, JvmtiError};
 use et_jvm::sync::lock;
 
 /// Breakpoints at the start of methods.
@@ -13,11 +12,11 @@ use et_jvm::sync::lock;
 pub struct Breakpoints {
     wanted: Vec<MethodName>,
     set: Mutex<Vec<(MethodId, MethodName)>>,
-    /// Of those that are wanted, what was found so far.
+    /// What was found so far of the methods that are waited for.
     found: Mutex<Vec<(MethodName, Found)>>,
 }
 
-/// What there is of a method that is wanted.
+/// What was found of a method that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     Class,
@@ -36,27 +35,25 @@ impl Breakpoints {
         Self { wanted, set: Mutex::default(), found: Mutex::default() }
     }
 
-    /// From now on they are noticed, in classes that are there and in those that come.
-    pub fn open(&self, tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
+    /// Sets breakpoints in classes that are loaded, and from now on in those that will be.
+    pub fn open(&self, jvmti: Jvmti, env: Env) -> Result<(), JvmtiError> {
         if self.wanted.is_empty() {
             return Ok(());
         }
-        let jvmti = tracer.machine.jvmti;
         jvmti.set_event(EventKind::Breakpoint, true).and_then(|()| jvmti.set_event(EventKind::ClassPrepare, true))?;
         env.frame(CLASSES, |env| {
             for class in jvmti.loaded_classes(env).unwrap_or_default() {
-                self.class_prepared(tracer, class);
+                self.class_prepared(jvmti, class);
             }
         });
         Ok(())
     }
 
-    /// Sets those in this class.
-    pub fn class_prepared(&self, tracer: &Tracer, class: Object) {
+    /// Sets the breakpoints of this class.
+    pub fn class_prepared(&self, jvmti: Jvmti, class: Object) {
         if self.wanted.is_empty() {
             return;
         }
-        let jvmti = tracer.machine.jvmti;
         let Ok(signature) = jvmti.class_signature(class) else { return };
         for wanted in self.wanted.iter().filter(|wanted| wanted.class == signature) {
             // A class that is not prepared has none yet; its turn comes.
@@ -78,7 +75,7 @@ impl Breakpoints {
         lock(&self.found).push((wanted.clone(), found));
     }
 
-    /// In words what there is of a method that was not called.
+    /// What was found of a method that was not called, for a message.
     pub fn found(&self, wanted: &MethodName) -> String {
         let found = lock(&self.found);
         let most = found.iter().filter(|(name, _)| name == wanted).map(|(_, found)| *found).max();
@@ -90,13 +87,13 @@ impl Breakpoints {
         }
     }
 
-    /// Which of those that are waited for this method is.
+    /// The name by which this method is waited for.
     pub fn name(&self, method: MethodId) -> Option<MethodName> {
         lock(&self.set).iter().find(|(set, _)| *set == method).map(|(_, name)| name.clone())
     }
 
-    /// Clears those of this name.
-    pub fn forget(&self, tracer: &Tracer, name: &MethodName) {
+    /// Clears the breakpoints of this name.
+    pub fn forget(&self, jvmti: Jvmti, name: &MethodName) {
         let mut cleared = Vec::new();
         lock(&self.set).retain(|(method, set)| {
             if set == name {
@@ -106,17 +103,17 @@ impl Breakpoints {
         });
         // Without the lock: see docs/inside/runtime.md, "Rules".
         for method in cleared {
-            let _ = tracer.machine.jvmti.clear_breakpoint(method);
+            let _ = jvmti.clear_breakpoint(method);
         }
     }
 
-    /// Nothing is noticed any more.
-    pub fn close(&self, tracer: &Tracer) {
+    /// Clears all breakpoints.
+    pub fn close(&self, jvmti: Jvmti) {
         for wanted in &self.wanted {
-            self.forget(tracer, wanted);
+            self.forget(jvmti, wanted);
         }
         if !self.wanted.is_empty() {
-            let _ = tracer.machine.jvmti.set_event(EventKind::Breakpoint, false);
+            let _ = jvmti.set_event(EventKind::Breakpoint, false);
         }
     }
 }

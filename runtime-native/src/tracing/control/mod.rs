@@ -67,7 +67,7 @@ impl Control {
             self.own_thread(env, watcher);
             self.watcher_runs.wait();
         }
-        self.breakpoints.open(tracer, env)?;
+        self.breakpoints.open(tracer.machine.jvmti, env)?;
         match self.start {
             None => self.begin(tracer, env, Some(thread)),
             Some(_) => Ok(()),
@@ -90,11 +90,11 @@ impl Control {
     fn begin(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) -> Result<(), StartError> {
         let Some(beginning) = self.phases.begin() else { return Ok(()) };
         let own = lock(&self.own).clone();
-        let told = Told::from_now(&self.is_tracing);
+        let events = EventsOn::from_now(&self.is_tracing);
         // A frame of our own: more references are made than a callback may count on.
         env.frame(128, |env| begin::record_what_exists(tracer, env, thread, &own, self.start.is_some()))?;
         if beginning.done() {
-            told.go_on();
+            events.keep();
         } else {
             // The trace has got its end meanwhile.
             tracer.machine.proxy.switch(env, false);
@@ -171,7 +171,7 @@ impl Control {
         for kind in begin::events(tracer) {
             let _ = tracer.machine.jvmti.set_event(kind, false);
         }
-        self.breakpoints.close(tracer);
+        self.breakpoints.close(tracer.machine.jvmti);
         self.is_tracing.store(false, Ordering::Release);
     }
 
@@ -190,7 +190,7 @@ impl Control {
 
     /// A class has been prepared.
     pub fn class_prepared(&self, tracer: &Tracer, class: Object) {
-        self.breakpoints.class_prepared(tracer, class);
+        self.breakpoints.class_prepared(tracer.machine.jvmti, class);
     }
 
     /// The current thread is about to run a method that has a breakpoint.
@@ -205,26 +205,26 @@ impl Control {
         }
         // A method with a breakpoint is not compiled.
         if self.stop != self.start || phase != Phase::Waiting {
-            self.breakpoints.forget(tracer, &name);
+            self.breakpoints.forget(tracer.machine.jvmti, &name);
         }
     }
 }
 
-/// Events are recorded while this exists, so that an error or a panic switches them off; and from then on after [`go_on`](Told::go_on).
-struct Told<'a>(&'a AtomicBool);
+/// Events are recorded while this exists, so that an error or a panic switches them off; and from then on after [`keep`](EventsOn::keep).
+struct EventsOn<'a>(&'a AtomicBool);
 
-impl<'a> Told<'a> {
+impl<'a> EventsOn<'a> {
     fn from_now(flag: &'a AtomicBool) -> Self {
         flag.store(true, Ordering::Release);
         Self(flag)
     }
 
-    fn go_on(self) {
+    fn keep(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Told<'_> {
+impl Drop for EventsOn<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

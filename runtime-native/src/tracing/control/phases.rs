@@ -55,7 +55,7 @@ impl Phases {
         is_in_time
     }
 
-    /// Ends, and returns the phase before. Waits for a beginning, for [`PATIENCE`] at most.
+    /// Ends, and returns the phase before. Waits for a beginning, for `PATIENCE` at most.
     pub fn end(&self) -> Phase {
         self.end_within(PATIENCE)
     }
