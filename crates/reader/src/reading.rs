@@ -51,7 +51,7 @@ pub struct Reading {
 pub struct Ending {
     /// Totals and other results, including deaths.
     pub outcome: Outcome,
-    /// Types that occurred in a text; empty for a trace file.
+    /// Types that occurred in a text; without meaning for a trace file.
     pub text_types: Types,
     /// Closing comments of a text, except those that are recomputed.
     pub text_comments: Vec<String>,
