@@ -92,7 +92,7 @@ fn measure(layout: &Layout, options: &Options) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let bench = Bench {
         agent: agent(layout, &compiler, &folder)?,
-        hooked: InstrumentedJdk::of(layout, &tools, &jdk, &["--events", "method"])?,
+        hooked: InstrumentedJdk::of(&tools, &jdk, &["--events", "method"])?,
         runner: Runner::new(layout, &folder, options.scale, &compiler, &jdk)?,
         tools: &tools,
         jdk: &jdk,

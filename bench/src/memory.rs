@@ -1,4 +1,4 @@
-//! `cargo xtask memory`: whether the runtime takes more and more memory of a program that runs for long.
+//! `cargo xtask memory`: measures whether the memory of the runtime grows while a program runs for long.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,28 +19,28 @@ use crate::markdown;
 /// Options of `cargo xtask memory`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// How long the programs run
+    /// Minutes that the programs run
     #[arg(long, default_value_t = 10)]
     minutes: u32,
     /// Java version to run on
     #[arg(long, default_value_t = 17)]
     jdk: u32,
-    /// Use the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the table as well
+    /// Also write the table to this file
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
 
 const EVERY: Duration = Duration::from_secs(5);
-/// The JVM's own count is asked for less often: that takes a JVM each time.
+/// The JVM's own count is requested less often, since that starts a JVM each time.
 const COUNTED_EVERY: u32 = 3;
-/// A heap that is all there from the start, so that what grows is not it.
+/// A heap that is fully resident from the start, so that it cannot grow.
 const HEAP: [&str; 5] =
     ["-Xms128m", "-Xmx128m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", "-XX:NativeMemoryTracking=summary"];
 
-/// The runs, side by side.
+/// The runs, which go on at the same time.
 const RUNS: [(&str, bool, &str); 4] = [
     ("plain", false, "none"),
     ("traced", true, "none"),
@@ -58,9 +58,9 @@ struct Run {
 #[derive(Clone, Copy)]
 struct Sample {
     minute: u32,
-    /// Megabytes in memory.
+    /// Resident memory, in megabytes.
     resident: f64,
-    /// Megabytes that the JVM says it has, its heap included; the runtime's own are not among them.
+    /// Memory by the JVM's own count, in megabytes: with the heap, without what the runtime allocates.
     of_jvm: Option<f64>,
 }
 
@@ -69,7 +69,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     ensure!(options.minutes >= 2, "--minutes must be at least 2: the first minute is compared with the last");
     let tools = build::unless(layout, options.no_build)?;
     let jdk = jdks::of_feature(layout, options.jdk).with_context(|| jdks::missing(options.jdk))?;
-    let traced = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
+    let traced = InstrumentedJdk::of(&tools, &jdk, &[])?;
     let folder = layout.target.join("memory");
     let (classes, rewritten) = (folder.join("classes"), folder.join("rewritten"));
     let _ = fs::remove_dir_all(&folder);
@@ -116,7 +116,7 @@ fn watch(runs: &mut [Run], jcmd: PathBuf, minutes: u32) -> Result<()> {
     let start = Instant::now();
     let end = Duration::from_secs(60 * u64::from(minutes));
     for number in 1.. {
-        // The last sample well before the programs end.
+        // The last sample is taken well before the programs end.
         let due = EVERY * number;
         if due + EVERY > end {
             return Ok(());
@@ -134,7 +134,7 @@ fn watch(runs: &mut [Run], jcmd: PathBuf, minutes: u32) -> Result<()> {
     Ok(())
 }
 
-/// Megabytes of a process in memory.
+/// Resident memory of a process, in megabytes.
 fn resident(pid: u32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -146,7 +146,7 @@ fn of_jvm(jcmd: &Path, pid: u32) -> Option<f64> {
     committed(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Of a line like `Total: reserved=1500KB, committed=1000KB`.
+/// The committed size in a line like `Total: reserved=1500KB, committed=1000KB`.
 fn committed(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("Total:"))?;
     kilobytes(line.split_once("committed=")?.1).map(|kilobytes| kilobytes / 1e3 * 1.024)
@@ -157,7 +157,7 @@ fn kilobytes(text: &str) -> Option<f64> {
     text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
 }
 
-/// Not a number if nothing was measured: the table is to say so.
+/// NaN if nothing was measured, which the table shows.
 fn median_if_any(values: impl Iterator<Item = f64>) -> f64 {
     let values: Vec<f64> = values.collect();
     if values.is_empty() { f64::NAN } else { median(values) }

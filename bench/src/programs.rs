@@ -17,25 +17,25 @@ use crate::markdown;
 /// Options of `cargo xtask programs`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The programs, by name; the nine by default
+    /// The programs, by name [default: all but those in other languages]
     #[arg(long, value_delimiter = ',')]
     programs: Vec<String>,
-    /// The programs in other languages as well
+    /// Also run the programs in other languages
     #[arg(long, conflicts_with = "programs")]
     languages: bool,
-    /// Size of the work in per cent
+    /// Size of the work in percent of full size
     #[arg(long, default_value_t = 10)]
     scale: u32,
     /// Java versions to run on
     #[arg(long, value_delimiter = ',', default_value = "17,25")]
     jdk: Vec<u32>,
-    /// Which uses of objects leave a record: none, refs or all
+    /// Which uses of objects to record: none, refs or all
     #[arg(long, default_value = "none")]
     witness: String,
-    /// Use the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the table as well
+    /// Also write the table to this file
     #[arg(long)]
     markdown: Option<PathBuf>,
     /// Keep the traces
@@ -43,7 +43,7 @@ pub struct Options {
     keep: bool,
 }
 
-/// Runs them all, prints a table; an error if one failed.
+/// Runs the programs and prints a table; an error if one failed.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut programs = workloads::chosen(&options.programs)?;
     setup::programs(layout)?;
@@ -60,7 +60,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         let jdk = jdks::of_feature(layout, *feature).with_context(|| jdks::missing(*feature))?;
         let witness = ["--witness", &options.witness];
         let hooks: &[&str] = if options.witness == "none" { &[] } else { &witness };
-        let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, hooks)?;
+        let traced_jdk = InstrumentedJdk::of(&tools, &jdk, hooks)?;
         let folder = layout.target.join("programs");
         let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
         let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk, options: hooks };

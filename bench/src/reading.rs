@@ -1,4 +1,4 @@
-//! `cargo xtask reading`: what et-trace takes to read a large trace, time and memory.
+//! `cargo xtask reading`: measures the time and memory that et-trace takes to read large traces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,33 +19,33 @@ use crate::markdown;
 /// Options of `cargo xtask reading`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The workload that is traced, by name
+    /// The program to trace, by name
     #[arg(long, default_value = "h2")]
     program: String,
-    /// Sizes of its work in per cent: a trace each
+    /// Sizes of its work in percent of full size, one trace each
     #[arg(long, value_delimiter = ',', default_value = "1,6")]
     scale: Vec<u32>,
     /// Java version to run on
     #[arg(long, default_value_t = 17)]
     jdk: u32,
-    /// Use the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
-    /// Only what reads the whole trace once: for traces that take minutes to read
+    /// Only run commands that read the trace once, for traces that take minutes to read
     #[arg(long, conflicts_with = "made")]
     brief: bool,
-    /// What is made of the whole trace, once: the life table, the report, Parquet tables; and each query on these, by DuckDB
+    /// Measure instead what is made from a trace: the life table, the report, Parquet tables, and DuckDB queries on these
     #[arg(long)]
     made: bool,
-    /// Keep the traces, and read those that an earlier call kept: before and after a change
+    /// Keep the traces, and read those kept by an earlier call, to compare before and after a change
     #[arg(long)]
     keep: bool,
-    /// Where to write the table as well
+    /// Also write the table to this file
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
 
-/// What is measured.
+/// The commands that are measured.
 const COMMANDS: [&[&str]; 9] = [
     &["summary", "--deaths", "none"],
     &["summary", "--no-lives"],
@@ -53,16 +53,16 @@ const COMMANDS: [&[&str]; 9] = [
     &["text", "--deaths", "none"],
     &["text", "--no-lives"],
     &["text", "--dialect", "oracle", "--no-lives"],
-    // Makes the life table; then it is there.
+    // Makes the life table, which the following commands use.
     &["text", "--dialect", "oracle"],
     &["summary"],
     &["summary", "--top", "4"],
 ];
 
-/// What is measured of large traces. The second makes the life table, which those behind it use.
+/// The commands that are measured with `--brief`. The second makes the life table, which the following ones use.
 const BRIEF: [&[&str]; 4] = [&["summary", "--deaths", "none"], &["summary"], &["validate"], &["summary", "--top", "4"]];
 
-/// A command that is measured, and how the table calls it.
+/// A command that is measured, and its name in the table.
 struct Step {
     shown: String,
     command: Command,
@@ -88,7 +88,7 @@ impl Steps {
         let commands: &[&[&str]] = if options.brief { &BRIEF } else { &COMMANDS };
         let step = |arguments: &&[&str]| {
             let mut command = Command::new(tools.et_trace());
-            // What is written costs as well, but no disk.
+            // Includes the cost of writing the output, but not of the disk.
             command
                 .args(*arguments)
                 .args((arguments[0] == "text").then_some(["-o", "/dev/null"]).into_iter().flatten());
@@ -134,15 +134,15 @@ fn size(path: &Path) -> u64 {
     }
 }
 
-/// A trace, and what each command took to read it.
+/// A trace, and the cost of each command that read it.
 struct Measured {
     scale: u32,
     records: u64,
     objects: u64,
     trace_bytes: u64,
-    /// The most that the program's heap held behind a collection.
+    /// Largest size of the program's heap after a collection.
     heap: u64,
-    /// Why there is none, where a command failed.
+    /// Or why the command failed.
     costs: Vec<(String, Result<Cost, String>)>,
     /// What was made, and its bytes.
     made: Vec<(String, u64)>,
@@ -155,7 +155,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let tools = build::unless(layout, options.no_build)?;
     let compiler = jdks::compiler(layout)?;
     let jdk = jdks::of_feature(layout, options.jdk).with_context(|| jdks::missing(options.jdk))?;
-    let traced = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
+    let traced = InstrumentedJdk::of(&tools, &jdk, &[])?;
     let folder = layout.target.join("reading");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut measured = Vec::new();
@@ -202,7 +202,7 @@ fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Step
     let mut costs = Vec::new();
     for Step { shown, command } in &steps.all {
         let cost = cost::of(command, folder).map_err(|error| format!("{error:#}"));
-        // Seen as they come: all of it takes hours.
+        // Shown immediately: all commands together take hours.
         match &cost {
             Ok(Cost { seconds, processor, .. }) => eprintln!("et-trace {shown}: {seconds:.1} s, {processor:.1} CPU s"),
             Err(error) => eprintln!("et-trace {shown}: {error}"),
@@ -210,7 +210,7 @@ fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Step
         costs.push((shown.clone(), cost));
     }
     ensure!(costs.iter().any(|(_, cost)| cost.is_ok()), "nothing can read {}", trace.display());
-    // Now that the life table is there, which some command has made.
+    // One of the commands has made the life table.
     let summary = instrumented::summary(tools, trace, 1)?;
     let number = |value: &Value| value.as_u64().context("the summary lacks a number");
     let of_kind = |kind: &str| summary["records"][kind].as_u64().unwrap_or(0);

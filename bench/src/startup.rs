@@ -1,4 +1,4 @@
-//! `cargo xtask startup`: what it takes until a program that does next to nothing is over.
+//! `cargo xtask startup`: measures how long Hello World takes, plain and traced.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ pub struct Options {
     /// Runs of each kind; the median counts
     #[arg(long, default_value_t = 21)]
     repetitions: usize,
-    /// Take the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the table as well
+    /// Also write the table to this file
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut measured = Vec::new();
     for feature in &options.jdk {
         let jdk = jdks::of_feature(layout, *feature).with_context(|| jdks::missing(*feature))?;
-        measured.push(measure(layout, &tools, &jdk, &classes, &folder, options.repetitions)?);
+        measured.push(measure(&tools, &jdk, &classes, &folder, options.repetitions)?);
     }
     let table = table(options, &measured);
     println!("{table}");
@@ -72,22 +72,15 @@ fn compiled(layout: &Layout, folder: &Path) -> Result<PathBuf> {
     Ok(classes)
 }
 
-/// The kinds take turns, so that a busy spell of the machine hits all alike.
-fn measure(
-    layout: &Layout,
-    tools: &Tools,
-    jdk: &Jdk,
-    classes: &Path,
-    folder: &Path,
-    repetitions: usize,
-) -> Result<Measured> {
-    let copy = InstrumentedJdk::of(layout, tools, jdk, &[])?;
+/// The kinds take turns, so that other load on the machine affects all alike.
+fn measure(tools: &Tools, jdk: &Jdk, classes: &Path, folder: &Path, repetitions: usize) -> Result<Measured> {
+    let copy = InstrumentedJdk::of(tools, jdk, &[])?;
     let trace = folder.join("hello.ettrace");
     let file = copy.home.join("et.args");
     let args = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let flags: Vec<&str> = args.lines().filter(|line| line.starts_with("-XX:")).collect();
     let mut costs: [Vec<Cost>; KINDS.len()] = Default::default();
-    // The first of each finds nothing in the page cache.
+    // The first run of each kind warms the page cache.
     for repetition in 0..=repetitions {
         let mut java = [jdk.java(), copy.java(), copy.java(), copy.java(), copy.java()].map(Command::new);
         java[2].args(&flags);

@@ -12,7 +12,7 @@ use xtask::programs::Stage;
 use xtask::workloads::{self, Runner, Workload};
 use xtask::{build, setup};
 
-/// Programs on several JDKs, one after the other: what chores do that hold a trace against what the JVM says.
+/// Runs programs on several JDKs, one after the other, for commands that compare a trace with what the JVM reports.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Tour<'a> {
@@ -21,32 +21,32 @@ pub struct Tour<'a> {
     layout: &'a Layout,
     programs: Vec<Workload>,
     options: &'a TourOptions,
-    /// What the programs leave goes below.
+    /// Folder for the output of the programs.
     folder: PathBuf,
-    /// Leave their folders there.
+    /// Whether to keep that output.
     keep: bool,
 }
 
-/// Options of such a chore.
+/// Options of such a command.
 #[derive(Clone, Debug, clap::Args)]
 #[allow(missing_docs)]
 pub struct TourOptions {
-    /// Size of the work in per cent
+    /// Size of the work in percent of full size
     #[arg(long, default_value_t = 5)]
     pub scale: u32,
     /// Java versions to run on
     #[arg(long, value_delimiter = ',', default_value = "17,25")]
     pub jdk: Vec<u32>,
-    /// Use the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     pub no_build: bool,
-    /// Where to write the overview as well
+    /// Also write the overview to this file
     #[arg(long)]
     pub markdown: Option<PathBuf>,
 }
 
 impl<'a> Tour<'a> {
-    /// Installs and builds what is missing. What these programs leave goes below a folder of that name.
+    /// Installs and builds what is missing. Output goes to the folder `target/NAME`.
     pub fn new(
         layout: &'a Layout,
         name: &str,
@@ -62,8 +62,8 @@ impl<'a> Tour<'a> {
         Ok(Self { tools, compiler, layout, programs, options, folder, keep })
     }
 
-    /// Calls `visit` for each program on each JDK, with what people call it and a folder of its own. Returns a line for each
-    /// that was skipped or failed.
+    /// Calls `visit` for each program on each JDK, with a name to show and a folder of its own. Returns a note for each
+    /// program that was skipped or failed.
     pub fn run(&self, mut visit: impl FnMut(&Stage<'_>, &Workload, &str, &Path) -> Result<()>) -> Result<Notes> {
         let mut notes = Notes::default();
         for feature in &self.options.jdk {
@@ -71,7 +71,7 @@ impl<'a> Tour<'a> {
                 notes.lines.push(format!("JDK {feature} skipped: {}", jdks::missing(*feature)));
                 continue;
             };
-            let traced_jdk = InstrumentedJdk::of(self.layout, &self.tools, &jdk, &[])?;
+            let traced_jdk = InstrumentedJdk::of(&self.tools, &jdk, &[])?;
             let runner = Runner::new(self.layout, &self.folder, self.options.scale, &self.compiler, &jdk)?;
             let stage = Stage { runner: &runner, tools: &self.tools, jdk: &jdk, traced_jdk: &traced_jdk, options: &[] };
             for workload in &self.programs {
@@ -96,16 +96,16 @@ impl<'a> Tour<'a> {
     }
 }
 
-/// What became of the programs that are in no table.
+/// Notes on the programs that are in no table.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// One for each.
+    /// One line for each program.
     pub lines: Vec<String>,
     failed: bool,
 }
 
 impl Notes {
-    /// An error if one failed.
+    /// Returns an error if a program failed.
     pub fn check(&self) -> Result<()> {
         ensure!(!self.failed, "a program failed");
         Ok(())

@@ -77,7 +77,7 @@ impl Lab {
 
     /// As [`Lab::instrumented`], with options of et-instrument.
     pub fn instrumented_with(&self, jdk: &Jdk, options: &[&str]) -> Result<InstrumentedJdk> {
-        InstrumentedJdk::of(&self.layout, &self.tools, jdk, options)
+        InstrumentedJdk::of(&self.tools, jdk, options)
     }
 }
 

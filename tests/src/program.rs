@@ -143,7 +143,7 @@ impl Run {
             .arg(name)
             .current_dir(&folder);
         let plain = run_java(&mut plain)?;
-        let traced_jdk = instrumented::InstrumentedJdk::of(&lab.layout, &lab.tools, jdk, setup.jdk)?;
+        let traced_jdk = instrumented::InstrumentedJdk::of(&lab.tools, jdk, setup.jdk)?;
         let trace = folder.join("trace.ettrace");
         let mut traced = Command::new(traced_jdk.java());
         traced

@@ -123,8 +123,10 @@ fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
         let path = installed.join(program);
         let metadata = fs::metadata(&path).with_context(|| format!("no {}", path.display()))?;
         ensure!(metadata.permissions().mode() & 0o777 == 0o755, "{} is not for all to run", path.display());
-        // With what tells lines to debuggers it would be several times that.
-        ensure!(metadata.len() < 16 << 20, "{} is not stripped", path.display());
+        let sections = command::read(Command::new("readelf").args(["--sections", "--wide"]).arg(&path))?;
+        ensure!(sections.contains(".symtab"), "{} has no symbols, which backtraces name functions by", path.display());
+        // They would be nine tenths of the file.
+        ensure!(!sections.contains(".debug_line"), "{} is not stripped", path.display());
     }
     let lib = installed.join("lib/elephant-tracks");
     for file in [

@@ -17,7 +17,7 @@ use crate::runtime_java;
 /// Options of `cargo xtask build`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Options {
-    /// Build with cargo's dev profile, which the tests are compiled with as well: quick to build, slower to run. Leaves out
+    /// Build the tools together with the tests, in cargo's dev profile: faster to build, slower to run. Leaves out
     /// MMTk's collectors and the allocators in C and C++
     #[arg(long)]
     dev: bool,
@@ -25,80 +25,142 @@ pub struct Options {
 
 /// Builds what the options ask for.
 pub fn with(layout: &Layout, options: Options) -> Result<Tools> {
-    if options.dev { tools(layout, Profile::Dev) } else { all(layout) }
+    if options.dev { for_tests(layout) } else { all(layout) }
 }
 
-/// Cargo's profile for the tools.
-#[derive(Clone, Copy)]
-enum Profile {
-    Release,
-    Dev,
+/// A way to build the tools: what cargo is to build, and where it leaves it.
+struct Build {
+    /// Arguments of `cargo build`.
+    arguments: &'static [&'static str],
+    /// Folder below `target`.
+    folder: &'static str,
+    /// What is laid out.
+    parts: Parts,
 }
 
-impl Profile {
-    /// Its name, and its folder below `target`.
-    fn names(self) -> (&'static str, &'static str) {
+/// Which tools there are to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parts {
+    All,
+    /// What tracing a program and reading the trace takes: `et-instrument`, `et-trace` and both halves of the runtime.
+    Tracing,
+}
+
+impl Parts {
+    /// Commands and libraries, by file name.
+    fn files(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
-            Self::Release => ("release", "release"),
-            Self::Dev => ("dev", "debug"),
+            Self::All => (
+                &["et-instrument", "et-trace", "et-replay", "et-monitor", "et-jvmpi"],
+                &[RUNTIME_LIBRARY, JVMPI_LIBRARY, MONITOR_LIBRARY],
+            ),
+            Self::Tracing => (&["et-instrument", "et-trace"], &[RUNTIME_LIBRARY]),
         }
     }
 }
 
+/// As the tools are shipped.
+const RELEASE: Build = Build {
+    arguments: &[
+        "--release",
+        "--package=et-instrument",
+        "--package=et-trace",
+        "--package=et-replay",
+        "--package=et-runtime-native",
+        "--package=et-jvmpi-host",
+        "--package=et-monitor",
+        "--package=et-monitor-agent",
+        "--package=et-jvmpi",
+    ],
+    folder: "release",
+    parts: Parts::All,
+};
+
+/// The tools, and all tests. Cargo enables the features that all targets of one command need together: if tools and tests were
+/// built by two commands, most crates would be compiled twice.
+const WITH_TESTS: Build = Build { arguments: &["--workspace", "--all-targets"], folder: "debug", parts: Parts::All };
+
+/// The tools that trace a program, with the features that unit tests are compiled with: those of all tests count as soon as one test is
+/// among the targets.
+const FOR_SMOKE_TEST: Build = Build {
+    arguments: &["--profile=quick", "--workspace", "--lib", "--bin=et-instrument", "--bin=et-trace", "--test=locks"],
+    folder: "quick",
+    parts: Parts::Tracing,
+};
+
+/// The tools that trace a program, and no more.
+const FOR_DEMO: Build = Build {
+    arguments: &["--profile=quick", "--package=et-instrument", "--package=et-trace", "--package=et-runtime-native"],
+    folder: "quick",
+    parts: Parts::Tracing,
+};
+
 /// Builds the tools as they are shipped, and returns where they are.
 pub fn run(layout: &Layout) -> Result<Tools> {
-    tools(layout, Profile::Release)
+    tools(layout, &RELEASE, layout.tools())
 }
 
-/// Of builds that are started at the same time in a checkout one waits for the other: cargo sees to its own files, and
-/// nobody to the rest.
-fn tools(layout: &Layout, profile: Profile) -> Result<Tools> {
-    let _alone = lock(&layout.target, || eprintln!("another cargo xtask build runs here, waiting"))?;
+/// Builds the tools and the tests that use them.
+pub fn for_tests(layout: &Layout) -> Result<Tools> {
+    tools(layout, &WITH_TESTS, layout.tools())
+}
+
+/// Builds what a smoke test needs, in a place of its own: the rest of the tools would be missing, or older.
+pub fn for_smoke_test(layout: &Layout) -> Result<Tools> {
+    tools(layout, &FOR_SMOKE_TEST, Tools { root: layout.target.join("smoke-test/et") })
+}
+
+/// Builds what the demo needs, in a place of its own.
+pub fn for_demo(layout: &Layout) -> Result<Tools> {
+    tools(layout, &FOR_DEMO, Tools { root: layout.target.join("demo/et") })
+}
+
+/// Of two builds started at the same time in one checkout, the second waits: cargo locks its own files, but not what is done with them here.
+fn tools(layout: &Layout, build: &Build, tools: Tools) -> Result<Tools> {
+    let _alone = lock(&layout.target, || eprintln!("waiting for another cargo xtask build in this checkout"))?;
     let compiler = jdks::compiler(layout)?;
-    let tools = layout.tools();
-    cargo_build(layout, profile)?;
-    let built = layout.target.join(profile.names().1);
-    fs::create_dir_all(tools.root.join("bin")).context("cannot make target/et/bin")?;
-    fs::create_dir_all(tools.lib()).context("cannot make target/et/lib")?;
-    place(&built.join("et-instrument"), &tools.et_instrument())?;
-    place(&built.join("et-trace"), &tools.et_trace())?;
-    place(&built.join("et-replay"), &tools.et_replay())?;
-    place(&built.join("et-monitor"), &tools.et_monitor())?;
-    place(&built.join("et-jvmpi"), &tools.et_jvmpi())?;
-    place(&built.join(RUNTIME_LIBRARY), &tools.lib().join(RUNTIME_LIBRARY))?;
-    place(&built.join(JVMPI_LIBRARY), &tools.lib().join(JVMPI_LIBRARY))?;
-    place(&built.join(MONITOR_LIBRARY), &tools.lib().join(MONITOR_LIBRARY))?;
+    command::run(command::cargo(&layout.repo).args(["build", "--locked"]).args(build.arguments))?;
+    let built = layout.target.join(build.folder);
+    let (bin, lib) = (tools.root.join("bin"), tools.lib());
+    for folder in [&bin, &lib] {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let (commands, libraries) = build.parts.files();
+    commands.iter().try_for_each(|name| place(&built.join(name), &bin.join(name)))?;
+    libraries.iter().try_for_each(|name| place(&built.join(name), &lib.join(name)))?;
     heap_proxy(layout, &compiler, &tools)?;
-    ddm_jar(layout, &compiler, &tools)?;
-    plugins::build(layout, &compiler, &tools)?;
+    if build.parts == Parts::All {
+        ddm_jar(layout, &compiler, &tools)?;
+        plugins::build(layout, &compiler, &tools)?;
+    }
     eprintln!("built {}", tools.root.display());
     Ok(tools)
 }
 
-/// As [`run`], and last what takes long to compile and what no other tool needs: MMTk's collectors for `et-replay collect`, and allocators in C
+/// As [`run`], and then what takes long to compile and no other tool needs: MMTk's collectors for `et-replay collect`, and allocators in C
 /// and C++ for `et-replay allocate`.
 pub fn all(layout: &Layout) -> Result<Tools> {
     let tools = run(layout)?;
-    let _alone = lock(&layout.target, || eprintln!("another cargo xtask build runs here, waiting"))?;
+    let _alone = lock(&layout.target, || eprintln!("waiting for another cargo xtask build in this checkout"))?;
     let apart = |folder: &str, program: &Path, lacks: &str| {
         let name = program.file_name().unwrap_or_default();
         let built = command::run(&mut cargo_apart(layout, folder, "build"))
             .and_then(|()| place(&layout.target.join("release").join(name), program));
         if let Err(error) = built {
             let name = name.display();
-            eprintln!("{name} was not built, so there is no {lacks}; all else is complete: {error:#}");
+            eprintln!("{name} was not built, so {lacks} is not available; everything else is: {error:#}");
         }
     };
     apart("tools/et-collect", &tools.et_collect(), "et-replay collect");
     if command::exists("c++") {
         apart("tools/et-allocate", &tools.et_allocate(), "et-replay allocate --allocator jemalloc,mimalloc,snmalloc");
     } else {
-        eprintln!("there is no C++ compiler (c++): et-allocate was not built, all else is complete");
+        eprintln!("no C++ compiler (c++) found: et-allocate was not built; everything else was");
     }
     Ok(tools)
 }
 
-/// A command of cargo's for a crate that is a workspace of its own.
+/// A cargo command for a crate that is a workspace of its own.
 pub fn cargo_apart(layout: &Layout, folder: &str, verb: &str) -> Command {
     let mut cargo = command::cargo(&layout.repo);
     cargo.args([verb, "--release", "--locked", "--manifest-path"]).arg(format!("{folder}/Cargo.toml"));
@@ -106,7 +168,7 @@ pub fn cargo_apart(layout: &Layout, folder: &str, verb: &str) -> Command {
     cargo
 }
 
-/// Nobody else has this at the same time. `waiting` is called if somebody has it now.
+/// Takes the lock of a folder. `waiting` is called if another process holds it.
 fn lock(folder: &Path, waiting: impl FnOnce()) -> Result<File> {
     let path = folder.join("xtask-build.lock");
     let fail = || format!("cannot lock {}", path.display());
@@ -123,28 +185,9 @@ fn lock(folder: &Path, waiting: impl FnOnce()) -> Result<File> {
     Ok(file)
 }
 
-/// Builds all, or takes what there is: long measurements outlive changes of the sources.
+/// Builds the tools, or takes those built last: sources may change during a long measurement.
 pub fn unless(layout: &Layout, no_build: bool) -> Result<Tools> {
     if no_build { Ok(layout.tools()) } else { run(layout) }
-}
-
-fn cargo_build(layout: &Layout, profile: Profile) -> Result<()> {
-    let mut build = command::cargo(&layout.repo);
-    build.args(["build", "--profile", profile.names().0, "--locked"]);
-    build.args([
-        "-p",
-        "et-instrument",
-        "-p",
-        "et-trace",
-        "-p",
-        "et-replay",
-        "-p",
-        "et-runtime-native",
-        "-p",
-        "et-jvmpi-host",
-    ]);
-    build.args(["-p", "et-monitor", "-p", "et-monitor-agent", "-p", "et-jvmpi"]);
-    command::run(&mut build)
 }
 
 fn heap_proxy(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
@@ -161,8 +204,8 @@ fn ddm_jar(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     place(&jar, &tools.lib().join(DDM_JAR))
 }
 
-/// Copies a file to its place unless the same bytes are there already: instrumented JDKs are cached by what
-/// these files hold, and a running program may have the old one mapped.
+/// Copies a file to its place unless it is there with the same content: instrumented JDKs are cached by the content of
+/// these files, and a running program may have the old one mapped.
 fn place(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from).with_context(|| format!("{} was not built", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == bytes) {
@@ -182,7 +225,7 @@ mod tests {
     #[test]
     fn of_two_builds_one_waits_and_says_so() {
         let folder = tempfile::tempdir().unwrap();
-        let first = lock(folder.path(), || panic!("nobody else is here")).unwrap();
+        let first = lock(folder.path(), || panic!("no other build is running")).unwrap();
         let (waits, waiting) = channel();
         let path = folder.path().to_owned();
         let second = std::thread::spawn(move || lock(&path, || waits.send(()).unwrap()).unwrap());

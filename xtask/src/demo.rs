@@ -9,21 +9,22 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::instrumented::InstrumentedJdk;
+use crate::jdks::{self, Jdk};
 use crate::layout::{Layout, Tools};
-use crate::{build, command, jdks};
+use crate::{build, command, folders};
 
 const MAIN_CLASS: &str = "shop.Main";
 
-/// Builds all, instruments a JDK and the example, runs it and shows the trace's summary.
+/// Builds what the example needs, instruments it and a JDK, runs it and shows the trace's summary.
 pub fn run(layout: &Layout) -> Result<()> {
-    let tools = build::run(layout)?;
+    let tools = build::for_demo(layout)?;
     let jdk = jdks::compiler(layout)?;
     let javac = jdk.javac().context("the JDK has no javac")?;
     let folder = layout.target.join("demo");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let start = Instant::now();
 
-    let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
+    let traced_jdk = InstrumentedJdk::of(&tools, &small(&jdk, &folder)?, &[])?;
     let (plain, rewritten) = (folder.join("classes"), folder.join("classes-et"));
     for outdated in [&plain, &rewritten] {
         let _ = fs::remove_dir_all(outdated);
@@ -40,10 +41,10 @@ pub fn run(layout: &Layout) -> Result<()> {
     let _ = fs::remove_file(&trace);
     let mut program = Command::new(traced_jdk.java());
     program.args(traced_jdk.options(&trace)).arg("-cp").arg(&rewritten).arg(MAIN_CLASS);
-    heading("The program, as it always ran");
+    heading("The output of the program, unchanged");
     command::run(&mut program)?;
 
-    fs::metadata(&trace).with_context(|| format!("the run left no trace in {}", trace.display()))?;
+    fs::metadata(&trace).with_context(|| format!("the program ran, but left no trace: {}", trace.display()))?;
     heading("What its objects did");
     command::run(Command::new(tools.et_trace()).arg("summary").arg(&trace))?;
     heading("What to see there");
@@ -51,9 +52,22 @@ pub fn run(layout: &Layout) -> Result<()> {
     println!("{}", leak(&serde_json::from_str(&summary)?)?);
 
     heading("Try next");
-    println!("{}", next_steps(&tools, &trace, &traced_jdk));
+    println!("{}", next_steps(&tools, &trace));
     eprintln!("\ndone in {:.1} s after the build", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// A run-time image with nothing but what the example needs: it is made and instrumented in less time than the whole JDK is
+/// instrumented. The JDK itself if it cannot link images.
+fn small(jdk: &Jdk, folder: &Path) -> Result<Jdk> {
+    let Some(jlink) = jdk.jlink() else { return Ok(jdk.clone()) };
+    let home = folder.join("java");
+    if let Some(made) = Jdk::at(&home).filter(|made| made.version == jdk.version) {
+        return Ok(made);
+    }
+    folders::remove(&home)?;
+    command::quiet(Command::new(jlink).args(["--add-modules", "java.base", "--output"]).arg(&home))?;
+    Jdk::at(&home).with_context(|| format!("jlink made no JDK in {}", home.display()))
 }
 
 fn sources(layout: &Layout) -> Result<Vec<PathBuf>> {
@@ -84,24 +98,20 @@ fn heading(text: &str) {
     println!("\n== {text}");
 }
 
-fn next_steps(tools: &Tools, trace: &Path, jdk: &InstrumentedJdk) -> String {
-    let (trace_tool, shown) = (tools.et_trace(), trace.display());
-    let names = trace.with_extension("names");
-    let options = jdk.options(Path::new("app.ettrace")).join(" ");
+fn next_steps(tools: &Tools, trace: &Path) -> String {
     format!(
         "# every record, with the names file that explains its ids\n\
-         {tool} text {shown} --names {names} | less\n\
+         {et_trace} text {trace} --names {names} | less\n\
          # the same summary for a program\n\
-         {tool} summary --json {shown}\n\
+         {et_trace} summary --json {trace}\n\
          # does the trace keep its invariants?\n\
-         {tool} validate {shown}\n\
-         # your own program\n\
-         {rewriter} app.jar -o app-et.jar\n\
-         {java} {options} -jar app-et.jar",
-        tool = trace_tool.display(),
-        names = names.display(),
-        rewriter = tools.et_instrument().display(),
-        java = jdk.java().display(),
+         {et_trace} validate {trace}\n\
+         # your own program; cargo xtask build makes all tools, and faster ones\n\
+         {et_instrument} run -- java -jar app.jar",
+        et_trace = tools.et_trace().display(),
+        et_instrument = tools.et_instrument().display(),
+        trace = trace.display(),
+        names = trace.with_extension("names").display(),
     )
 }
 

@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 
 use crate::command;
 use crate::jdks::Jdk;
-use crate::layout::{Layout, Tools};
+use crate::layout::{Layout, MONITOR_LIBRARY, Tools};
 
-/// Where the report of et-instrument is kept, in the copy's home.
+/// File in the copy with the report of et-instrument.
 const REPORT: &str = "et-instrument.json";
 
 /// An instrumented JDK and how to start programs on it.
@@ -22,10 +22,11 @@ pub struct InstrumentedJdk {
 }
 
 impl InstrumentedJdk {
-    /// Makes the copy with the given options of et-instrument, or finds it where an earlier run left it. Processes
-    /// that ask at the same time share one.
-    pub fn of(layout: &Layout, tools: &Tools, jdk: &Jdk, options: &[&str]) -> Result<Self> {
-        let cache = layout.target.join("instrumented");
+    /// Makes the copy with the given options of et-instrument, or returns the one of an earlier run. Concurrent
+    /// processes share one copy.
+    pub fn of(tools: &Tools, jdk: &Jdk, options: &[&str]) -> Result<Self> {
+        // Beside the tools, so that builds of tools in other folders keep their copies: `target/instrumented` for `target/et`.
+        let cache = tools.root.with_file_name("instrumented");
         fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
         let words: String = options.iter().flat_map(|option| [option.trim_start_matches('-'), "-"]).collect();
         let prefix = format!("jdk-{}-{words}", jdk.version.replace('-', "."));
@@ -50,21 +51,21 @@ impl InstrumentedJdk {
         self.home.join("bin/java")
     }
 
-    /// What et-instrument said when it made the copy.
+    /// The report of et-instrument about the copy.
     pub fn report(&self) -> Result<serde_json::Value> {
         let path = self.home.join(REPORT);
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))
     }
 
-    /// What comes before the program's own options: the stub, and where its trace goes.
+    /// JVM options that start the trace and name its file.
     pub fn options(&self, trace: &Path) -> Vec<String> {
         vec![format!("@{}", self.home.join("et.args").display()), format!("-Det.traceFile={}", trace.display())]
     }
 }
 
-/// The cache of `et-instrument run` in tests: one for each build of the tools, so that the tests of a build never clear
-/// what they use. Those of earlier builds are removed.
+/// The cache of `et-instrument run` in tests: one for each build of the tools, so that tests never clear a cache
+/// in use. Caches of earlier builds are removed.
 pub fn run_cache(layout: &Layout, tools: &Tools) -> Result<PathBuf> {
     let caches = layout.target.join("e2e/run-cache");
     let name = format!("{:016x}", tools_hash(tools)?.finish());
@@ -95,6 +96,10 @@ fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
 fn tools_hash(tools: &Tools) -> Result<DefaultHasher> {
     let mut hasher = DefaultHasher::new();
     for file in tools.rewriter_files() {
+        // Optional: a copy gets the monitor agent if it was built.
+        if file.ends_with(MONITOR_LIBRARY) && !file.exists() {
+            continue;
+        }
         fs::read(&file)
             .with_context(|| format!("{} is missing: run cargo xtask build", file.display()))?
             .hash(&mut hasher);
@@ -102,8 +107,8 @@ fn tools_hash(tools: &Tools) -> Result<DefaultHasher> {
     Ok(hasher)
 }
 
-/// Changes with the tools and with the JDK. The JDK's image is large and never changes in place, so its size and
-/// time stand for it.
+/// A hash of the tools and of the JDK. The JDK's image is large and never changes in place, so its size and
+/// time stand for its content.
 fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
     let mut hasher = tools_hash(tools)?;
     jdk.home.hash(&mut hasher);
@@ -114,14 +119,14 @@ fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// What `et-trace info --json` tells of a trace, whatever is missing in it.
+/// The output of `et-trace info --json`, even if the trace is incomplete.
 pub fn sizes(tools: &Tools, trace: &Path) -> Result<serde_json::Value> {
     let mut command = Command::new(tools.et_trace());
     let output = command.args(["info", "--json"]).arg(trace).output().context("cannot start et-trace")?;
     serde_json::from_slice(&output.stdout).context("et-trace info --json did not print JSON")
 }
 
-/// What `et-trace summary --json` tells of a trace, deaths apart; `top` cuts its lists.
+/// The output of `et-trace summary --json` without deaths; lists have at most `top` entries.
 pub fn summary(tools: &Tools, trace: &Path, top: usize) -> Result<serde_json::Value> {
     let mut command = Command::new(tools.et_trace());
     let output =
@@ -131,5 +136,5 @@ pub fn summary(tools: &Tools, trace: &Path, top: usize) -> Result<serde_json::Va
 
 /// The number of records in a trace.
 pub fn records(tools: &Tools, trace: &Path) -> Result<u64> {
-    summary(tools, trace, 1)?["records"]["total"].as_u64().context("the summary tells no total of records")
+    summary(tools, trace, 1)?["records"]["total"].as_u64().context("the summary has no total of records")
 }

@@ -23,6 +23,7 @@ pub mod packages;
 pub mod plugins;
 pub mod programs;
 pub mod python;
+pub mod quick;
 pub mod replayer;
 pub mod runtime_java;
 pub mod setup;

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{assets, build, demo, deny, dist, docs, jdks, lab, layout::Layout, loom, replayer, setup, test};
+use xtask::{assets, build, demo, deny, dist, docs, jdks, lab, layout::Layout, loom, quick, replayer, setup, test};
 
 /// Build, test, package and measure Elephant Tracks.
 #[derive(Parser)]
@@ -19,6 +19,8 @@ enum Task {
     Build(build::Options),
     /// Trace a small program that leaks, on an instrumented JDK, and show what its objects did
     Demo,
+    /// Run what is quick, after each change: formatting, compilation, unit tests, one program traced on one JDK
+    Quick,
     /// Run everything that CI runs: formatting, lints, unit tests, end-to-end tests
     Test(test::Options),
     /// Check licenses, sources and duplicates of dependencies with cargo-deny, downloading it if it is missing
@@ -56,6 +58,7 @@ fn run(task: Task) -> Result<ExitCode> {
     match task {
         Task::Build(options) => build::with(&layout, options).map(drop),
         Task::Demo => demo::run(&layout),
+        Task::Quick => quick::run(&layout),
         Task::Test(options) => test::run(&layout, &options),
         Task::Deny => deny::run(&layout),
         Task::Jdks(options) => jdks::run(&layout, &options),

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: slowdown, memory, rewriting speed and trace size in one run.
+//! `cargo xtask bench`: measures slowdown, memory, rewriting speed and trace size.
 
 pub(crate) mod figures;
 mod machine;
@@ -27,10 +27,10 @@ use machine::Bandwidth;
 /// Options of `cargo xtask bench`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// The workloads, by name; the nine if none is named
+    /// The programs, by name [default: the nine]
     #[arg(long, value_delimiter = ',')]
     programs: Vec<String>,
-    /// Size of the work in per cent
+    /// Size of the work in percent of full size
     #[arg(long, default_value_t = 20)]
     scale: u32,
     /// Runs of each kind; the median counts
@@ -39,21 +39,21 @@ pub struct Options {
     /// Java versions to run on
     #[arg(long, value_delimiter = ',', default_value = "17")]
     jdk: Vec<u32>,
-    /// Measure programs with so many threads, which share nothing or everything, instead of the workloads
+    /// Measure instead two programs with these numbers of threads, which share nothing or everything
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["programs", "witness"])]
     threads: Vec<usize>,
-    /// Measure kinds of witnesses instead of kinds of events
+    /// Compare kinds of witnesses instead of kinds of events
     #[arg(long)]
     witness: bool,
-    /// Use the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the tables as well, such as docs/performance.md's own part
+    /// Also write the tables to this file, such as docs/performance.md, between its marks
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
 
-/// How much is hooked, and whether it is written.
+/// What is hooked, and whether events are written.
 const VARIANTS: &[Variant] = &[
     Variant { name: "all events", ..Variant::ALL },
     Variant { name: "all events, not written", discards: true, ..Variant::ALL },
@@ -70,11 +70,11 @@ const WITNESSES: &[Variant] = &[
 #[derive(Clone, Copy)]
 struct Variant {
     name: &'static str,
-    /// Of what is rewritten.
+    /// Folder of what is instrumented.
     folder: &'static str,
-    /// Of the rewriter.
+    /// Options of et-instrument.
     options: &'static [&'static str],
-    /// Full buffers are emptied, not written.
+    /// Whether full buffers are discarded rather than written.
     discards: bool,
 }
 
@@ -87,7 +87,7 @@ impl Options {
         if self.witness { WITNESSES } else { VARIANTS }
     }
 
-    /// As it can be given again.
+    /// The command line, to repeat the measurement.
     fn command(&self) -> String {
         let joined = |versions: &[u32]| versions.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let mut command = "cargo xtask bench".to_owned();
@@ -105,27 +105,27 @@ impl Options {
     }
 }
 
-/// What was measured on a JDK.
+/// The measurements on one JDK.
 struct OnJdk {
     jdk: Jdk,
     measured: Vec<Measured>,
 }
 
-/// What runs on a JDK.
+/// The setup for one JDK.
 struct Bench<'a> {
     options: &'a Options,
     tools: &'a Tools,
     folder: &'a Path,
     jdk: &'a Jdk,
     runner: Runner,
-    /// By kind of run.
+    /// One for each kind of run.
     traced: Vec<InstrumentedJdk>,
 }
 
 /// Measures, prints the tables, writes the figures.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "--repetitions must be at least 1");
-    ensure!(!options.threads.contains(&0), "--threads: a program has at least 1");
+    ensure!(!options.threads.contains(&0), "--threads must be at least 1");
     if !options.threads.is_empty() {
         return threads::run(layout, &build::unless(layout, options.no_build)?, options);
     }
@@ -145,7 +145,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut benches = Vec::new();
     for jdk in &jdks {
         rewriting.push(rewriting::jdk(&tools, jdk, &folder)?);
-        let instrument = |variant: &Variant| InstrumentedJdk::of(layout, &tools, jdk, variant.options);
+        let instrument = |variant: &Variant| InstrumentedJdk::of(&tools, jdk, variant.options);
         let traced = options.variants().iter().map(instrument).collect::<Result<_>>()?;
         let runner = Runner::new(layout, &folder, options.scale, &compiler, jdk)?;
         benches.push(Bench { options, tools: &tools, folder: &folder, jdk, runner, traced });
@@ -172,7 +172,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs of all kinds and on all JDKs take turns, so that a busy spell of the machine hits all alike.
+/// Runs of all kinds and on all JDKs take turns, so that other load on the machine affects all alike.
 fn measure(benches: &[Bench<'_>], workload: &Workload, into: &mut [Vec<Measured>]) -> Result<()> {
     let mut ready = Vec::new();
     for (bench, into) in benches.iter().zip(into) {
@@ -229,7 +229,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Of all runs of a workload; removes the traces, of which the last ones are left.
+    /// Computes the figures of all runs of a workload, and removes the traces of the last ones.
     fn figures(&self, workload: &Workload, costs: &[Vec<Cost>]) -> Result<Measured> {
         let [plain, traced @ ..] = costs else { anyhow::bail!("nothing was run") };
         let variants = self.options.variants();
@@ -245,12 +245,12 @@ impl Bench<'_> {
         Ok(Measured { program: workload.name.to_owned(), plain: median_cost(plain), runs })
     }
 
-    /// Of the trace of a kind of run.
+    /// The figures of the trace of one kind of run.
     fn trace_figures(&self, workload: &Workload, index: usize, cost: Cost) -> Result<TraceFigures> {
         let path = self.trace(workload, index);
         let sizes = instrumented::sizes(self.tools, &path)?;
         let number = |value: &Value| value.as_u64().context("et-trace info lacks a number");
-        let writer = sizes["writerCpuSeconds"].as_f64().context("the trace does not tell the writer's time")?;
+        let writer = sizes["writerCpuSeconds"].as_f64().context("et-trace info lacks the writer's processor time")?;
         Ok(TraceFigures {
             trace_bytes: number(&sizes["traceBytes"])?,
             event_bytes: number(&sizes["eventBytes"])?,

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --threads`: programs with many threads, of which one shares nothing between them and one everything.
+//! `cargo xtask bench --threads`: measures two programs with many threads, which share nothing or everything.
 
 use std::fmt::Write;
 use std::fs;
@@ -22,11 +22,11 @@ use xtask::layout::{Layout, Tools};
 use crate::cost::{self, Cost};
 use crate::markdown;
 
-/// Turns in all threads together at full scale; a turn is some 350 events.
+/// Iterations of all threads together at full size; an iteration makes about 350 events.
 const TURNS: u32 = 1_000_000;
 /// What threads share.
 const MODES: [&str; 2] = ["own", "shared"];
-/// For which the model is worked out.
+/// Numbers of cores to predict the throughput for.
 const MODEL_CORES: f64 = 32.0;
 /// Additions to one number in memory, by all threads together.
 const ADDITIONS: u64 = 20_000_000;
@@ -41,7 +41,7 @@ struct Row {
     trace: Figures,
 }
 
-/// Of traces, medians.
+/// Medians of the figures of traces.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     events: f64,
@@ -54,7 +54,7 @@ struct Figures {
     append: f64,
 }
 
-/// Measures, prints the tables.
+/// Measures and prints the tables.
 pub fn run(layout: &Layout, tools: &Tools, options: &Options) -> Result<()> {
     let folder = layout.target.join("bench/threads");
     let (classes, rewritten) = (folder.join("classes"), folder.join("rewritten"));
@@ -69,7 +69,7 @@ pub fn run(layout: &Layout, tools: &Tools, options: &Options) -> Result<()> {
     let mut figures = Vec::new();
     for &feature in &options.jdk {
         let jdk = jdks::of_feature(layout, feature).with_context(|| jdks::missing(feature))?;
-        let traced = InstrumentedJdk::of(layout, tools, &jdk, &[])?;
+        let traced = InstrumentedJdk::of(tools, &jdk, &[])?;
         let bench = Bench { tools, options, jdk: &jdk, traced: &traced, folder: &folder };
         let rows = bench.rows()?;
         let additions = [1, processors()].map(addition);
@@ -100,7 +100,7 @@ impl Bench<'_> {
             || MODES.into_iter().flat_map(|mode| self.options.threads.iter().map(move |&threads| (mode, threads)));
         let mut costs: Vec<[Vec<Cost>; 3]> = kinds().map(|_| Default::default()).collect();
         let mut traces: Vec<Vec<Figures>> = kinds().map(|_| Vec::new()).collect();
-        // They take turns, so that a busy spell of the machine hits all alike.
+        // They take turns, so that other load on the machine affects all alike.
         for repetition in 1..=self.options.repetitions {
             for (index, (mode, threads)) in kinds().enumerate() {
                 eprintln!("{mode}, {threads} threads: run {repetition} of {}", self.options.repetitions);
@@ -128,7 +128,7 @@ impl Bench<'_> {
         if discards {
             java.arg("-Det.discard=on");
         }
-        // Young objects die young, whatever collector the machine would get.
+        // The same collector on every machine, with a young generation in which young objects die.
         java.args(["-XX:+UseParallelGC", "-Xmn256m", "-Xmx512m"]);
         java.arg("-cp").arg(self.folder.join(if trace.is_some() { "rewritten" } else { "classes" }));
         let turns = TURNS / 100 * self.options.scale;
@@ -170,7 +170,7 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Seconds that one addition takes to a number that so many threads add to, all of them together: what a ticket is.
+/// Seconds per addition when all threads add to one number in memory, as they do to take a ticket.
 fn addition(threads: usize) -> f64 {
     let (counter, barrier) = (AtomicU64::new(0), Barrier::new(threads));
     let each = ADDITIONS / threads as u64;
@@ -228,7 +228,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// What an event costs, in nanoseconds.
+/// The cost of an event, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Parts {
     program: f64,
@@ -250,8 +250,8 @@ impl Parts {
         }
     }
 
-    /// Millions of events a second on so many cores, were there as many threads: what the cores would do, what appending allows, and
-    /// what the counter of tickets allows, if an addition takes so long.
+    /// Millions of events per second with as many threads as cores: as limited by the cores, by appending, and
+    /// by the ticket counter, given the time of an addition.
     fn model(self, cores: f64, addition: f64) -> [f64; 3] {
         let Self { program, hook, packing, append, tickets } = self;
         [cores * 1e3 / (program + hook + packing), 1e3 / append, 1e3 / (tickets * addition)]

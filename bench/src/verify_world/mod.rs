@@ -1,4 +1,4 @@
-//! `cargo xtask verify-world`: every class of several JDKs and of hundreds of jars is rewritten, and a JVM verifies it.
+//! `cargo xtask verify-world`: instruments every class of several JDKs and of hundreds of jars, and has a JVM verify it.
 
 mod jars;
 mod table;
@@ -22,7 +22,7 @@ use jars::RewrittenJar;
 /// Options of `cargo xtask verify-world`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Java versions whose classes to rewrite, and on which to link those of the jars
+    /// Java versions whose classes to instrument, and on which to link the classes of the jars
     #[arg(long, value_delimiter = ',', default_value = "11,17,21,25")]
     jdk: Vec<u32>,
     /// Leave out the JDKs' own classes
@@ -31,18 +31,18 @@ pub struct Options {
     /// Leave out the jars
     #[arg(long, conflicts_with = "no_jdks")]
     no_jars: bool,
-    /// Take these jars instead of those of Debian's packages
+    /// Use these jars instead of those of Debian packages
     #[arg(long, value_delimiter = ',', conflicts_with = "no_jars")]
     jars: Vec<PathBuf>,
-    /// Use the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the tables as well
+    /// Also write the tables to this file
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
 
-/// Jars linked in one JVM: enough to share its start, few enough to keep its memory small.
+/// Number of jars linked in one JVM: many enough to amortize its startup, few enough for its memory.
 const JARS_AT_ONCE: usize = 40;
 
 /// A JDK's own classes.
@@ -53,7 +53,7 @@ struct JdkResult {
     seconds: f64,
 }
 
-/// What et-instrument reports.
+/// Sums of the report of et-instrument.
 #[derive(Clone, Debug, Default)]
 struct Rewriting {
     classes: u64,
@@ -63,7 +63,7 @@ struct Rewriting {
     skipped: Vec<String>,
 }
 
-/// A method that went without some hooks.
+/// A method that did not get all hooks.
 #[derive(Clone, Debug)]
 struct Shortfall {
     hooks: String,
@@ -91,7 +91,7 @@ impl Rewriting {
     }
 }
 
-/// Rewrites, links, prints the tables; an error if a class failed.
+/// Instruments, links, and prints the tables; an error if a class failed.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let from_debian = !options.no_jars && options.jars.is_empty();
     let packages = jars::packages(layout)?;
@@ -101,7 +101,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let tools = build::unless(layout, options.no_build)?;
     let compiler = jdks::compiler(layout)?;
     if let Err(error) = jdks::fetch_missing(layout) {
-        eprintln!("note: some JDKs are left out: {error:#}");
+        eprintln!("note: some JDKs are missing: {error:#}");
     }
     let mut notes = Vec::new();
     let mut found: Vec<Jdk> = Vec::new();
@@ -119,7 +119,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut of_jdks = Vec::new();
     if !options.no_jdks {
         for jdk in &found {
-            of_jdks.push(whole_jdk(layout, &tools, &linker, jdk)?);
+            of_jdks.push(whole_jdk(&tools, &linker, jdk)?);
         }
     }
     let mut of_jars = Vec::new();
@@ -128,7 +128,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         let originals = if from_debian { jars::of_packages(&packages)? } else { options.jars.clone() };
         jars = jars::rewrite_all(&tools, &originals, &folder, &mut notes)?;
         for jdk in &found {
-            of_jars.push(all_jars(layout, &tools, &linker, jdk, &jars)?);
+            of_jars.push(all_jars(&tools, &linker, jdk, &jars)?);
         }
     }
     let text = table::markdown(&of_jdks, &jars, &of_jars, &notes);
@@ -139,15 +139,15 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     fs::remove_dir_all(&folder)?;
     let failures: usize = of_jdks.iter().map(|jdk| jdk.comparison.failures.len()).sum::<usize>()
         + of_jars.iter().map(|result| result.comparison.failures.len()).sum::<usize>();
-    ensure!(failures == 0, "{failures} classes were refused");
-    ensure!(jars.iter().all(|jar| jar.failure.is_none()), "some jars could not be rewritten");
+    ensure!(failures == 0, "{failures} classes failed");
+    ensure!(jars.iter().all(|jar| jar.failure.is_none()), "some jars could not be instrumented");
     Ok(())
 }
 
-fn whole_jdk(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk) -> Result<JdkResult> {
+fn whole_jdk(tools: &Tools, linker: &Linker, jdk: &Jdk) -> Result<JdkResult> {
     eprintln!("the classes of JDK {}", jdk.version);
     let start = Instant::now();
-    let traced_jdk = InstrumentedJdk::of(layout, tools, jdk, &[])?;
+    let traced_jdk = InstrumentedJdk::of(tools, jdk, &[])?;
     let comparison = linker.jdk(&jdk.java())?.compare(&linker.jdk(&traced_jdk.java())?);
     say(jdk, &comparison);
     Ok(JdkResult {
@@ -158,7 +158,7 @@ fn whole_jdk(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk) -> Resu
     })
 }
 
-/// The whole takes long; whoever watches sees what came of a part.
+/// Prints the outcome of a part, since the whole takes long.
 fn say(jdk: &Jdk, comparison: &Comparison) {
     let (linked, failures) = (comparison.all_linked(), &comparison.failures);
     eprintln!("JDK {}: {linked} classes link, {} failures", jdk.version, failures.len());
@@ -175,9 +175,9 @@ struct JarsResult {
     seconds: f64,
 }
 
-fn all_jars(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk, jars: &[RewrittenJar]) -> Result<JarsResult> {
+fn all_jars(tools: &Tools, linker: &Linker, jdk: &Jdk, jars: &[RewrittenJar]) -> Result<JarsResult> {
     let start = Instant::now();
-    let traced_jdk = InstrumentedJdk::of(layout, tools, jdk, &[])?;
+    let traced_jdk = InstrumentedJdk::of(tools, jdk, &[])?;
     let whole: Vec<&RewrittenJar> = jars.iter().filter(|jar| jar.failure.is_none()).collect();
     let paths =
         |of: fn(&RewrittenJar) -> &PathBuf| -> Vec<PathBuf> { whole.iter().map(|jar| of(jar).clone()).collect() };
@@ -185,7 +185,7 @@ fn all_jars(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk, jars: &[
         let mut outcomes = Outcomes::default();
         for some in all.chunks(JARS_AT_ONCE) {
             outcomes.extend(linker.jars(java, some, all)?);
-            eprintln!("JDK {}: {} classes of jars looked at", jdk.version, outcomes.len());
+            eprintln!("JDK {}: linked or refused {} classes of jars so far", jdk.version, outcomes.len());
         }
         Ok(outcomes)
     };
