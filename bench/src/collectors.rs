@@ -1,5 +1,5 @@
-//! `cargo xtask collectors`: MMTk's collectors under programs made at random, checked after each collection, and under real programs, whose
-//! costs are measured in heaps from the smallest on.
+//! `cargo xtask collectors`: runs random programs on MMTk's collectors, checking the heap after each collection, or measures real programs
+//! on them, in heaps of several sizes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,19 +21,19 @@ use crate::tour::{Tour, TourOptions};
 /// Options of `cargo xtask collectors`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Real programs, each with the size of its work in per cent, instead of those made at random
+    /// Measure real programs, each with the size of its work in percent, instead of checking random ones
     #[arg(long, value_name = "NAME:SCALE", value_delimiter = ',')]
     programs: Vec<Program>,
-    /// The plans [default: all that collect]
+    /// MMTk's plans to use [default: all that collect]
     #[arg(long, value_name = "NAMES", requires = "programs")]
     plan: Option<String>,
-    /// Java version that the programs run on
+    /// Java version to run the programs on
     #[arg(long, default_value_t = 17, requires = "programs")]
     jdk: u32,
-    /// Use the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long, requires = "programs")]
     no_build: bool,
-    /// Where to write the tables as well
+    /// Also write the tables to this file
     #[arg(long, requires = "programs")]
     markdown: Option<PathBuf>,
     /// Keep traces and operations files
@@ -53,24 +53,24 @@ impl FromStr for Program {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, scale) = text.split_once(':').ok_or("a program is NAME:SCALE, as in h2:50")?;
-        let scale = scale.parse().ok().filter(|&scale| scale > 0).ok_or("the scale is a number of per cent")?;
+        let scale = scale.parse().ok().filter(|&scale| scale > 0).ok_or("the scale is a percentage")?;
         Ok(Self { name: name.to_owned(), scale })
     }
 }
 
 /// Heaps that the table shows, as multiples of each plan's smallest.
 const SHOWN: [f64; 4] = [1.5, 2.0, 3.0, 6.0];
-/// So many records of a trace are to be replayed in a second by plans that do not slide objects.
+/// Records per second that plans should replay unless they slide objects.
 const RECORDS: f64 = 30e6;
-/// Heap of the simulated collectors. Where large arrays come and go, mark-sweep takes nine times what is alive.
+/// Heap of the simulated collectors. For programs with many large arrays, mark-sweep needs nine times the live size.
 const SIMULATED: &str = "16x";
-/// These slide, which takes longer.
+/// Plans that slide objects, which takes longer.
 const SLIDING: [&str; 2] = ["MarkCompact", "Compressor"];
 
-/// Runs one or the other.
+/// Checks random programs, or measures real ones.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.programs.is_empty() {
-        // What `cargo xtask test`, which does not compile them, leaves out.
+        // The tests that `cargo xtask test` leaves out, since these take long to compile.
         for (folder, features) in [
             ("tools/et-collect", vec![]),
             ("tools/et-collect", vec!["--features", "faults"]),
@@ -106,7 +106,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         })?;
         notes.lines.iter().for_each(|line| _ = writeln!(tables, "{line}\n"));
         failed.extend(notes.check().is_err().then_some(&**name));
-        // What there is so far: all of it can take hours.
+        // Shown immediately: all programs together can take hours.
         if let Some(path) = &options.markdown {
             markdown::write(path, &tables)?;
         }
@@ -133,7 +133,7 @@ struct Replays<'a> {
 }
 
 impl Replays<'_> {
-    /// What it prints, and what it says of collectors that are left out.
+    /// Its output, and its messages about collectors that were left out.
     fn json(&self, args: &[&str]) -> Result<(Value, String)> {
         let mut replay = Command::new(self.tools.et_replay());
         replay.arg(args[0]).arg(&self.ops).args(&args[1..]).arg("--json");
@@ -145,9 +145,9 @@ impl Replays<'_> {
         }
     }
 
-    /// The plans beside each other; an error if one of them does not end with what is alive in the trace.
+    /// Compares the plans; an error if one of them does not end with the objects that are alive in the trace.
     fn table(&self, title: &str, plans: Option<&str>, page: &Path) -> Result<String> {
-        let page = page.to_str().context("the name of the target folder is no text")?;
+        let page = page.to_str().context("the path of the target folder is not UTF-8")?;
         let mut args = vec!["collect", "--curve", page, "--force"];
         args.extend(plans.iter().flat_map(|plans| ["--plan", plans]));
         let (shown, said) = self.json(&args)?;
@@ -159,7 +159,7 @@ impl Replays<'_> {
     }
 }
 
-/// What simulated collectors leave is what is alive, too.
+/// Checks that simulated collectors, too, end with the objects that are alive in the trace.
 fn simulators_agree(shown: &Value, alive: &Value) -> Result<()> {
     let all = shown["simulations"].as_array().context("no simulations")?;
     ensure!(all.len() == 5, "{} of 5 simulations", all.len());
@@ -202,7 +202,7 @@ fn table(title: &str, shown: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// Pauses, the longest of them, and total time.
+/// Number of pauses, the longest pause, and the total time.
 fn cell(report: &Value) -> String {
     let longest = report["pauses"]["max"].as_f64().unwrap_or_default() / 1e6;
     let total = report["seconds"].as_f64().unwrap_or_default();

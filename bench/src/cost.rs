@@ -1,4 +1,4 @@
-//! What a run takes: time and memory.
+//! Measures the time and memory of a run.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,35 +11,35 @@ use wait4::Wait4;
 
 use xtask::command;
 
-/// What a run took.
+/// Time and memory of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Wall time.
     pub seconds: f64,
-    /// Time of all cores together.
+    /// Processor time of all threads.
     pub processor: f64,
-    /// The most bytes of memory that one of its processes had at a time.
+    /// Peak resident memory of its largest process, in bytes.
     pub resident: f64,
 }
 
-/// Arguments of the process between this one and what is measured.
+/// Arguments of the process between this one and the measured one.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Where the figures go
+    /// File for the figures
     figures: PathBuf,
-    /// What to run
+    /// The command to run
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
 /// Runs a command. What it prints goes to a file in `folder`, and into the error if it fails.
 ///
-/// A process of our own stands between: the kernel has a child's peak memory begin with that of its parent, and ours is not
+/// A process of its own starts the command, because a child's peak memory begins with that of its parent, and this process is not
 /// small.
 pub fn of(run: &Command, folder: &Path) -> Result<Cost> {
     let (log, figures) = (folder.join("output.txt"), folder.join("cost.txt"));
     let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
-    // Not by its path, where a test that was built meanwhile may have put another.
+    // Not by its path, where a later build may have put another program.
     let mut between = Command::new("/proc/self/exe");
     between.arg("cost").arg(&figures).arg("--").arg(run.get_program()).args(run.get_args());
     for (name, value) in run.get_envs() {
@@ -62,7 +62,7 @@ pub fn of(run: &Command, folder: &Path) -> Result<Cost> {
     Ok(Cost { seconds, processor, resident })
 }
 
-/// The process between.
+/// Main of the process between.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let [program, arguments @ ..] = &options.command[..] else { anyhow::bail!("nothing to run") };
     let start = Instant::now();

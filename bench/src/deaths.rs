@@ -1,4 +1,4 @@
-//! `cargo xtask deaths`: real programs, their deaths in the trace against those that the collector told of
+//! `cargo xtask deaths`: compares deaths in traces of real programs with those that the collector reported
 //! (docs/deaths.md).
 
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ pub struct Options {
     programs: Vec<String>,
     #[command(flatten)]
     tour: TourOptions,
-    /// Size of the young generation: the smaller, the more collections, the closer the comparison
+    /// Size of the young generation: a smaller one means more collections and a closer comparison
     #[arg(long, default_value = "4m")]
     young: String,
-    /// About which objects the collector is asked: gc, or gc/N for one in N
+    /// Which objects to compare: gc for all, gc/N for one in N
     #[arg(long, default_value = "gc")]
     deaths: String,
     /// Keep the traces
@@ -39,7 +39,7 @@ struct Compared {
     report: Value,
 }
 
-/// Runs them all and prints the tables; an error if one failed or the collector freed what its trace holds.
+/// Runs the programs and prints the tables; an error if one failed, or if the collector freed an object that is alive in the trace.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let tour = Tour::new(layout, "deaths", &options.programs, &options.tour, options.keep)?;
     let asked = [format!("-Xmn{}", options.young), format!("-Det.deaths={}", options.deaths)];
@@ -59,7 +59,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     notes.check()?;
     for Compared { name, report, .. } in &results {
         let errors = objects(report, "errors");
-        ensure!(errors == 0, "{name}: the collector freed {errors} objects that the trace holds");
+        ensure!(errors == 0, "{name}: the collector freed {errors} objects that are alive in the trace");
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ fn tables(options: &Options, results: &[Compared], notes: &[String]) -> String {
     text
 }
 
-/// What a program's groups of one cause come to.
+/// The sum of a program's groups with the same cause.
 #[derive(Default)]
 struct Sum<'a> {
     objects: u64,

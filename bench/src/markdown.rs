@@ -1,14 +1,14 @@
-//! Tables of figures in the docs.
+//! Writes tables into the docs.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-/// In a file that says more than the tables, they stand between lines with these.
+/// Lines that mark the place of the tables in a file with other text.
 const MARKS: [&str; 2] = ["<!-- tables: begin -->", "<!-- tables: end -->"];
 
-/// Writes the tables to a file of their own, or into their place in one that has it.
+/// Replaces the tables between the marks of a file, or the whole file if it has no marks.
 pub fn write(path: &Path, tables: &str) -> Result<()> {
     let text = match fs::read_to_string(path) {
         Ok(old) if old.contains(MARKS[0]) => {

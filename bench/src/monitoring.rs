@@ -1,4 +1,4 @@
-//! `cargo xtask monitoring`: what it costs a program to be looked at, and a monitor to look at many.
+//! `cargo xtask monitoring`: measures what a monitor costs the VM it watches, and what watching many VMs costs the monitor.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,11 +54,11 @@ public class Work {
 }
 "#;
 
-/// Rounds before anything is measured: the JIT compilers have done what they will do.
+/// Rounds before anything is measured, until the JIT compilers have finished.
 const WARM_UP: usize = 40;
 /// Rounds of a block.
 const BLOCK: usize = 12;
-/// So many times as long is a block, and as many pairs fewer are measured, where each takes processes of its own.
+/// Where each block takes a process of its own, blocks are longer by this factor, and pairs fewer.
 const LONG: usize = 4;
 
 /// Options of `cargo xtask monitoring`.
@@ -67,24 +67,24 @@ pub struct Options {
     /// Java version to run on
     #[arg(long, default_value_t = 17)]
     jdk: u32,
-    /// Pairs of blocks of rounds, one without and one with what is measured; the median of their ratios counts
+    /// Pairs of measurements, without and with the monitor; the median of their ratios counts
     #[arg(long, default_value_t = 40)]
     pairs: usize,
-    /// VMs that one monitor is to look at
+    /// Number of VMs that one monitor watches
     #[arg(long, default_value_t = 50)]
     vms: usize,
-    /// Take the tools as they were built last
+    /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the table as well
+    /// Also write the table to this file
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
 
-/// What is measured. Monitors come and go while a program runs; an agent is there from the start, in a process of its own.
+/// What is measured. Monitors come and go while a program runs; an agent is loaded at its start, in a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Tells how much processes differ by themselves.
+    /// Nothing: shows how much processes differ anyway.
     Nothing,
     Agent,
     Filtered,
@@ -92,7 +92,7 @@ enum Kind {
     Looked,
 }
 
-/// With what each may cost at most, in percent.
+/// Each with its limit, in percent.
 const KINDS: [(Kind, &str, Option<f64>); 5] = [
     (Kind::Nothing, "nothing: two equal processes", None),
     (Kind::Agent, "the agent, no monitor", Some(1.0)),
@@ -101,7 +101,7 @@ const KINDS: [(Kind, &str, Option<f64>); 5] = [
     (Kind::Filtered, "heap profiler, a filter that selects nothing", Some(5.0)),
 ];
 
-/// A process that does not outlive the measurement.
+/// A process that is killed after the measurement.
 struct Running(Child);
 
 impl Drop for Running {
@@ -117,7 +117,7 @@ struct Program {
     rounds: Receiver<(Instant, f64)>,
 }
 
-/// Somebody who looks at a VM, until this is dropped.
+/// A client that watches a VM until this is dropped.
 struct Look(TcpStream);
 
 impl Drop for Look {
@@ -168,7 +168,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     options.markdown.as_ref().map_or(Ok(()), |path| markdown::write(path, &table))
 }
 
-/// What else the machine does.
+/// Other load on the machine.
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN);
@@ -179,7 +179,7 @@ fn load() -> String {
 }
 
 impl Bench<'_> {
-    /// Programs of others are not looked at.
+    /// Does not watch the VMs of other programs.
     fn place(&self) -> Result<PathBuf> {
         let place = self.folder.join("run");
         let _ = fs::remove_dir_all(&place);
@@ -203,7 +203,7 @@ impl Bench<'_> {
         command
     }
 
-    /// Starts one; its URL.
+    /// Starts a monitor, and returns its URL.
     fn serve(&self, place: &Path) -> Result<(Running, String)> {
         let mut command = self.monitor(place, &["serve", "--port", "0", "--no-debugger"]);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
@@ -214,7 +214,7 @@ impl Bench<'_> {
         Ok((serving, url.trim().to_owned()))
     }
 
-    /// Waits until it knows so many.
+    /// Waits until it has found `count` VMs.
     fn found(&self, place: &Path, count: usize) -> Result<Value> {
         let begun = Instant::now();
         loop {
@@ -240,7 +240,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Of processes in turns, without and with an agent: the best round of each.
+    /// For alternating processes without and with an agent: the best round of each.
     fn processes(&self, agent: Option<&str>, pairs: usize) -> Result<Vec<f64>> {
         let best = |agent: Option<&str>| -> Result<f64> {
             let program = self.worker(&self.place()?, agent)?;
@@ -255,7 +255,7 @@ impl Bench<'_> {
             .collect()
     }
 
-    /// Of one process that has the agent: blocks of rounds without and with a monitor, or with a monitor, without and with somebody who looks.
+    /// For one process with the agent: blocks of rounds without and with a monitor, or with a monitor, without and with a client.
     fn blocks(&self, looks: bool, pairs: usize) -> Result<Vec<f64>> {
         let place = self.place()?;
         let program = self.worker(&place, Some("quiet=on"))?;
@@ -295,7 +295,7 @@ impl Bench<'_> {
         Ok(Program { _process: Running(child), rounds })
     }
 
-    /// What one monitor takes for many VMs.
+    /// The cost of one monitor with many VMs.
     fn many(&self, count: usize) -> Result<String> {
         const TIME: Duration = Duration::from_secs(20);
         let place = self.place()?;
@@ -329,7 +329,7 @@ impl Bench<'_> {
     }
 }
 
-/// Opens a page at a VM.
+/// Opens the page of a VM.
 fn look(url: &str, vm: u64) -> Result<Look> {
     let (host, path) = url.trim_start_matches("http://").split_once('/').context("no path")?;
     let mut stream = TcpStream::connect(host)?;
@@ -343,13 +343,13 @@ fn look(url: &str, vm: u64) -> Result<Look> {
 }
 
 impl Program {
-    /// Milliseconds of so many rounds that begin from now on.
+    /// Milliseconds of the next rounds.
     fn times(&self, count: usize) -> Result<Vec<f64>> {
         let begun = Instant::now();
         let mut times = Vec::new();
         while times.len() < count {
             let next = self.rounds.recv_timeout(Duration::from_secs(60));
-            let (end, millis) = next.context("the program says nothing for a minute")?;
+            let (end, millis) = next.context("the program has printed nothing for a minute")?;
             if end >= begun + Duration::from_secs_f64(millis / 1000.0) {
                 times.push(millis);
             }
@@ -358,11 +358,11 @@ impl Program {
     }
 }
 
-/// Which part of a processor a process takes.
+/// The share of a processor that a process takes.
 fn busy(pid: u32, time: Duration) -> Result<f64> {
     let before = ticks(pid)?;
     thread::sleep(time);
-    // So many a second, on every Linux that runs a JVM.
+    // Clock ticks per second, the same on every Linux that runs a JVM.
     Ok((ticks(pid)? - before) as f64 / 100.0 / time.as_secs_f64())
 }
 

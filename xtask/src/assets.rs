@@ -1,5 +1,5 @@
-//! `cargo xtask assets`: the JavaScript libraries that reports draw with, as one file that stands in the page. It is in the
-//! repository, so that nobody needs Node to build the tools; this makes it anew from what npm has.
+//! `cargo xtask assets`: bundles the JavaScript libraries of reports into the one file that each page contains. The bundle is in the
+//! repository, so that building the tools does not take Node; this rebuilds it from npm packages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::command;
 use crate::layout::Layout;
 
-/// What npm and esbuild are given.
+/// Inputs of npm and esbuild.
 const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "libraries.mjs"];
-/// What comes of it.
+/// The files of the bundle.
 pub const BUNDLED: [&str; 3] = ["libraries.js", "libraries.css", "LICENSES"];
 
 /// Where the bundle is kept.
@@ -26,12 +26,12 @@ fn assets(layout: &Layout) -> PathBuf {
     layout.repo.join("crates/report/assets")
 }
 
-/// Makes the bundle and puts it in its place.
+/// Makes the bundle and puts it into the repository.
 pub fn run(layout: &Layout) -> Result<()> {
     bundle(layout, &layout.target.join("assets"), &vendor(layout))
 }
 
-/// Makes the bundle in a folder; `work` is for npm.
+/// Makes the bundle in the folder `to`; npm works in `work`.
 pub fn bundle(layout: &Layout, work: &Path, to: &Path) -> Result<()> {
     for folder in [work, to] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -46,21 +46,21 @@ pub fn bundle(layout: &Layout, work: &Path, to: &Path) -> Result<()> {
     command::quiet(esbuild.arg("--outfile=libraries.js").current_dir(work))?;
     let licences = licences(work)?;
     let bundle = fs::read_to_string(work.join("libraries.js"))?;
-    // Licences stay with what they are of: each page holds them.
+    // Each page contains the licenses beside the code.
     fs::write(to.join("libraries.js"), format!("/*\n{}\n*/\n{bundle}", licences.replace("*/", "* /")))?;
     fs::copy(work.join("libraries.css"), to.join("libraries.css"))?;
     fs::write(to.join("LICENSES"), licences)?;
     Ok(())
 }
 
-/// What a lock file names, and no scripts of theirs.
+/// Installs the packages of a lock file without running their scripts.
 pub fn install(folder: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
     command::quiet(npm.current_dir(folder)).map(drop)
 }
 
-/// The licences of all that is in the bundle: each text once.
+/// The licenses of the libraries in the bundle, each text once.
 fn licences(work: &Path) -> Result<String> {
     let lock = fs::read_to_string(work.join("package-lock.json"))?;
     let lock: Value = serde_json::from_str(&lock).context("package-lock.json is not JSON")?;
@@ -71,7 +71,7 @@ fn licences(work: &Path) -> Result<String> {
         let file = fs::read_dir(&folder)?
             .flatten()
             .find(|entry| entry.file_name().to_string_lossy().to_uppercase().starts_with("LICEN"));
-        let file = file.with_context(|| format!("{path} comes without a licence"))?;
+        let file = file.with_context(|| format!("{path} has no license file"))?;
         let title = format!(
             "{} {} ({})",
             path.trim_start_matches("node_modules/"),

@@ -1,4 +1,4 @@
-//! The browser that reports are looked at with, and what drives it.
+//! The browser in which reports are tested, and the scripts that drive it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::layout::Layout;
 use crate::{assets, command, packages};
 
-/// What it is called, here and there.
+/// Names of the command.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// The browser, if there is one.
@@ -17,7 +17,7 @@ pub fn find() -> Option<PathBuf> {
     NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|file| file.is_file())
 }
 
-/// Installs one where there is none and that is possible.
+/// Installs a browser if there is none.
 pub fn ensure() -> Result<()> {
     if find().is_some() {
         return Ok(());
@@ -25,20 +25,20 @@ pub fn ensure() -> Result<()> {
     packages::apt_install(&["chromium"])
 }
 
-/// Why no page can be looked at.
+/// Why pages cannot be tested; `None` if they can.
 pub fn obstacle() -> Option<String> {
     if find().is_none() {
-        return Some("there is no chromium".into());
+        return Some("chromium is not installed".into());
     }
     without_npm()
 }
 
-/// Why no JavaScript can be fetched and run.
+/// Why JavaScript libraries cannot be downloaded and run; `None` if they can.
 pub fn without_npm() -> Option<String> {
     ["node", "npm"]
         .into_iter()
         .find(|program| !command::exists(program))
-        .map(|program| format!("there is no {program}"))
+        .map(|program| format!("{program} is not installed"))
 }
 
 /// Copies a script of `tests/` to a folder, with what it needs: `report/browse.mjs`.

@@ -1,4 +1,4 @@
-//! Running other programs: one place that turns a failure into a sentence.
+//! Runs other programs, and turns their failures into errors.
 
 use std::env;
 use std::ffi::OsStr;
@@ -28,7 +28,7 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// The cargo that runs us, in a folder.
+/// The cargo that started this program, in a folder.
 pub fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(folder);
@@ -44,7 +44,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command for its standard output; its errors go to the user.
+/// Runs a command and returns its standard output; its standard error goes to the user.
 pub fn read(command: &mut Command) -> Result<String> {
     let output =
         command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {}", shown(command)))?;
@@ -54,7 +54,7 @@ pub fn read(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command in silence; what it printed is part of the error.
+/// Runs a command without showing its output, which becomes part of the error if it fails.
 pub fn quiet(command: &mut Command) -> Result<Output> {
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", shown(command)))?;
     if !output.status.success() {
@@ -69,7 +69,7 @@ pub fn quiet(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Whether a program can be started at all.
+/// Whether a program is installed.
 pub fn exists(program: &str) -> bool {
     let probe = Command::new(program)
         .arg("--version")
@@ -80,7 +80,7 @@ pub fn exists(program: &str) -> bool {
     !matches!(probe, Err(error) if error.kind() == ErrorKind::NotFound)
 }
 
-/// Whether we may install packages.
+/// Whether this user is root, and so may install packages.
 pub fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

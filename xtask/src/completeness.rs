@@ -12,11 +12,11 @@ use crate::jdks::Jdk;
 use crate::layout::{Layout, Tools};
 use crate::{command, instrumented};
 
-/// Compiles the agent that counts.
+/// Compiles the agent that counts objects.
 pub fn counter(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
     let folder = layout.target.join("counter");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    // Tests that run at the same time, in threads or processes, share it; none may find half a library.
+    // Tests that run at the same time, in threads or processes, share the library, and must not load one that is half written.
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let library = folder.join(format!("libcounter-{}-{number}.so", std::process::id()));
@@ -31,12 +31,12 @@ pub fn counter(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
     Ok(finished)
 }
 
-/// The option that loads the agent; it has to come before those that load the runtime.
+/// The JVM option that loads the agent; it must come before those that load the runtime.
 pub fn counter_option(counter: &Path, counts: &Path, stacks: bool) -> String {
     format!("-agentpath:{}={}{}", counter.display(), counts.display(), if stacks { ",stacks" } else { "" })
 }
 
-/// Reads both sides of a run.
+/// Compares the trace of a run with the counts of the agent.
 pub fn compare(tools: &Tools, trace: &Path, counts: &Path) -> Result<Comparison> {
     let counted =
         Counted::parse(&fs::read_to_string(counts).with_context(|| format!("no counts in {}", counts.display()))?)?;
@@ -44,12 +44,12 @@ pub fn compare(tools: &Tools, trace: &Path, counts: &Path) -> Result<Comparison>
     Ok(Comparison::of(&counted, &recorded))
 }
 
-/// What the VM made, by class as people write it.
+/// The objects that the VM allocated, by class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Objects by class.
     pub objects: BTreeMap<String, u64>,
-    /// Objects made by the runtime's own threads: nothing the trace should hold.
+    /// Objects allocated by the runtime's own threads, which the trace must not have.
     pub ours: u64,
     /// Innermost frames of allocations, most frequent first, by class.
     pub stacks: BTreeMap<String, Vec<(u64, String)>>,
@@ -95,16 +95,16 @@ fn frame(part: &str) -> String {
     }
 }
 
-/// What a trace holds of a class.
+/// The objects of one class in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
-    /// Seen when they were made: records N, A and V.
+    /// Recorded when they were allocated: records N, A and V.
     pub at_birth: u64,
-    /// Met later: records P.
+    /// First seen later: records P.
     pub found: u64,
 }
 
-/// What a trace holds, by class as people write it.
+/// The objects in a trace, by class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// By class.
@@ -120,7 +120,7 @@ impl Recorded {
             let kinds = class["kinds"].as_object().context("a class without kinds in the summary")?;
             let sum = recorded.objects.entry(grouped(name)).or_default();
             for (letter, count) in kinds {
-                let count = count.as_u64().context("a count that is none in the summary")?;
+                let count = count.as_u64().context("a count in the summary is not a number")?;
                 if letter == "P" { sum.found += count } else { sum.at_birth += count }
             }
         }
@@ -131,34 +131,34 @@ impl Recorded {
 /// One class of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// As people write it; classes made at run time are grouped.
+    /// As in Java source; classes generated at run time are grouped.
     pub name: String,
     /// The VM's count.
     pub made: u64,
     /// The trace's.
     pub kinds: Kinds,
-    /// Where most of its objects are made.
+    /// Where most of its objects are allocated.
     pub stacks: Vec<(u64, String)>,
 }
 
 impl Class {
-    /// Of the objects made, those that the trace saw come to be.
+    /// Allocated objects that the trace has from the start.
     pub fn recorded(&self) -> u64 {
         self.kinds.at_birth.min(self.made)
     }
 
-    /// Made, and not seen to come to be.
+    /// Allocated objects whose allocation the trace lacks.
     pub fn missing(&self) -> u64 {
         self.made - self.recorded()
     }
 
-    /// More than the VM says it made: a wrong class, or an object counted twice.
+    /// Objects in the trace beyond those that the VM counted: of another class, or recorded twice.
     pub fn surplus(&self) -> u64 {
         self.kinds.at_birth.saturating_sub(self.made)
     }
 }
 
-/// A trace beside the VM's own count.
+/// A trace compared with the VM's own count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Those with the most missing objects first.
@@ -168,7 +168,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Puts the two side by side.
+    /// Compares the two.
     pub fn of(counted: &Counted, recorded: &Recorded) -> Self {
         let mut names: Vec<&String> = counted.objects.keys().chain(recorded.objects.keys()).collect();
         names.sort();
@@ -184,22 +184,22 @@ impl Comparison {
         Self { classes, ours: counted.ours }
     }
 
-    /// All objects that the VM made.
+    /// All objects that the VM allocated.
     pub fn made(&self) -> u64 {
         self.classes.iter().map(|class| class.made).sum()
     }
 
-    /// Those of them that the trace saw come to be.
+    /// Those whose allocation the trace has.
     pub fn recorded(&self) -> u64 {
         self.classes.iter().map(Class::recorded).sum()
     }
 
-    /// Records of objects met later.
+    /// Objects that the trace first has later.
     pub fn found(&self) -> u64 {
         self.classes.iter().map(|class| class.kinds.found).sum()
     }
 
-    /// Records of objects that the VM did not count.
+    /// Objects of the trace that the VM did not count.
     pub fn surplus(&self) -> u64 {
         self.classes.iter().map(Class::surplus).sum()
     }

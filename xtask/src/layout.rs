@@ -7,23 +7,23 @@ use anyhow::{Context, Result};
 
 use crate::command;
 
-/// The folders that every chore works in.
+/// The folders that every task works in.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Root of the repository.
     pub repo: PathBuf,
-    /// Cargo's target folder, wherever the user has it.
+    /// Cargo's target folder.
     pub target: PathBuf,
 }
 
 impl Layout {
-    /// Asks cargo, so that `CARGO_TARGET_DIR` and every config file count.
+    /// Asks cargo, which knows `CARGO_TARGET_DIR` and config files.
     pub fn find() -> Result<Self> {
         // Not where this was compiled: a checkout can be moved, and a target folder copied or shared.
         let started =
             [env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::current_dir().ok(), env::current_exe().ok()];
         let repo = started.iter().flatten().find_map(|path| repository_of(path));
-        let repo = repo.context("no repository of Elephant Tracks here: call it as cargo xtask in its folder")?;
+        let repo = repo.context("not in a checkout of Elephant Tracks: run cargo xtask in its folder")?;
         let metadata = command::read(command::cargo(&repo).args(["metadata", "--no-deps", "--format-version", "1"]))?;
         let metadata: serde_json::Value =
             serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
@@ -37,7 +37,7 @@ impl Layout {
     }
 }
 
-/// The checkout that a path lies in.
+/// The checkout that contains a path.
 fn repository_of(path: &Path) -> Option<PathBuf> {
     let is_ours = |folder: &&Path| folder.join("xtask/Cargo.toml").is_file() && folder.join("Cargo.lock").is_file();
     path.ancestors().find(is_ours).map(Path::to_path_buf)
@@ -71,7 +71,7 @@ impl Tools {
         self.root.join("bin/et-monitor")
     }
 
-    /// The driver of JVMPI's agents without a VM.
+    /// Runs JVMPI agents on a trace.
     pub fn et_jvmpi(&self) -> PathBuf {
         self.root.join("bin/et-jvmpi")
     }
@@ -91,7 +91,7 @@ impl Tools {
         self.root.join("lib/elephant-tracks")
     }
 
-    /// Every file that decides how a rewritten JDK comes out.
+    /// Every file that the content of an instrumented JDK depends on.
     pub fn rewriter_files(&self) -> Vec<PathBuf> {
         let libraries = [RUNTIME_LIBRARY, MONITOR_LIBRARY].map(|name| self.lib().join(name));
         let mut files: Vec<PathBuf> = std::iter::once(self.et_instrument()).chain(libraries).collect();
@@ -109,14 +109,14 @@ pub const JVMPI_LIBRARY: &str = "libet_jvmpi.so";
 /// The agent that lets monitors look into a VM.
 pub const MONITOR_LIBRARY: &str = "libet_monitor.so";
 
-/// What programs need for chunks of their own.
+/// The library for programs that send their own chunks to a monitor.
 pub const DDM_JAR: &str = "et-ddm.jar";
 
 /// The Java half, one jar for each range of Java versions.
 pub const HEAP_PROXY_JARS: [&str; 4] =
     ["heap-proxy-8.jar", "heap-proxy-11.jar", "heap-proxy-12.jar", "heap-proxy-21.jar"];
 
-/// What takes its place in a run with a profiler of JVMPI.
+/// The Java half for runs with a JVMPI profiler.
 pub const JVMPI_PROXY_JAR: &str = "heap-proxy-jvmpi.jar";
 
 #[cfg(test)]

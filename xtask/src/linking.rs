@@ -1,6 +1,6 @@
-//! Has a JVM link, and so verify, classes before and after they were rewritten, and compares.
+//! Links classes in a JVM, which verifies them, before and after they are instrumented, and compares the outcomes.
 //!
-//! Many classes of a jar cannot link anywhere: what they refer to is not there. Those say the same before and after.
+//! Many classes of a jar cannot be linked at all, because classes that they refer to are missing. Those fail alike before and after.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::command;
 use crate::jdks::Jdk;
 use crate::layout::Layout;
 
-/// The JVM trusts its boot classes; only these options have it verify them, and an archive of classes skips it.
+/// Makes the JVM verify its boot classes, which it trusts by default. Classes from a CDS archive would not be verified.
 const VERIFY_BOOT_CLASSES: [&str; 6] = [
     "-Xshare:off",
     "-XX:+UnlockDiagnosticVMOptions",
@@ -23,14 +23,14 @@ const VERIFY_BOOT_CLASSES: [&str; 6] = [
     "ALL-SYSTEM",
 ];
 
-/// Each class is used once: compiling it well, or collecting in parallel, does not pay.
+/// Each class is used once, so optimizing compilation and parallel collection do not pay.
 const IN_A_HURRY: [&str; 3] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx2g"];
 
 /// The outcome of each class: jar and name to `linked` or the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes(BTreeMap<(String, String), String>);
 
-/// What a class says that linked.
+/// The outcome of a class that links.
 const LINKED: &str = "linked";
 
 impl Outcomes {
@@ -40,14 +40,14 @@ impl Outcomes {
         for line in text.lines() {
             let mut fields = line.splitn(3, '\t').map(str::to_owned);
             let (Some(jar), Some(class), Some(outcome)) = (fields.next(), fields.next(), fields.next()) else {
-                anyhow::bail!("not a line of LinkAll's: {line:?}");
+                anyhow::bail!("not a line that LinkAll writes: {line:?}");
             };
             outcomes.0.insert((jar, class), outcome);
         }
         Ok(outcomes)
     }
 
-    /// Adds those of another run.
+    /// Adds the outcomes of another run.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
@@ -100,16 +100,16 @@ fn is_refusal(outcome: &str) -> bool {
         .any(|refusal| error.strip_prefix("java.lang.") == Some(refusal))
 }
 
-/// A class that was better before.
+/// A class that links plain, but not instrumented, or fails in another way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The jar's file name, or `jdk`.
     pub jar: String,
     /// With dots.
     pub class: String,
-    /// What the plain class said.
+    /// The outcome of the plain class.
     pub before: String,
-    /// What the rewritten one says.
+    /// The outcome of the instrumented class.
     pub after: String,
 }
 
@@ -174,7 +174,8 @@ impl Linker {
         let report = self.folder.join(format!("{what}.tsv"));
         let _ = fs::remove_file(&report);
         command::quiet(arguments(command.arg(&report)))?;
-        let text = fs::read_to_string(&report).with_context(|| format!("LinkAll left no {}", report.display()))?;
+        let text =
+            fs::read_to_string(&report).with_context(|| format!("LinkAll did not write {}", report.display()))?;
         Outcomes::parse(&text)
     }
 }

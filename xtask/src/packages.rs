@@ -1,4 +1,4 @@
-//! Debian packages, and a Python that has pip: installed where we may, else named.
+//! Installs Debian packages, among them a Python with pip; or names them if this user may not install.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command;
 
-/// Installs those of the packages that are not there.
+/// Installs those of the packages that are missing.
 pub fn ensure(wanted: &[String]) -> Result<()> {
     let missing = missing(wanted);
     if missing.is_empty() {
@@ -16,11 +16,11 @@ pub fn ensure(wanted: &[String]) -> Result<()> {
     apt_install(&missing.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Installs Debian packages when we may, else names them.
+/// Installs Debian packages; if this is not Debian or the user is not root, the error names them.
 pub fn apt_install(packages: &[&str]) -> Result<()> {
     let line = packages.join(" ");
     if !command::exists("apt-get") {
-        bail!("please install: {line} (Debian's names)");
+        bail!("please install {line} (names of Debian packages)");
     }
     if !command::is_root() {
         bail!("please run: sudo apt-get install {line}");
@@ -49,7 +49,7 @@ fn missing(wanted: &[String]) -> Vec<String> {
     wanted.iter().filter(|package| !installed(package)).cloned().collect()
 }
 
-/// A Python that has pip.
+/// The command of a Python with pip.
 pub fn python() -> Result<&'static str> {
     let with_pip = |python: &&str| command::quiet(Command::new(python).args(["-m", "pip", "--version"])).is_ok();
     let names = ["python3", "python"];

@@ -20,7 +20,7 @@ pub struct Passed {
     pub plain: f64,
     /// Seconds of the traced run.
     pub traced: f64,
-    /// Its trace, validated.
+    /// Its trace, which is valid.
     pub trace: PathBuf,
 }
 
@@ -39,13 +39,13 @@ fn ran(command: &mut Command) -> Result<Ran> {
 /// Programs on one JDK, and on its instrumented copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage<'a> {
-    /// The programs' inputs.
+    /// Runs the programs with their inputs.
     pub runner: &'a Runner,
     /// The tools under test.
     pub tools: &'a Tools,
     /// The plain JDK.
     pub jdk: &'a Jdk,
-    /// Its copy.
+    /// Its instrumented copy.
     pub traced_jdk: &'a InstrumentedJdk,
     /// Options of et-instrument for the programs; the copy was made with its own.
     pub options: &'a [&'a str],
@@ -63,7 +63,7 @@ impl Stage<'_> {
         let traced = self.rewritten(workload, folder, &trace, &[])?;
         if plain.stdout != traced.stdout {
             let (plain, traced) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&traced.stdout));
-            bail!("{} printed something else\nplain:\n{plain}\nrewritten:\n{traced}", workload.name);
+            bail!("{} printed something else when traced\nplain:\n{plain}\nrewritten:\n{traced}", workload.name);
         }
         ensure!(plain_files == self.runner.written(workload)?, "{} wrote other files than before", workload.name);
         let validate = if workload.long_start { validate_without_deaths } else { validate };
@@ -79,7 +79,7 @@ impl Stage<'_> {
         Ok(trace)
     }
 
-    /// `jvm_options` come before those of tracing.
+    /// Puts `jvm_options` before the options for tracing.
     fn rewritten(&self, workload: &Workload, folder: &Path, trace: &Path, jvm_options: &[String]) -> Result<Ran> {
         let parts = self.runner.instrument(workload, self.tools, &folder.join("rewritten"), self.options)?;
         let _ = fs::remove_file(trace);
@@ -88,12 +88,12 @@ impl Stage<'_> {
     }
 }
 
-/// `et-trace validate` finds nothing, lost events included.
+/// Checks that `et-trace validate` finds nothing wrong, lost events included.
 pub fn validate(tools: &Tools, trace: &Path) -> Result<()> {
     command::quiet(Command::new(tools.et_trace()).args(["validate", "--no-lives"]).arg(trace)).map(drop)
 }
 
-/// As [`validate`], deaths apart: they take most of the time of a large trace.
+/// As [`validate`], but without deaths, which take most of the time with large traces.
 pub fn validate_without_deaths(tools: &Tools, trace: &Path) -> Result<()> {
     command::quiet(Command::new(tools.et_trace()).args(["validate", "--deaths", "none"]).arg(trace)).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Python packages that tests use: from PyPI into `target/python`, a folder for each set of them.
+//! Python packages for tests, downloaded from PyPI into `target/python`, one folder for each set of packages.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,16 +11,16 @@ use anyhow::{Context, Result};
 use crate::layout::Layout;
 use crate::{command, packages};
 
-/// Runs the queries of tables.
+/// Runs the queries on tables.
 pub const DUCKDB: &[&str] = &["duckdb==2.0.0"];
-/// DuckDB's command, which runs them as well.
+/// The command `duckdb`, which runs them as well.
 pub const DUCKDB_COMMAND: &[&str] = &["duckdb-cli==1.5.6"];
-/// Spark runs them, too. 450 MB, so only where it is asked for.
+/// Spark runs them, too; 450 MB, so only on request.
 pub const SPARK: &[&str] = &["pyspark==4.3.0"];
-/// What the notebook uses besides DuckDB. 260 MB, unpacked.
+/// Packages of the notebook besides DuckDB; 260 MB unpacked.
 pub const NOTEBOOK: &[&str] = &["pandas==3.1.1", "matplotlib==3.11.2"];
 
-/// The folder that the packages are in, once they are fetched.
+/// Downloads packages unless they are there, and returns their folder.
 pub fn fetched(layout: &Layout, wanted: &[&str]) -> Result<PathBuf> {
     let folders = layout.target.join("python");
     let name = wanted.join("+").replace("==", "-");
@@ -29,20 +29,20 @@ pub fn fetched(layout: &Layout, wanted: &[&str]) -> Result<PathBuf> {
         return Ok(folder);
     }
     let python = packages::python()?;
-    eprintln!("fetching {} from PyPI", wanted.join(", "));
-    // Several tests may ask at the same time.
+    eprintln!("downloading {} from PyPI", wanted.join(", "));
+    // Several tests may do this at the same time.
     let part = folders.join(format!("{name}.{}.part", std::process::id()));
     fs::create_dir_all(&folders).with_context(|| format!("cannot make {}", folders.display()))?;
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
     pip.args(["--root-user-action", "ignore", "--target"]).arg(&part).args(wanted);
-    let done = command::quiet(&mut pip).with_context(|| format!("cannot fetch {} from PyPI", wanted.join(", ")));
+    let done = command::quiet(&mut pip).with_context(|| format!("cannot download {} from PyPI", wanted.join(", ")));
     if let Err(error) = done {
         let _ = fs::remove_dir_all(&part);
         return Err(error);
     }
     if fs::rename(&part, &folder).is_err() {
-        // Another was quicker.
+        // Another test was faster.
         let _ = fs::remove_dir_all(&part);
     }
     Ok(folder)
@@ -52,5 +52,5 @@ pub fn fetched(layout: &Layout, wanted: &[&str]) -> Result<PathBuf> {
 pub fn path(folders: &[PathBuf]) -> Result<OsString> {
     let there = env::var_os("PYTHONPATH").unwrap_or_default();
     let all = folders.iter().cloned().chain(env::split_paths(&there));
-    env::join_paths(all.filter(|path| !path.as_os_str().is_empty())).context("a folder has a colon in its name")
+    env::join_paths(all.filter(|path| !path.as_os_str().is_empty())).context("the name of a folder contains a colon")
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask replayer`: et-replay as one program that needs nothing of the system, for simulators of machines.
+//! `cargo xtask replayer`: et-replay as one static program, for machine simulators.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use anyhow::{Context, Result, ensure};
 use crate::command;
 use crate::layout::Layout;
 
-/// Around what is measured; see docs/replay.md.
+/// Symbols that mark the measured region; see docs/replay.md.
 const REGION: [&str; 2] = ["et_replay_region_begin", "et_replay_region_end"];
-/// Of the header of a program that has another program load its libraries.
+/// The type of an ELF segment that names a dynamic loader.
 const PT_INTERP: u32 = 3;
 
-/// Builds it with the C library linked into it, and returns where it is.
+/// Builds it with the C library linked in, and returns its path.
 pub fn run(layout: &Layout) -> Result<PathBuf> {
     let version = command::read(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
     let mut cargo = command::cargo(&layout.repo);
-    // A target that is named keeps the options from what runs while it is compiled, which cannot be static.
+    // With an explicit target, the flags do not apply to build scripts and macros, which cannot be static.
     cargo.args(["build", "--release", "--locked", "-p", "et-replay", "--target", host, "--config"]);
     cargo.arg(format!("target.{host}.rustflags=['-C', 'target-feature=+crt-static', '-C', 'relocation-model=static']"));
-    // These would take the place of the options above.
+    // These would override the flags above.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     command::run(cargo.arg("--target-dir").arg(&layout.target))
-        .context("a static program needs the C library as an archive (libc.a; Debian has it in libc6-dev)")?;
+        .context("linking statically needs the C library as an archive (libc.a, on Debian in libc6-dev)")?;
     let (built, folder) = (layout.target.join(host).join("release/et-replay"), layout.target.join("et/static"));
     let program = folder.join("et-replay");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -35,10 +35,10 @@ pub fn run(layout: &Layout) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// It runs, needs no loader, and has the markers.
+/// Checks that it runs, needs no loader, and has the symbols.
 fn check(program: &Path) -> Result<()> {
     let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
-    let segments = segments(&bytes).context("et-replay is no program for 64 bits")?;
+    let segments = segments(&bytes).context("et-replay is not a 64-bit ELF program")?;
     ensure!(!segments.contains(&PT_INTERP), "et-replay is not static: it names a loader");
     for name in REGION {
         let is_there = bytes.windows(name.len()).any(|part| part == name.as_bytes());

@@ -32,7 +32,7 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
         let classes = out_dir.join(format!("heap-proxy-{}", variant.name));
         folders::empty(&classes)?;
         command::quiet(&mut variant.javac(javac_home, &sources, &classes)?)?;
-        // The stand-ins for the JDK's own classes have done their work; they must never reach a JVM.
+        // The stubs of the JDK's own classes are only for compiling; they must never reach a JVM.
         for stub in variant.stubs(&sources) {
             for file in java_files(&stub)? {
                 let class = classes.join(file.strip_prefix(&stub)?).with_extension("class");
@@ -56,7 +56,7 @@ fn jvmpi_proxy(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
     pack(javac_home, &out_dir.join("heap-proxy-jvmpi.jar"), &classes, "java/lang")
 }
 
-/// Writes `et-ddm.jar`, what programs need for chunks of their own, for Java 8 and later.
+/// Writes `et-ddm.jar`, for programs that send their own chunks to a monitor, for Java 8 and later.
 pub fn ddm(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
     let classes = out_dir.join("classes");
     folders::empty(&classes)?;
@@ -70,7 +70,7 @@ pub fn ddm(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
 
 fn pack(javac_home: &Path, jar: &Path, classes: &Path, folder: &str) -> Result<()> {
     let mut pack = Command::new(javac_home.join("bin/jar"));
-    // A fixed time, and no manifest with the version of the packing JDK: the same sources give the same bytes.
+    // Reproducible: a fixed time, and no manifest, which would have the version of the JDK.
     pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(jar);
     command::quiet(pack.arg("-C").arg(classes).arg(folder))?;
     Ok(())
@@ -90,11 +90,11 @@ impl Variant {
     fn javac(&self, home: &Path, root: &Path, classes: &Path) -> Result<Command> {
         let folders = [self.sources(root), self.stubs(root)].concat();
         let mut javac = Command::new(home.join("bin/javac"));
-        // Without `inline`, string concatenation would be an invokedynamic; none is written, and none may be.
+        // Without `inline`, string concatenation would become an invokedynamic, which this class must not have.
         javac.args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline", "-g"]);
         javac.args(["-source", self.level, "-target", self.level]).arg("-d").arg(classes);
         if self.modular {
-            let patch = std::env::join_paths(&folders).context("a folder's name holds a colon")?;
+            let patch = std::env::join_paths(&folders).context("the name of a folder contains a colon")?;
             javac.arg("--patch-module").arg(concat("java.base=", patch));
         }
         for folder in &folders {
@@ -125,7 +125,7 @@ pub(crate) fn java_files(folder: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
-        bail!("{} holds no Java sources", folder.display());
+        bail!("{} contains no Java sources", folder.display());
     }
     files.sort();
     Ok(files)

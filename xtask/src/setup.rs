@@ -1,4 +1,4 @@
-//! Installs what is missing, or says in one line what to install.
+//! Installs what tests and builds need, or names it.
 
 use anyhow::Result;
 
@@ -9,18 +9,18 @@ use crate::packages;
 use crate::plugins::maven;
 use crate::workloads;
 
-/// What the whole test suite needs beyond cargo: a JDK with a compiler, the workloads' jars, other JDKs.
+/// Installs what the whole test suite needs beyond cargo: a JDK with a compiler, the jars of the workloads, other JDKs.
 pub fn for_tests(layout: &Layout) -> Result<()> {
     jdks::compiler(layout)?;
-    // A developer without the packages can still run all other tests: those that need them say so.
+    // Without the packages all other tests still run; those that need them say so.
     if let Err(error) = programs(layout).and_then(|()| language_programs(layout)) {
         eprintln!("note: tests with real programs will be skipped: {error:#}");
     }
     if let Err(error) = packages::ensure(&["zsh".to_owned()]) {
-        eprintln!("note: the test of completions for zsh will be skipped: {error:#}");
+        eprintln!("note: the test of zsh completions will be skipped: {error:#}");
     }
     if let Err(error) = packages::ensure(&["libxml2-utils".to_owned()]) {
-        eprintln!("note: logs of the monitor's agent will not be compared with their schema: {error:#}");
+        eprintln!("note: logs of the monitor agent will not be checked against their schema: {error:#}");
     }
     if let Err(error) = packages::ensure(&["libmockito-java".to_owned()]) {
         eprintln!("note: tests with mocks and advice will be skipped: {error:#}");
@@ -37,18 +37,18 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// The packages of the nine programs.
+/// Installs the packages of the nine programs.
 pub fn programs(layout: &Layout) -> Result<()> {
     packages::ensure(&workloads::packages(layout)?)
 }
 
-/// Build tools whose plugins are tested, and what the examples for them need.
+/// Installs the build tools whose plugins are tested, and the dependencies of their examples.
 pub fn build_tools() -> Result<()> {
     let packages = ["gradle"].iter().chain(&maven::PACKAGES);
     packages::ensure(&packages.map(|package| (*package).to_owned()).collect::<Vec<_>>())
 }
 
-/// The packages of the programs in other languages.
+/// Installs the packages of the programs in other languages.
 pub fn language_programs(layout: &Layout) -> Result<()> {
     packages::ensure(&workloads::language_packages(layout)?)
 }

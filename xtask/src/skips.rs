@@ -1,5 +1,5 @@
-//! What tests did not test, and why. Test runners count ignored tests and keep the reasons to themselves, and a test that leaves out
-//! a part of its work is not even counted: so each notes it in a file, and `cargo xtask test` shows all of them.
+//! What was not tested, and why. Test runners count ignored tests but do not show the reasons, and do not count a test that skips
+//! a part of its work. So each test writes a note to a file, and `cargo xtask test` shows them all.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,29 +10,29 @@ use anyhow::{Context, Result};
 use crate::folders;
 use crate::layout::Layout;
 
-/// The notes of the tests.
+/// The notes, each in a file of one folder.
 #[derive(Clone, Debug)]
 pub struct Skips {
     folder: PathBuf,
 }
 
 impl Skips {
-    /// Those of this checkout.
+    /// The notes of this checkout.
     pub fn of(layout: &Layout) -> Self {
         Self::in_folder(layout.target.join("skipped"))
     }
 
-    /// Those in a folder.
+    /// The notes in a folder.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Forgets those of earlier runs.
+    /// Deletes the notes of earlier runs.
     pub fn clear(&self) -> Result<()> {
         folders::remove(&self.folder)
     }
 
-    /// A test, or a part of it, was not done. The same note may come from several processes.
+    /// Notes that a test, or a part of one, was skipped. Several processes may write the same note.
     pub fn note(&self, test: &str, reason: &str) -> Result<()> {
         let name: String = test.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let file = self.folder.join(name);
@@ -44,7 +44,7 @@ impl Skips {
         fs::write(&file, note).with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// All of them, a reason and the tests that it kept from being done; the empty text if there are none.
+    /// All notes as a table of tests and reasons; empty if there are none.
     pub fn table(&self) -> Result<String> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),

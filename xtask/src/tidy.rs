@@ -1,5 +1,5 @@
-//! Whether tests leave the work tree as they found it: what they write belongs below `target` or into temporary folders. That `.gitignore`
-//! hides a file is no excuse.
+//! Checks that tests leave the work tree as it was: their files belong in `target` or in temporary folders. Files that `.gitignore`
+//! hides count as well.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use crate::command;
 
-/// What git says of a work tree, besides what is committed.
+/// The changed, untracked and ignored files of a work tree, as git lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkTree(BTreeSet<String>);
 
@@ -18,7 +18,7 @@ impl WorkTree {
     ///
     /// # Errors
     ///
-    /// There is no git, or no work tree: sources may come from an archive.
+    /// Fails if git is not installed, or if the folder is not in a work tree, as for sources from an archive.
     pub fn look(folder: &Path) -> Result<Self> {
         let mut git = Command::new("git");
         git.current_dir(folder).args(["status", "--porcelain", "-z", "--no-renames"]);
@@ -27,15 +27,15 @@ impl WorkTree {
         Ok(Self(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect()))
     }
 
-    /// What has come since, or has changed that had not: two letters of git's and the path.
+    /// Files that are new or changed in `later`: two letters as in `git status`, and the path.
     pub fn new_in(&self, later: &Self) -> Vec<String> {
         later.0.difference(&self.0).cloned().collect()
     }
 
-    /// Fails if anything has.
+    /// Fails if any file is new or changed.
     pub fn ensure_unchanged(&self, folder: &Path) -> Result<()> {
         let new = self.new_in(&Self::look(folder)?);
-        ensure!(new.is_empty(), "tests must leave no files in the work tree, these have come: {}", new.join(", "));
+        ensure!(new.is_empty(), "tests must not change the work tree, but left: {}", new.join(", "));
         Ok(())
     }
 }

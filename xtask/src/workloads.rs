@@ -1,4 +1,4 @@
-//! The real programs of `tests/workloads.sh`: their inputs, plain and rewritten runs.
+//! The real programs of `tests/workloads.sh`: their inputs, and how to run them plain and instrumented.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::layout::{Layout, Tools};
 /// Where the system keeps the jars that the workloads use.
 pub const SHARE_JAVA: &str = "/usr/share/java";
 
-/// Size of the work in tests, in per cent.
+/// Size of the work in tests, in percent.
 pub const TEST_SCALE: u32 = 5;
 
-/// The script.
+/// Where the script is.
 pub fn script(layout: &Layout) -> PathBuf {
     layout.repo.join("tests/workloads.sh")
 }
@@ -26,7 +26,7 @@ pub fn packages(layout: &Layout) -> Result<Vec<String>> {
     listed(layout, "packages")
 }
 
-/// Those that the programs in other languages need.
+/// The Debian packages that the programs in other languages need.
 pub fn language_packages(layout: &Layout) -> Result<Vec<String>> {
     listed(layout, "language-packages")
 }
@@ -36,7 +36,7 @@ fn listed(layout: &Layout, verb: &str) -> Result<Vec<String>> {
     Ok(listed.split_whitespace().map(str::to_owned).collect())
 }
 
-/// A workload, as far as we need to know about it.
+/// A program of the script.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// Its name in the script.
@@ -45,13 +45,13 @@ pub struct Workload {
     pub driver: Option<&'static str>,
     /// Its jars, without `.jar`.
     pub jars: &'static [&'static str],
-    /// Jars on its class path that it runs without, and that not every Debian release has.
+    /// Jars on its class path that it can do without, and that not every Debian release has.
     pub optional_jars: &'static [&'static str],
     /// What it writes below the scratch folder `out`, if anything.
     pub output: Option<&'static str>,
     /// What its compiler needs, without `.jar`.
     pub compiler_jars: &'static [&'static str],
-    /// Start-up alone leaves so many records that validating takes as long as the rest: without deaths it is bearable.
+    /// Whether startup alone leaves so many records that computing deaths takes too long: its trace is validated without.
     pub long_start: bool,
 }
 
@@ -150,8 +150,8 @@ const CROWDS: [Workload; 4] = [
     Workload { name: "loaders_kept", driver: Some("Loaders"), ..BARE },
 ];
 
-/// Those that tests run on a JDK. All on all of them would take longer than all other tests, javac and jython most;
-/// `cargo xtask programs` runs the rest.
+/// The programs that tests run on a JDK. To run all on each JDK would take longer than all other tests, mostly because of javac and jython;
+/// `cargo xtask programs` does it.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
         17 => return with_languages().filter(|workload| workload.name != "jython").collect(),
@@ -161,12 +161,12 @@ pub fn in_tests(feature: u32) -> Vec<Workload> {
     ALL.into_iter().filter(|workload| names.contains(&workload.name)).collect()
 }
 
-/// The nine themselves: one of them is there once more, with more threads.
+/// The nine programs, without the variant of one of them that has more threads.
 pub fn nine() -> Vec<Workload> {
     ALL.into_iter().filter(|workload| workload.name != "tomcat_threads").collect()
 }
 
-/// Those of the given names; all if there are none.
+/// The programs with the given names; all if no names are given.
 pub fn chosen(names: &[String]) -> Result<Vec<Workload>> {
     if names.is_empty() { Ok(ALL.to_vec()) } else { names.iter().map(|name| Workload::named(name)).collect() }
 }
@@ -183,7 +183,7 @@ impl Workload {
         let known = || all().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
         all()
             .find(|workload| workload.name == name)
-            .with_context(|| format!("no workload {name:?}: there are {}", known()))
+            .with_context(|| format!("no workload named {name:?}; there are {}", known()))
     }
 
     /// Its jars as the system has them.
@@ -192,7 +192,7 @@ impl Workload {
         all.filter(|jar| jar.exists()).collect()
     }
 
-    /// The first jar that is not installed, if one is missing that it cannot do without.
+    /// The first required jar that is not installed, if any.
     pub fn missing_jar(&self) -> Option<PathBuf> {
         self.jars.iter().chain(self.compiler_jars).map(|jar| in_share_java(jar)).find(|jar| !jar.exists())
     }
@@ -221,7 +221,7 @@ impl Runner {
         Ok(Self { script: script(layout), home: work.join(format!("jdk-{}", jdk.version)), scale, javac, sources })
     }
 
-    /// Why a workload cannot run here, if it cannot.
+    /// Why a workload cannot run here; `None` if it can.
     pub fn obstacle(&self, workload: &Workload, jdk: &Jdk) -> Option<String> {
         if let Some(jar) = workload.missing_jar() {
             return Some(format!("{} is not installed", jar.display()));

@@ -1,8 +1,8 @@
-//! What was measured, and what is worked out of it.
+//! Measurements, and what is computed from them.
 
 use crate::cost::Cost;
 
-/// What one workload showed on one JDK.
+/// The measurements of one workload on one JDK.
 pub struct Measured {
     pub program: String,
     pub plain: Cost,
@@ -17,17 +17,17 @@ pub struct Run {
     pub trace: Option<TraceFigures>,
 }
 
-/// Of a trace.
+/// Figures of a trace.
 #[derive(Clone, Copy)]
 pub struct TraceFigures {
     pub trace_bytes: u64,
-    /// Of the events, as the hooks left them.
+    /// Bytes of the events as the hooks wrote them.
     pub event_bytes: u64,
-    /// Of the events, packed but not compressed.
+    /// Bytes of the events, packed but not compressed.
     pub packed_bytes: u64,
-    /// Events, tickets not among them.
+    /// Number of events, without tickets.
     pub events: u64,
-    /// Of the time on processors of that run, all its threads together, the share of packing and writing, on whatever thread.
+    /// The share of packing and writing in the processor time of all threads of the run.
     pub writer_share: f64,
 }
 
@@ -37,7 +37,7 @@ impl TraceFigures {
     }
 }
 
-/// The middle one of all that was measured, each figure by itself.
+/// The median of each figure.
 pub fn median_cost(costs: &[Cost]) -> Cost {
     let of = |value: fn(&Cost) -> f64| median(costs.iter().map(value).collect());
     Cost { seconds: of(|cost| cost.seconds), processor: of(|cost| cost.processor), resident: of(|cost| cost.resident) }

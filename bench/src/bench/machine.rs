@@ -1,28 +1,28 @@
-//! What the machine could do at best: how fast memory takes what is stored.
+//! Memory bandwidth of the machine.
 
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// Far more than caches hold.
+/// Bytes to store: far more than fit into the caches.
 const BYTES: usize = 512 << 20;
-/// The best counts: others on the machine only slow it down.
+/// Number of measurements, of which the best counts: other load can only slow it down.
 const PASSES: usize = 5;
 
-/// Bytes a second that can be stored one after the other.
+/// Bytes per second that can be stored sequentially.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bandwidth {
     /// By one thread.
     pub one_thread: f64,
     /// By as many threads as there are processors.
     pub all_threads: f64,
-    /// So many.
+    /// The number of processors.
     pub threads: usize,
 }
 
 impl Bandwidth {
-    /// Measures it; takes a second or two.
+    /// Measures for a second or two.
     pub fn measure() -> Self {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Self { one_thread: stored(1), all_threads: stored(threads), threads }
@@ -33,7 +33,7 @@ fn stored(threads: usize) -> f64 {
     let barrier = Barrier::new(threads);
     let share = BYTES / threads;
     let passes = |thread: usize| -> Vec<(Instant, Instant)> {
-        // The first time the system has to find the pages.
+        // The first time, the system has to provide the pages.
         let mut memory = vec![1 + thread as u8; share];
         let pass = |number: usize| {
             barrier.wait();

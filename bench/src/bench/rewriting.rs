@@ -1,4 +1,4 @@
-//! How long et-instrument takes.
+//! Measures how long et-instrument takes.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use xtask::jdks::Jdk;
 use xtask::layout::Tools;
 use xtask::workloads::Workload;
 
-/// Megabytes of class files and the seconds of a whole run of the rewriter over them.
+/// Megabytes of class files, and the seconds that et-instrument took for them.
 #[derive(Default)]
 pub struct Rewriting {
     pub what: String,
@@ -26,7 +26,7 @@ impl Rewriting {
         Self { what, ..Self::default() }
     }
 
-    /// Adds a run: its report tells the classes, the clock the time, start and end of the process included.
+    /// Adds a run: the sizes from its report, the wall time including the start of the process.
     fn add(&mut self, rewrite: &mut Command) -> Result<()> {
         let start = Instant::now();
         let output = command::quiet(rewrite.args(["--report", "json", "--quiet"]))?;

@@ -7,7 +7,7 @@ use super::machine::Bandwidth;
 use super::rewriting::Rewriting;
 use super::{OnJdk, Options, Variant};
 
-/// All that goes into `docs/performance.md`.
+/// The tables for `docs/performance.md`.
 pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], bandwidth: Bandwidth) -> String {
     let versions: Vec<_> = jdks.iter().map(|on| on.jdk.version.as_str()).collect();
     let mut text = format!("`{}`, JDK {}, medians.\n", options.command(), versions.join(" and "));
@@ -117,7 +117,7 @@ fn rewritten(rewriting: &[Rewriting]) -> String {
     text
 }
 
-/// The same figures for programs.
+/// The same figures as JSON.
 pub fn as_json(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], bandwidth: Bandwidth) -> serde_json::Value {
     let run = |(run, kind): (&Run, &Variant)| {
         let trace = run.trace.as_ref().map(|trace| {

@@ -1,6 +1,6 @@
-//! `cargo xtask completeness`: what a trace holds of the objects that the VM itself says it made.
+//! `cargo xtask completeness`: compares the objects in traces with those that the VM itself counts.
 //!
-//! In one and the same run the runtime traces and `tests/counter` counts (docs/completeness.md).
+//! The runtime traces, and the agent in `tests/counter` counts, in the same run (docs/completeness.md).
 
 mod table;
 
@@ -20,18 +20,18 @@ pub struct Options {
     programs: Vec<String>,
     #[command(flatten)]
     tour: TourOptions,
-    /// Show where the missing objects are made; slower
+    /// Show where the missing objects are allocated; slower
     #[arg(long)]
     stacks: bool,
-    /// How many classes to list for each program
+    /// Number of classes to list for each program
     #[arg(long, default_value_t = 15)]
     top: usize,
-    /// An error if less than this share of the objects, in per cent, is recorded
+    /// Fail if less than this percentage of the objects is recorded
     #[arg(long)]
     at_least: Option<f64>,
 }
 
-/// Runs them all and prints the tables.
+/// Runs the programs and prints the tables.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let tour = Tour::new(layout, "completeness", &options.programs, &options.tour, false)?;
     let counter = counter(layout, &tour.compiler)?;

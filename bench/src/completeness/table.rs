@@ -6,12 +6,12 @@ use super::Options;
 
 /// `99.97 %`
 pub fn share(part: u64, whole: u64) -> String {
-    // Cut, not rounded: 100 % is said only when it is.
+    // Rounded down, so that 100 % means all.
     let hundredths = if whole == 0 { 10_000 } else { part as u128 * 10_000 / u128::from(whole) };
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// Each program's sums: what the docs have.
+/// The sums of each program, for the docs.
 pub fn overview(options: &Options, results: &[(&str, String, Comparison)], notes: &[String]) -> String {
     let mut text = format!("`cargo xtask completeness --scale {}`\n\n", options.tour.scale);
     text += "| program | JDK | made | recorded | missing | share | found later | not counted |\n";
@@ -32,7 +32,7 @@ pub fn overview(options: &Options, results: &[(&str, String, Comparison)], notes
     text
 }
 
-/// The classes that most objects are missing of, for each program.
+/// The classes with the most missing objects, for each program.
 pub fn by_class(options: &Options, results: &[(&str, String, Comparison)]) -> String {
     let mut text = String::new();
     for (program, version, all) in results {

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: long runs of the fuzzers, in turns, and what they did so far.
+//! `cargo xtask fuzz`: runs the fuzzers for hours, in turns, and keeps sums of what they did.
 
 mod record;
 mod slice;
@@ -22,22 +22,22 @@ use slice::Slice;
 /// Options of `cargo xtask fuzz`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// What to fuzz; all if none is named
+    /// The targets to fuzz [default: all]
     #[arg(long, value_delimiter = ',')]
     targets: Vec<String>,
-    /// Minutes of processor time that each is to have had at the end, earlier runs included
+    /// Minutes of processor time for each target, including earlier runs
     #[arg(long, default_value_t = 120)]
     minutes: u64,
-    /// How many run at a time; as many as there are processors if not given
+    /// Number of fuzzers that run at a time [default: the number of processors]
     #[arg(long)]
     jobs: Option<usize>,
-    /// Seconds after which the next takes its turn
+    /// Seconds after which the next target takes its turn
     #[arg(long, default_value_t = 300)]
     slice: u64,
     /// Only print the sums of all runs so far
     #[arg(long)]
     table: bool,
-    /// Where to write the table as well
+    /// Also write the table to this file
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
@@ -50,11 +50,11 @@ struct Target {
     inputs: String,
     /// Longer inputs are not tried.
     longest: usize,
-    /// Whether libFuzzer is to see what is compared.
+    /// Whether libFuzzer traces comparisons.
     compares: bool,
 }
 
-/// Fuzzes until each has had its time, or something was found.
+/// Fuzzes until each target has had its time or found something.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let folder = layout.target.join("fuzz");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -62,12 +62,14 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.table {
         return show(&Record::open(&record)?, options);
     }
-    // Two at once would write over each other's sums, logs and inputs.
+    // Two processes would overwrite each other's sums, logs and inputs.
     let lock = folder.join("lock");
     let lock = File::create(&lock).with_context(|| format!("cannot make {}", lock.display()))?;
     match lock.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => bail!("another cargo xtask fuzz works in {}: wait for it", folder.display()),
+        Err(TryLockError::WouldBlock) => {
+            bail!("another cargo xtask fuzz is running in {}: wait until it ends", folder.display())
+        }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot lock target/fuzz"),
     }
     let record = Record::open(&record)?;
@@ -80,7 +82,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut targets = listed(&command::read(cargo.arg(&seeds))?)?;
     if let Some(unknown) = options.targets.iter().find(|name| targets.iter().all(|target| target.name != **name)) {
         let known: Vec<&str> = targets.iter().map(|target| &*target.name).collect();
-        bail!("there is no target {unknown}: {}", known.join(", "));
+        bail!("no target named {unknown}; there are {}", known.join(", "));
     }
     targets.retain(|target| options.targets.is_empty() || options.targets.contains(&target.name));
     let goal = options.minutes * 60;
@@ -107,7 +109,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         return Err(error);
     }
     let found: Vec<String> = state.found.iter().map(|(name, found)| format!("{name}: {found}")).collect();
-    ensure!(found.is_empty(), "something was found:\n{}", found.join("\n"));
+    ensure!(found.is_empty(), "the fuzzers found:\n{}", found.join("\n"));
     Ok(())
 }
 
@@ -133,7 +135,7 @@ fn build(layout: &Layout, folder: &Path, targets: &[Target]) -> Result<BTreeMap<
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc does not tell its host")?;
     let mut programs = BTreeMap::new();
     for target in targets {
-        // Each way has its own flags for the compiler: in one folder they would build everything anew in turns.
+        // Each variant has its own compiler flags: in one folder, each would recompile everything.
         let (flags, place): (&[&str], _) =
             if target.compares { (&[], "build") } else { (&["--no-trace-compares"], "build-plain") };
         let place = folder.join(place);
@@ -145,9 +147,9 @@ fn build(layout: &Layout, folder: &Path, targets: &[Target]) -> Result<BTreeMap<
     Ok(programs)
 }
 
-/// Who is next.
+/// Which target is next.
 struct Turns {
-    /// Seconds of processor time that each is to have.
+    /// Seconds of processor time for each target.
     goal: u64,
     state: Mutex<State>,
 }
@@ -156,14 +158,14 @@ struct Turns {
 struct State {
     record: Record,
     running: BTreeSet<String>,
-    /// Of targets that are over: what was found.
+    /// Findings of the targets that have stopped.
     found: BTreeMap<String, String>,
-    /// Nothing is started any more.
+    /// No more slices are started.
     failed: Option<Error>,
 }
 
 impl Turns {
-    /// The one that had least of those that wait.
+    /// Of the waiting targets, the one with the least time so far.
     fn next<'t>(&self, targets: &'t [Target]) -> Option<&'t Target> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failed.is_some() {
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(next(), Some("class"));
         done(0, 1.0, Some("a crash"));
         assert_eq!(next(), None, "one had enough, the other found something");
-        // What was done is known to the next run.
+        // Saved for the next run.
         let again = Record::open(&folder.path().join("record.json")).unwrap();
         assert_eq!((again.of("class").processor, again.of("trace").processor), (61.0, 110.0));
     }

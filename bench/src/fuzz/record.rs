@@ -1,4 +1,4 @@
-//! What was fuzzed so far, over all runs in this target folder.
+//! Sums of all fuzzing in this target folder.
 
 use std::fs;
 use std::io::Write;
@@ -8,17 +8,17 @@ use anyhow::{Context, Result};
 use et_files::Whole;
 use serde_json::{Map, Value, json};
 
-/// What a slice, or all slices of a target, did.
+/// The work of one slice, or of all slices of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Done {
     pub executions: u64,
     /// Seconds of processor time.
     pub processor: f64,
-    /// Most memory, in MB as libFuzzer counts them.
+    /// Peak memory, in MB as libFuzzer counts them.
     pub peak: u64,
-    /// Edges of the code that inputs reach, at the end.
+    /// Edges of the code that the corpus reached at the end.
     pub edges: u64,
-    /// What went wrong, and where the input is.
+    /// What was found, and where the input is.
     pub found: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reads what earlier runs left.
+    /// Reads the sums of earlier runs.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let sums = match fs::read(path) {
             Ok(text) => serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?,
@@ -55,7 +55,7 @@ impl Record {
 
     pub(super) fn add(&mut self, target: &str, done: &Done) {
         let sum = self.of(target);
-        // A slice that was cut short need not have said how much it reaches.
+        // A slice that was interrupted may not have printed it.
         let edges = if done.edges == 0 { sum.edges } else { done.edges };
         self.sums.insert(
             target.to_owned(),
@@ -68,7 +68,7 @@ impl Record {
         );
     }
 
-    /// Replaces the file, so that it is whole at any time.
+    /// Replaces the file atomically.
     pub(super) fn save(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.sums)?;
         let write = || {
@@ -79,14 +79,14 @@ impl Record {
         write().with_context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// All of it, for the docs.
+    /// The sums as a table, for the docs.
     pub(super) fn table(&self) -> String {
         let mut text = "| target | executions | processor time, s | peak memory | edges reached |\n\
                         |---|--:|--:|--:|--:|\n"
             .to_owned();
         for name in self.sums.keys() {
             let Done { executions, processor, peak, edges, .. } = self.of(name);
-            // Nothing is known of it if no turn came to its end.
+            // Unknown if no turn was completed.
             let edges = if edges == 0 { String::new() } else { in_groups(edges) };
             let executions = in_groups(executions);
             let seconds = in_groups(processor.round() as u64);

@@ -11,26 +11,26 @@ use super::Target;
 use super::record::Done;
 use xtask::command;
 
-/// Most memory a fuzzer may take; what an input may take is bounded by the target.
+/// Memory limit of a fuzzer, in MB; the memory of a single input is limited by the target.
 const MEMORY_MB: u32 = 1024;
-/// An input that takes longer does not terminate, whatever else the machine does.
+/// An input that takes longer is assumed not to terminate, even on a busy machine.
 const LONGEST_SECONDS: u32 = 120;
-/// What libFuzzer exits with after SIGINT or SIGTERM.
+/// Exit code of libFuzzer after SIGINT or SIGTERM.
 const INTERRUPTED: i32 = 72;
 
-/// What is to be run.
+/// The fuzzer to run.
 pub(super) struct Slice<'a> {
     pub program: &'a Path,
     pub target: &'a Target,
     pub seconds: u64,
-    /// Seeds and kept inputs, where there are any.
+    /// Folders with seeds and kept inputs, as far as they exist.
     pub inputs: [PathBuf; 2],
-    /// Where all runs leave what they found.
+    /// Folder for the inputs that were found to fail.
     pub folder: &'a Path,
 }
 
 impl Slice<'_> {
-    /// Runs it to its end. What it found is no error.
+    /// Runs it until its time is over. A finding is not an error.
     pub(super) fn run(&self) -> Result<Done> {
         let name = &self.target.name;
         let [corpus, found, logs] = ["corpus", "found", "logs"].map(|kind| self.folder.join(kind));
@@ -48,7 +48,7 @@ impl Slice<'_> {
             format!("-timeout={LONGEST_SECONDS}"),
             format!("-artifact_prefix={}/{name}-", found.display()),
             "-print_final_stats=1".into(),
-            // Nobody else writes to its corpus.
+            // Only this process writes to its corpus.
             "-reload=0".into(),
         ]);
         let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
@@ -59,7 +59,7 @@ impl Slice<'_> {
         let mut done = said(&String::from_utf8_lossy(&text));
         done.processor = (ended.rusage.utime + ended.rusage.stime).as_secs_f64();
         if ended.status.success() {
-            // A slow input, which it keeps as well, need not be more than a busy machine.
+            // Slow inputs, which it keeps as well, may only be due to a busy machine.
             done.found = None;
         } else if ended.status.code() == Some(INTERRUPTED) {
             bail!("the fuzzer of {name} was interrupted");
@@ -73,7 +73,7 @@ impl Slice<'_> {
     }
 }
 
-/// What libFuzzer prints of itself.
+/// Figures that libFuzzer prints.
 fn said(text: &str) -> Done {
     let mut done = Done::default();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! The jars of Debian's packages, and their rewritten copies.
+//! The jars of Debian packages, and their instrumented copies.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -18,19 +18,19 @@ use xtask::layout::{Layout, Tools};
 pub struct RewrittenJar {
     /// Its file name, made unique.
     pub name: String,
-    /// A copy: the original has neighbours that the rewritten one lacks.
+    /// A plain copy, beside which there are no other jars, as for the instrumented one.
     pub plain: PathBuf,
-    /// The rewritten one.
+    /// The instrumented copy.
     pub rewritten: PathBuf,
-    /// What et-instrument did.
+    /// The report of et-instrument.
     pub rewriting: Rewriting,
-    /// Wall clock of rewriting it.
+    /// Wall time of instrumenting it.
     pub seconds: f64,
-    /// Why it could not be rewritten.
+    /// Why it could not be instrumented.
     pub failure: Option<String>,
 }
 
-/// The packages of `tests/debian-packages.txt`: one a line, `#` starts a comment.
+/// The packages in `tests/debian-packages.txt`: one per line, `#` starts a comment.
 pub fn packages(layout: &Layout) -> Result<Vec<String>> {
     let path = layout.repo.join("tests/debian-packages.txt");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -38,7 +38,7 @@ pub fn packages(layout: &Layout) -> Result<Vec<String>> {
     Ok(lines.flat_map(str::split_whitespace).map(str::to_owned).collect())
 }
 
-/// All jars of the packages, each once: Debian gives most of them several names by links, and some several copies.
+/// All jars of the packages, each once: on Debian, most have several names by links, and some several copies.
 pub fn of_packages(packages: &[String]) -> Result<Vec<PathBuf>> {
     let listed = command::read(Command::new("dpkg").arg("--listfiles").args(packages))?;
     let is_jar = |path: &&Path| path.extension().is_some_and(|extension| extension == "jar");
@@ -56,7 +56,7 @@ pub fn of_packages(packages: &[String]) -> Result<Vec<PathBuf>> {
     Ok(jars)
 }
 
-/// Rewrites each by itself, so that one that fails does not stop the others. Those without classes are left out.
+/// Instruments each jar separately, so that one failure does not stop the others. Leaves out jars without classes.
 pub fn rewrite_all(
     tools: &Tools,
     originals: &[PathBuf],

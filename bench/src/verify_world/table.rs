@@ -6,7 +6,7 @@ use super::jars::RewrittenJar;
 use super::{JarsResult, JdkResult, Rewriting};
 use xtask::linking::Failure;
 
-/// Everything in one text.
+/// All tables as one text.
 pub fn markdown(jdks: &[JdkResult], jars: &[RewrittenJar], of_jars: &[JarsResult], notes: &[String]) -> String {
     let mut text = String::from("`cargo xtask verify-world`\n");
     if !jdks.is_empty() {
@@ -62,7 +62,7 @@ fn failures(jdks: &[JdkResult], jars: &[RewrittenJar], of_jars: &[JarsResult]) -
     if lines.is_empty() { "\nFailures: none.\n".into() } else { format!("\nFailures:\n\n{lines}") }
 }
 
-/// Shortfalls by what was left out and why; sizes in the reasons differ from method to method.
+/// Groups shortfalls by the missing hooks and the reason, without the sizes in reasons, which differ between methods.
 fn shortfalls(jdks: &[JdkResult], jars: &[RewrittenJar]) -> String {
     let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
     let all = jdks.iter().map(|jdk| &jdk.rewriting).chain(jars.iter().map(|jar| &jar.rewriting));

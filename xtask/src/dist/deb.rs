@@ -1,4 +1,4 @@
-//! The Debian package: the same files below `/usr`, in the places that Debian has for them.
+//! The Debian package: the same files below `/usr`, where Debian expects them.
 
 use std::env;
 use std::env::consts::ARCH;
@@ -16,7 +16,7 @@ use crate::{command, folders};
 const PREFIX: &str = "usr";
 const DOC: &str = "usr/share/doc/elephant-tracks";
 
-/// Where Debian keeps completions of packages for zsh; `site-functions` is the administrator's.
+/// Where packages put completions for zsh on Debian; `site-functions` belongs to the administrator.
 const ZSH: [&str; 2] = ["usr/share/zsh/site-functions", "usr/share/zsh/vendor-completions"];
 
 const DESCRIPTION: &str = "\
@@ -47,7 +47,7 @@ License: Apache-2.0
  /usr/share/common-licenses/Apache-2.0.
 ";
 
-/// Makes it, and says where it is.
+/// Makes the package, and returns its path.
 pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf> {
     let architecture = architecture()?;
     let root = work.join("deb");
@@ -78,18 +78,18 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
     folders::make(output)?;
     let package = output.join(format!("{NAME}_{VERSION}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
-    // gzip, since every dpkg unpacks it in no time; the plugins' jars would not get smaller anyway.
+    // gzip, which every dpkg unpacks quickly; the jars of the plugins would not get smaller anyway.
     build.env(EPOCH, seconds(time).to_string()).args(["--root-owner-group", "-Zgzip", "-z9", "--build"]);
     command::quiet(build.arg(&root).arg(&package))?;
     Ok(package)
 }
 
-/// As Debian calls that of this machine.
+/// Debian's name for the architecture of this machine.
 fn architecture() -> Result<String> {
     match ARCH {
         "x86_64" => Ok("amd64".into()),
         "aarch64" => Ok("arm64".into()),
-        other => bail!("no Debian package for {other} is known of: say --without-deb"),
+        other => bail!("no Debian architecture is known for {other}: use --without-deb"),
     }
 }
 
@@ -97,7 +97,7 @@ fn is_machine_code(file: &Path) -> bool {
     file.starts_with("usr/bin") || file.extension().is_some_and(|extension| extension == "so")
 }
 
-/// Man pages and long texts are compressed there. Not those that others link to.
+/// Compresses man pages and long texts, as Debian does, except those that others link to.
 fn compress(root: &Path, files: &[PathBuf]) -> Result<()> {
     let is_long = |file: &&PathBuf| {
         file.starts_with("usr/share/man") || file.file_name().is_some_and(|name| name == notices::FILE)
@@ -107,7 +107,7 @@ fn compress(root: &Path, files: &[PathBuf]) -> Result<()> {
 }
 
 fn control(architecture: &str, depends: &str, kilobytes: u64) -> String {
-    // As Debian's own tools ask who packs.
+    // The variables that Debian's own tools read.
     let name = env::var("DEBFULLNAME").unwrap_or_else(|_| "Elephant Tracks".into());
     let address = env::var("DEBEMAIL").unwrap_or_else(|_| "elephant-tracks@localhost".into());
     let mut text = String::new();

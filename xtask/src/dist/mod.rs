@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: what `cargo xtask build` has built, for users: an archive that can be unpacked anywhere, and a
+//! `cargo xtask dist`: packs what `cargo xtask build` builds, as an archive that can be unpacked anywhere and as a
 //! Debian package.
 //!
-//! The same build gives the same bytes: files are sorted, belong to root, and are as old as the last commit.
+//! Packages are reproducible: files are sorted, belong to root, and have the time of the last commit.
 
 mod archive;
 mod deb;
@@ -28,21 +28,21 @@ pub use tree::{LEFT_BY_BUILDS, copy_folder};
 const NAME: &str = "elephant-tracks";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What says how old files are, see reproducible-builds.org.
+/// The variable that sets the time of all files, see reproducible-builds.org.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
-/// If neither that nor git does: the year 2000, as in our jars.
+/// The time of all files if neither that variable nor git gives one: the year 2000, as in our jars.
 const LONG_AGO: u64 = 946_684_800;
 
 /// Options of `cargo xtask dist`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Leave the plugins out; otherwise it is an error if Gradle or Maven is missing
+    /// Leave out the plugins, which take Gradle and Maven to build
     #[arg(long)]
     without_plugins: bool,
-    /// Make no Debian package; otherwise it is an error if dpkg-deb is missing
+    /// Make no Debian package, which takes dpkg-deb
     #[arg(long)]
     without_deb: bool,
-    /// Where to put them [default: target/dist]
+    /// Folder for the packages [default: target/dist]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -50,14 +50,14 @@ pub struct Options {
 /// Builds and packs.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if !options.without_plugins {
-        setup::build_tools().context("--without-plugins does without what needs these")?;
+        setup::build_tools().context("--without-plugins leaves out what needs them")?;
     }
     if !options.without_deb && !command::exists("dpkg-deb") {
-        bail!("no dpkg-deb found: please install dpkg, or say --without-deb");
+        bail!("no dpkg-deb found: install dpkg, or use --without-deb");
     }
     let steps = if options.without_deb { 3 } else { 4 };
     let say = |step: usize, what: &str| eprintln!("dist, step {step} of {steps}: {what}");
-    say(1, "building the tools, as cargo xtask build does");
+    say(1, "building the tools");
     let tools = build::run(layout)?;
     say(2, "writing man pages and completions");
     let work = layout.target.join("dist-work");
@@ -75,31 +75,31 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What goes into both, and where it is before.
+/// What goes into both packages.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     /// The repository.
     pub layout: &'a Layout,
-    /// What was built.
+    /// The tools to pack.
     pub tools: &'a Tools,
     /// Man pages and completions, as `et-reference share` writes them.
     pub share: &'a Path,
-    /// Whether the plugins go in; they must have been built then.
+    /// Whether to pack the plugins, which must have been built.
     pub with_plugins: bool,
 }
 
 impl Parts<'_> {
-    /// Writes the archive to a folder; `work` may be used on the way.
+    /// Writes the archive to the folder `output`; temporary files go to `work`.
     pub fn archive(&self, work: &Path, output: &Path) -> Result<PathBuf> {
         archive::write(self, work, output)
     }
 
-    /// Writes the Debian package.
+    /// Writes the Debian package, likewise.
     pub fn debian_package(&self, work: &Path, output: &Path) -> Result<PathBuf> {
         deb::write(self, work, output)
     }
 
-    /// The programs and what they need, as they look for it.
+    /// Installs the programs and what they need, where they look for it.
     fn install_programs(&self, tree: &Tree) -> Result<()> {
         let tools = self.tools;
         let programs =
@@ -118,7 +118,7 @@ impl Parts<'_> {
             for repository in [gradle::repository(&lib), maven::repository(&lib)] {
                 if !repository.is_dir() {
                     bail!(
-                        "{} is missing: build where Gradle and Maven are, or say --without-plugins",
+                        "{} is missing: build on a machine with Gradle and Maven, or use --without-plugins",
                         repository.display()
                     );
                 }
@@ -128,7 +128,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// What is to be read, so that links among the pages lead somewhere; `to` is a folder.
+    /// Installs the documents in the folder `to`, with all that they link to.
     fn install_docs(&self, tree: &Tree, to: &str) -> Result<()> {
         let repo = &self.layout.repo;
         for file in ["README.md", "LICENSE", "CHANGELOG.md"] {
@@ -143,15 +143,15 @@ impl Parts<'_> {
     }
 }
 
-/// Symbols stay, for panics; what only tells their lines is nine tenths of each file.
+/// Removes debug information, which is nine tenths of each file; keeps symbols, for the backtraces of panics.
 fn stripped(file: &Path) -> Result<()> {
     command::quiet(Command::new("strip").arg("--strip-debug").arg(file)).map(drop)
 }
 
-/// How old all files are to be.
+/// The time of all files.
 fn epoch(layout: &Layout) -> Result<SystemTime> {
     let seconds = match env::var(EPOCH) {
-        Ok(given) => given.parse().with_context(|| format!("{EPOCH}={given} is no number of seconds"))?,
+        Ok(given) => given.parse().with_context(|| format!("{EPOCH}={given} is not a number of seconds"))?,
         Err(_) => {
             let commit = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(&layout.repo).output();
             let seconds = commit.ok().and_then(|commit| String::from_utf8(commit.stdout).ok()?.trim().parse().ok());

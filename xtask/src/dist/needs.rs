@@ -1,6 +1,6 @@
-//! The packages that a program needs, from the versions of symbols it was linked with.
+//! The Debian packages that a program needs, found from the symbol versions that it was linked with.
 //!
-//! As `dpkg-shlibdeps` does, which is not everywhere; for the few libraries that ours need, `objdump` says enough.
+//! `dpkg-shlibdeps` does the same, but is not installed everywhere; for the few libraries here, `objdump` is enough.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ fn add(needed: &mut BTreeMap<&'static str, Version>, headers: &str) -> Result<()
 fn package(library: &str) -> Result<(&'static str, &'static str)> {
     let found = PACKAGES.iter().find(|(name, ..)| *name == library);
     let (_, package, prefix) =
-        found.with_context(|| format!("it needs {library}, of which xtask/src/dist/needs.rs names no package"))?;
+        found.with_context(|| format!("it needs {library}, for which xtask/src/dist/needs.rs has no package"))?;
     Ok((package, prefix))
 }
 

@@ -1,4 +1,4 @@
-//! Licences of the libraries that the tools and the runtime contain.
+//! Licenses of the libraries that the tools and the runtime contain.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -13,12 +13,12 @@ use crate::assets;
 use crate::command;
 use crate::layout::Layout;
 
-/// The file with all of them.
+/// The file that lists them.
 pub(super) const FILE: &str = "THIRD-PARTY-NOTICES";
 /// What the compiler's distribution says of its library and of what that contains.
 const OF_RUST: (&str, &str) = ("share/doc/rust/COPYRIGHT-library.html", "THIRD-PARTY-NOTICES-rust-library.html");
 
-/// What everything goes into that has to do with licences.
+/// The folder for everything about licenses.
 const PACKED: [&str; 8] = [
     "et-instrument",
     "et-trace",
@@ -30,10 +30,10 @@ const PACKED: [&str; 8] = [
     "et-monitor-agent",
 ];
 
-/// How files with licences are called, in capitals.
+/// Beginnings of the names of license files, in upper case.
 const BEGINNINGS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
-/// The files to pack: names and contents.
+/// Names and contents of the files to pack.
 pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
     let mut metadata = command::cargo(&layout.repo);
     metadata.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?]);
@@ -57,7 +57,7 @@ fn host() -> Result<String> {
     Ok(host.context("rustc -vV names no host")?.to_owned())
 }
 
-/// A package with its licence.
+/// A package with its license.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
@@ -68,7 +68,7 @@ struct Package {
     folder: PathBuf,
 }
 
-/// All packages from elsewhere whose code is in what we pack. Not those that only run while it is compiled.
+/// All third-party packages whose code is in what is packed; not those that only run during compilation.
 fn linked(metadata: &Value) -> Result<BTreeSet<Package>> {
     let list = |value: &'static str| metadata[value].as_array().into_iter().flatten();
     let packages: HashMap<&str, &Value> =
@@ -102,7 +102,7 @@ fn linked(metadata: &Value) -> Result<BTreeSet<Package>> {
     Ok(found)
 }
 
-/// Neither for tests nor for build scripts.
+/// Whether a dependency is one of the code itself, not of tests or build scripts.
 fn is_linked(dependency: &Value) -> bool {
     dependency["dep_kinds"].as_array().into_iter().flatten().any(|kind| kind["kind"].is_null())
 }
@@ -123,7 +123,7 @@ fn described(package: &Value) -> Result<Package> {
 
 fn text(packages: &BTreeSet<Package>) -> Result<String> {
     let mut list = String::new();
-    // The same licence is there once, with all that it is of.
+    // Each license text appears once, with all packages that it belongs to.
     let mut licences: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in packages {
         let title = format!("{} {}", package.name, package.version);
@@ -159,7 +159,7 @@ fn text(packages: &BTreeSet<Package>) -> Result<String> {
     Ok(text)
 }
 
-/// In the package and below: it may contain libraries with licences of their own.
+/// License files anywhere in the package: it may contain libraries with licenses of their own.
 fn licence_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

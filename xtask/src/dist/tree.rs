@@ -1,4 +1,4 @@
-//! A folder that becomes a package.
+//! A folder whose content becomes a package.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::folders;
 
-/// What build tools leave among the files of an example.
+/// Folders that build tools leave in the examples.
 pub const LEFT_BY_BUILDS: [&str; 3] = ["build", ".gradle", "target"];
 
 /// The folder.
@@ -27,7 +27,7 @@ impl Tree {
 
     /// Puts a file into a folder; says where it is then.
     pub(super) fn add(&self, file: &Path, to: impl AsRef<Path>) -> Result<PathBuf> {
-        let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
+        let name = file.file_name().with_context(|| format!("{} is not a file", file.display()))?;
         let folder = self.place(to)?;
         folders::make(&folder)?;
         let place = folder.join(name);
@@ -37,11 +37,11 @@ impl Tree {
 
     /// Puts a folder into another, without folders of these names in it.
     pub(super) fn add_folder(&self, folder: &Path, to: impl AsRef<Path>, without: &[&str]) -> Result<()> {
-        let name = folder.file_name().with_context(|| format!("{} is no folder", folder.display()))?;
+        let name = folder.file_name().with_context(|| format!("{} is not a folder", folder.display()))?;
         copy_folder(folder, &self.place(to)?.join(name), without)
     }
 
-    /// A place in the tree: nothing is to be written outside.
+    /// A path in the tree; an error if it is outside.
     fn place(&self, path: impl AsRef<Path>) -> Result<PathBuf> {
         let path = path.as_ref();
         ensure!(path.is_relative(), "{} is not in the package", path.display());
@@ -64,7 +64,7 @@ impl Tree {
         files.map(|path| Ok(path.strip_prefix(&self.root)?.to_owned())).collect()
     }
 
-    /// Gives all files the same age, and the modes that all may read: whoever packs has an umask, and a clock.
+    /// Gives all files the same time, and modes that do not depend on the umask.
     pub(super) fn settle(&self, time: SystemTime) -> Result<()> {
         let mut all = below(&self.root, &[])?;
         all.push(self.root.clone());
@@ -79,7 +79,7 @@ impl Tree {
     }
 }
 
-/// Everything in a folder and below, but for folders of these names; each folder before what is in it.
+/// Everything below a folder except folders with the names in `without`; each folder before its content.
 fn below(folder: &Path, without: &[&str]) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
@@ -98,7 +98,7 @@ fn below(folder: &Path, without: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Copies a folder with all that is below, without folders of these names.
+/// Copies a folder with everything below except folders with the names in `without`.
 pub fn copy_folder(from: &Path, to: &Path, without: &[&str]) -> Result<()> {
     folders::make(to)?;
     for path in below(from, without)? {

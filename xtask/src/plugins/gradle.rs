@@ -1,5 +1,5 @@
-//! Compiles the Gradle plugin against the oldest Gradle that it is for, and lays it out as the `plugins` block of a build
-//! script wants it.
+//! Compiles the Gradle plugin against the oldest supported Gradle, and lays it out as the `plugins` block of a build
+//! script expects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use crate::runtime_java::java_files;
 const ID: &str = "org.elephanttracks.instrument";
 const NAME: &str = "elephant-tracks-gradle-plugin";
 
-/// What Debian's Gradle has outside its own folder.
+/// Jars of Debian's Gradle that are outside its folder.
 const BESIDE_GRADLE: [&str; 2] = ["/usr/share/java/groovy-all.jar", "/usr/share/java/slf4j-api.jar"];
 
-/// Where Debian keeps what the example depends on.
+/// Where Debian keeps the dependencies of the example.
 const EXAMPLE_NEEDS: &str = "/usr/share/java/junit4.jar";
 
-/// Newer JVMs have no security manager, which Debian's Gradle 4.4 wants for tests.
+/// The newest JDK with a security manager, which Debian's Gradle 4.4 needs to run tests.
 const NEWEST_JDK: u32 = 17;
 
 /// Why the plugin cannot be built.
 pub const MISSING: &str = "no Gradle found: please install gradle (Debian's name)";
 
-/// The folder of the Gradle that a shell would start.
+/// The home of the Gradle that a shell would start.
 pub fn home() -> Option<PathBuf> {
     let home = fs::canonicalize(in_path("gradle")?).ok()?.parent()?.parent()?.to_owned();
     home.join("lib/plugins").is_dir().then_some(home)
@@ -39,7 +39,7 @@ pub fn repository(lib: &Path) -> PathBuf {
     lib.join("gradle")
 }
 
-/// Why the plugin cannot be tested, in one line.
+/// Why the plugin cannot be tested, in one line; `None` if it can.
 pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
     if home().is_none() {
         return Some(MISSING.into());
@@ -53,7 +53,7 @@ pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
     (!Path::new(EXAMPLE_NEEDS).is_file()).then(|| "please install junit4 (Debian's name)".into())
 }
 
-/// Compiles and lays out, unless all is there and newer than the sources.
+/// Compiles the plugin and lays it out as a repository, unless it is there and newer than the sources.
 pub fn build(compiler: &Jdk, gradle: &Path, layout: &Layout, lib: &Path) -> Result<()> {
     let sources = layout.repo.join("gradle-plugin/src/main");
     let work = layout.target.join("gradle-plugin");
@@ -78,7 +78,7 @@ pub fn build(compiler: &Jdk, gradle: &Path, layout: &Layout, lib: &Path) -> Resu
     pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(&jar);
     command::quiet(pack.arg("-C").arg(&classes).arg(".").arg("-C").arg(&resources).arg("."))?;
     write(&place.join(format!("{NAME}-{VERSION}.pom")), pom(GROUP, NAME, None).as_bytes())?;
-    // From the plugin's id Gradle only knows the name of this one, which leads to the other.
+    // Gradle derives the name of this artifact from the id of the plugin; it depends on the plugin proper.
     let marker = format!("{ID}.gradle.plugin");
     let place = self::place(&repository(lib), ID, &marker);
     write(&place.join(format!("{marker}-{VERSION}.pom")), pom(ID, &marker, Some(NAME)).as_bytes())

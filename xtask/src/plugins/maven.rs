@@ -1,4 +1,4 @@
-//! Has Maven build its plugin from Debian's packages, without a network.
+//! Builds the Maven plugin, with Maven and its dependencies from Debian packages, without network access.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::layout::Layout;
 
 const NAME: &str = "elephant-tracks-maven-plugin";
 
-/// What tells what is in a folder of a repository.
+/// The file that lists the content of a folder in a repository.
 const METADATA: &str = "maven-metadata.xml";
 
-/// What goals are called by: `et:run`.
+/// The prefix of goals, as in `et:run`.
 const PREFIX: &str = "et";
 
-/// Maven and what builds of the plugin and of the example need, as Debian calls it.
+/// Debian packages of Maven and of what the builds of the plugin and of the example need.
 pub const PACKAGES: [&str; 8] = [
     "maven",
     "libmaven-compiler-plugin-java",
@@ -31,7 +31,7 @@ pub const PACKAGES: [&str; 8] = [
     "junit4",
 ];
 
-/// What those packages leave in Debian's repository.
+/// Files that those packages install in Debian's Maven repository.
 const REPOSITORY: &str = "/usr/share/maven-repo";
 const ARTIFACTS: [&str; 7] = [
     "org/apache/maven/plugins/maven-compiler-plugin",
@@ -43,14 +43,14 @@ const ARTIFACTS: [&str; 7] = [
     "junit/junit",
 ];
 
-/// Why the plugin cannot be built, if so.
+/// Why the plugin cannot be built; `None` if it can.
 pub fn missing() -> Option<String> {
     let artifacts = ARTIFACTS.iter().all(|artifact| Path::new(REPOSITORY).join(artifact).is_dir());
     let all = artifacts && in_path("mvn").is_some();
-    (!all).then(|| format!("please install {} (Debian's names), or see docs/maven.md", PACKAGES.join(" ")))
+    (!all).then(|| format!("please install {} (names of Debian packages), or see docs/maven.md", PACKAGES.join(" ")))
 }
 
-/// Why the plugin cannot be tested, if so.
+/// Why the plugin cannot be tested; `None` if it can.
 pub fn obstacle(layout: &Layout) -> Option<String> {
     missing().or_else(|| {
         let built = repository(&layout.tools().lib()).is_dir();
@@ -63,13 +63,13 @@ pub fn repository(lib: &Path) -> PathBuf {
     lib.join("maven")
 }
 
-/// Maven, with Debian's packages for the world.
+/// Maven, with Debian's packages as its only repository.
 pub fn maven(layout: &Layout, compiler: &Jdk) -> Command {
     let mut maven = Command::new("mvn");
     for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "MAVEN_ARGS", "ET_OPTIONS"] {
         maven.env_remove(name);
     }
-    // Each start is over before much of Maven is worth compiling well.
+    // Each run is too short for optimizing compilation to pay.
     maven.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC").env("JAVA_HOME", &compiler.home);
     maven.args(["--offline", "--batch-mode", "-Daether.offline.protocols=file", "--settings"]);
     maven.arg(layout.repo.join("maven-plugin/debian-settings.xml"));
@@ -77,12 +77,12 @@ pub fn maven(layout: &Layout, compiler: &Jdk) -> Command {
     maven
 }
 
-/// Where Maven has its own copies.
+/// The local repository, where Maven keeps its copies.
 fn local_repository(layout: &Layout) -> PathBuf {
     layout.target.join("maven-repository")
 }
 
-/// Builds and lays out, unless all is there and newer than the sources.
+/// Builds the plugin and lays it out as a repository, unless it is there and newer than the sources.
 pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     let sources = layout.repo.join("maven-plugin");
     let pom = sources.join("pom.xml");
@@ -92,14 +92,14 @@ pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
         return Ok(());
     }
     let work = layout.target.join("maven-plugin");
-    // Maven would leave classes there whose sources have gone.
+    // Otherwise Maven would keep classes whose sources were deleted.
     let _ = fs::remove_dir_all(&work);
     let mut maven = maven(layout, compiler);
     maven.arg("--quiet").arg(format!("-DbuildDirectory={}", work.display())).arg("--file").arg(&pom);
     command::quiet(maven.arg("package"))?;
 
     let _ = fs::remove_dir_all(repository(lib));
-    // A copy of a plugin of the same version is never fetched anew.
+    // Maven never updates its copy of a plugin whose version is the same.
     let _ = fs::remove_dir_all(local_repository(layout).join(GROUP.replace('.', "/")));
     let built = work.join(format!("{NAME}-{VERSION}.jar"));
     let bytes = fs::read(&built).with_context(|| format!("Maven did not make {}", built.display()))?;
@@ -108,11 +108,11 @@ pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     let versions = place.with_file_name(METADATA);
     put(&versions, metadata_of_versions().as_bytes())?;
     put(&repository(lib).join(GROUP.replace('.', "/")).join(METADATA), metadata_of_prefix().as_bytes())?;
-    // Last: that it is there says that all is.
+    // Written last: if it exists, everything does.
     put(&jar, &bytes)
 }
 
-/// Puts a file into a repository. Maven complains of one without a checksum.
+/// Puts a file into a repository, with its checksum, without which Maven prints warnings.
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes)?;
     let sum = command::read(Command::new("sha1sum").arg(path))?;
@@ -120,7 +120,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     write(Path::new(&format!("{}.sha1", path.display())), hex.as_bytes())
 }
 
-/// What leads from the prefix to the plugin, for builds that do not name it.
+/// Metadata that map the prefix to the plugin, for builds that do not declare it.
 fn metadata_of_prefix() -> String {
     format!(
         "<metadata>\n  <plugins>\n    <plugin>\n      <name>Elephant Tracks</name>\n      <prefix>{PREFIX}</prefix>\n      \
@@ -128,7 +128,7 @@ fn metadata_of_prefix() -> String {
     )
 }
 
-/// And from there to its version.
+/// Metadata that give the version of the plugin.
 fn metadata_of_versions() -> String {
     format!(
         "<metadata>\n  <groupId>{GROUP}</groupId>\n  <artifactId>{NAME}</artifactId>\n  <versioning>\n    \

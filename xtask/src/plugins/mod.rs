@@ -1,4 +1,4 @@
-//! Plugins of build tools: compiled where the build tool is, and laid out as Maven repositories, which is where Gradle
+//! Plugins of build tools, compiled if the build tool is installed, and laid out as Maven repositories, where Gradle
 //! and Maven look for plugins.
 
 pub mod gradle;
@@ -16,28 +16,28 @@ use crate::runtime_java::java_files;
 const GROUP: &str = "org.elephanttracks";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Builds those whose build tools are there.
+/// Builds the plugins whose build tools are installed.
 pub fn build(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     match gradle::home() {
         Some(home) => gradle::build(compiler, &home, layout, &tools.lib()).context("the Gradle plugin")?,
-        None => eprintln!("note: the Gradle plugin is not built: {}", gradle::MISSING),
+        None => eprintln!("note: the Gradle plugin was not built: {}", gradle::MISSING),
     }
     match maven::missing() {
         None => maven::build(compiler, layout, &tools.lib()).context("the Maven plugin"),
         Some(reason) => {
-            eprintln!("note: the Maven plugin is not built: {reason}");
+            eprintln!("note: the Maven plugin was not built: {reason}");
             Ok(())
         }
     }
 }
 
-/// What a shell would start. Asked for its version, a build tool would take its time.
+/// The program that a shell would start. Found without running it, since build tools take long to start.
 fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Whether a jar was made after all sources in a folder, and other files, were written.
+/// Whether a jar is newer than all sources in a folder and other files.
 fn is_newer(jar: &Path, sources: &Path, others: &[PathBuf]) -> Result<bool> {
     let time = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
     let older = |path: &PathBuf| time(path) < time(jar);
