@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(budget.claim(9 << 20), Ok(()));
         let error = budget.claim(2 << 20).unwrap_err();
         assert!(
-            error.contains("takes 2.0 MiB") && error.contains("of the 10.0 MiB") && error.contains("1.0 MiB are left")
+            error.contains("2.0 MiB unpacked") && error.contains("1.0 MiB left") && error.contains("of the 10.0 MiB")
         );
         assert!(budget.holds(1 << 20) && budget.fresh().holds(10 << 20));
         budget.release(9 << 20);

@@ -56,7 +56,7 @@ fn headers_that_do_not_agree_are_found() {
         (local + 8, "data.txt: its local header has a different method or different flags"),
         (local + 30, "data.txt: its local header has a different name"),
         (local, "data.txt: its local header is not where the directory says"),
-        (good.len() - 14 - 22 + 10, "it says"),
+        (good.len() - 14 - 22 + 10, "it claims"),
     ];
     for (at, expected) in cases {
         let mut bad = good.clone();

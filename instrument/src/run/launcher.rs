@@ -166,7 +166,7 @@ mod tests {
             ("java".into(), 126, "is a script"),
             ("javac".into(), 127, "JAVA_HOME"),
             (root.join("none").into_os_string(), 127, "No such file"),
-            (root.join("tool").into_os_string(), 126, "does not lie in the folder bin"),
+            (root.join("tool").into_os_string(), 126, "is not in the bin folder"),
             (root.join("tools/bin/java").into_os_string(), 126, "lib/modules"),
             (root.join("shop/bin/shop").into_os_string(), 126, "made by jpackage"),
         ] {
