@@ -31,7 +31,7 @@ fn needed(folder: &Path) -> BTreeSet<String> {
 
 /// Where each of our crates is that lies in a folder of its own.
 fn folders(repo: &Path) -> BTreeMap<String, PathBuf> {
-    let parents = ["", "crates", "tools", "profilers", "tests", "fuzz"].map(|parent| repo.join(parent));
+    let parents = ["", "crates", "tools", "profilers", "tests", "fuzz", "xtask"].map(|parent| repo.join(parent));
     let folders = parents.iter().flat_map(|parent| fs::read_dir(parent).unwrap()).map(|entry| entry.unwrap().path());
     let name = |folder: &Path| {
         let text = fs::read_to_string(folder.join("Cargo.toml")).ok()?;

@@ -28,7 +28,7 @@ fn words(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Folders that only group crates: no part of a crate's name.
-const GROUPS: [&str; 3] = ["crates/", "tools/", "profilers/"];
+const GROUPS: [&str; 4] = ["crates/", "tools/", "profilers/", "xtask/"];
 
 /// What a manifest says of a crate.
 #[derive(Debug)]
