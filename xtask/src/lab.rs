@@ -11,7 +11,7 @@ use clap::Subcommand;
 use crate::command;
 use crate::layout::Layout;
 
-/// A command of `bench/`. A test in there compares names and descriptions.
+/// A command of `bench/`. A test there compares names and descriptions.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Measure slowdown, memory, rewriting speed and trace size
@@ -40,7 +40,7 @@ pub enum Command {
     Collectors(Arguments),
 }
 
-/// What is passed on to a command of `bench/`.
+/// Arguments passed on to a command of `bench/`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
@@ -51,7 +51,7 @@ pub struct Arguments {
 
 /// Builds `bench/` and runs the command that this process was started with.
 pub fn run(layout: &Layout) -> Result<ExitCode> {
-    // Paths among the arguments are relative to where the user is.
+    // Paths in arguments are relative to the user's working directory.
     let mut bench = command::cargo(&env::current_dir().context("the working directory is gone")?);
     bench.args(["run", "--quiet", "--locked", "--package", "et-bench", "--manifest-path"]);
     bench.arg(layout.repo.join("Cargo.toml")).arg("--").args(env::args_os().skip(1));
