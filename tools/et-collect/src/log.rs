@@ -26,7 +26,7 @@ pub struct Log {
     roots: u64,
     rescued: u64,
     own: Duration,
-    /// The first pauses, up to [`MOST_KEPT`].
+    /// The first pauses.
     pub pauses: Vec<Pause>,
     pub count: u64,
     pub lengths: Vec<u64>,
