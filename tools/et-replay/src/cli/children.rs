@@ -92,7 +92,7 @@ pub(super) fn preloaded<T: DeserializeOwned>(
     Ok((name, done))
 }
 
-/// Checks in a child process.
+/// What a child is told to look for.
 #[derive(Debug, Args)]
 pub(super) struct HereArgs {
     /// Fail if `malloc` is still that of the C library, although this library was preloaded
