@@ -11,7 +11,7 @@ use clap::Subcommand;
 use crate::command;
 use crate::layout::Layout;
 
-/// A command of `bench/`. A test there compares names and descriptions.
+/// A command of `bench/`. A test in there compares names and descriptions.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Measure slowdown, memory, rewriting speed and trace size
@@ -40,7 +40,7 @@ pub enum Command {
     Collectors(Arguments),
 }
 
-/// Arguments passed on to a command of `bench/`.
+/// What is passed on to a command of `bench/`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
