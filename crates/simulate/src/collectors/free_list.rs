@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with a map of 16-byte granules; some objects are large.
+        /// Compared with a map of pages of `LARGE / 8` bytes; some objects are large.
         #[test]
         fn nothing_is_given_out_twice(acts in prop::collection::vec((any::<bool>(), 1..20u64), 1..200)) {
             const PAGE: u64 = LARGE / 8;

@@ -49,7 +49,7 @@ pub struct Class {
     pub descriptor: String,
     /// What its objects contain.
     pub kind: ClassKind,
-    /// Number of reference slots per object; not used for arrays, which have one per element.
+    /// Number of reference slots per object; an array has one per element instead.
     pub slots: u32,
 }
 

@@ -30,7 +30,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Data {
     class: u32,
-    /// Length of an array; unused for other objects, whose class has the number of slots.
+    /// Length of a reference array; 0 for other objects, whose slots are those of the class.
     slots: u32,
     size: u64,
     /// Number of references to it.
