@@ -112,7 +112,7 @@ impl CollectArgs {
     }
 }
 
-/// A heap in which no collection is needed. Each thread reserves a block.
+/// Size in bytes of a heap in which no collection is needed. Each thread reserves a block.
 fn all_of_it(tables: &Tables) -> u64 {
     tables.totals.allocated.bytes / 8 * 9 + (16 << 20) + ((tables.threads.len() as u64) << 16)
 }
