@@ -1,4 +1,4 @@
--- Which call paths allocate the most bytes themselves? The innermost five methods of each.
+-- Which call paths allocate the most bytes? Only allocations by the innermost method count; the innermost five methods are shown.
 with sums as (
     select run, context, count(*) as objects, sum(size) as bytes
     from objects

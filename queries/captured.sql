@@ -1,4 +1,4 @@
--- Which sites' objects never leave the method that allocated them, and could have lived on its stack?
+-- Which sites allocate objects that never leave the allocating method, and could be on its stack?
 select
     o.run,
     coalesce(s.name, '(the VM or native code)') as allocated_at,

@@ -1,5 +1,5 @@
--- What became of each class's objects: how many there were, how many are alive at the end, how long the others lived?
--- How old those were that were there when tracing began is not known.
+-- How many objects does each class have, how many are alive at the end, and how long did the others live?
+-- The age of initial objects is unknown.
 select
     o.run,
     c.name as class_name,

@@ -1,4 +1,4 @@
--- Which classes' objects die together: made unreachable by the same action of the program?
+-- Objects of which classes die together, made unreachable by the same action of the program?
 with deaths as (
     select o.run, o.death_record, c.name as class_name, count(*) as objects
     from objects o

@@ -1,4 +1,4 @@
--- Which sites' objects stay longest behind their last use? Drag is bytes times ticks between the last use and the death.
+-- Which sites allocate objects that stay alive longest after their last use? Drag is bytes times ticks from the last use to the death.
 select
     o.run,
     coalesce(s.name, '(the VM or native code)') as allocated_at,

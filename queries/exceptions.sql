@@ -1,4 +1,4 @@
--- Which exceptions are thrown where, what becomes of them, and what do they cost: methods left, and ticks until they are caught?
+-- Where is which exception thrown, is it caught, and what does it cost: methods left, and ticks until it is caught?
 select
     e.run,
     coalesce(c.name, '(not known)') as class_name,

@@ -1,6 +1,6 @@
 -- Which objects are stored into the most other objects?
 with by_holder as (
-    -- In two steps: to count distinct holders at once takes a table of its own for each object.
+    -- In two steps: count(distinct) would need a hash table per object.
     select run, new_target, object, count(*) as stores
     from updates
     where new_target is not null and (object is null or object <> new_target)

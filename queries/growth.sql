@@ -1,4 +1,4 @@
--- What do sites allocate more, or less, in the last run of the folder than in the first?
+-- Which sites allocate more, or less, in the last run of the folder than in the first?
 with runs as (
     select
         run,

@@ -1,4 +1,4 @@
--- Which objects are handed from one thread to another, and which of them die in another thread than their own?
+-- Which objects pass from one thread to another, and how many of them die in another thread than the one that allocated them?
 select
     o.run,
     c.name as class_name,

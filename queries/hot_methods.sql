@@ -1,4 +1,4 @@
--- Which methods are called most often, and what happens in them: ticks, exceptions, allocation of their own?
+-- Which methods are called most often, and how many ticks, exits by exception and allocations do the calls have?
 select
     c.run,
     m.name as method_name,

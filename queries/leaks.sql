@@ -1,4 +1,4 @@
--- Which sites look like leaks: what they allocated in each quarter of the run is still alive at the end?
+-- Which sites may leak: objects from each quarter of the run are still alive at the end?
 with alive as (
     select
         o.run,

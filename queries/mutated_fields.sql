@@ -8,7 +8,7 @@ select
     count(*) filter (where u.new_target is null) as cleared
 from updates u
 join fields f on f.run = u.run and f.field = u.field
--- Nobody stores what is cleared because it dies.
+-- The clearing of a weak reference at the death of its referent has no thread.
 where u.thread is not null
 group by u.run, f.name
 order by stores desc, replaced desc, field_name, u.run

@@ -1,5 +1,5 @@
--- Which share of each class's objects is still alive when so many bytes more have been allocated? Classes with the most bytes.
--- Of objects that were born too late to tell nothing is said: percent_1m is about those behind which 1 MB or more was allocated.
+-- Which percentage of the objects of each class survives the allocation of 64 KiB, 1 MiB, 16 MiB and 256 MiB?
+-- Objects born too late are left out: percent_1m covers those after which at least 1 MiB was allocated. Classes with the most bytes.
 with judged as (
     select
         o.run,

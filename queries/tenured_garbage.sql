@@ -1,4 +1,4 @@
--- Which sites' objects live through the allocation of 4 MB, so that a young collection promotes them, and then die?
+-- Which sites allocate objects that survive the allocation of 4 MiB, so that a young collection promotes them, and then die?
 select
     o.run,
     coalesce(s.name, '(the VM or native code)') as allocated_at,

@@ -1,4 +1,4 @@
--- Which sites allocate the most bytes, and what of it is alive at the end?
+-- Which sites allocate the most bytes, and how much of that is alive at the end?
 select
     o.run,
     coalesce(s.name, '(the VM or native code)') as allocated_at,

@@ -1,4 +1,4 @@
--- Which sites allocate arrays of references most of whose elements never hold anything? Stores by native code are not counted.
+-- Which sites allocate reference arrays most of whose elements are never set? Stores by native code are not counted.
 with stored as (
     select run, object, element
     from updates

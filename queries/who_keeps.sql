@@ -1,5 +1,5 @@
--- Which fields and arrays hold the objects of a class that are alive at the end? Weak references do not hold them, and references from before
--- tracing are not counted.
+-- Which fields and arrays hold the objects of a class that are alive at the end?
+-- Weak references, and references from before tracing, are not counted.
 with last_stores as (
     select run, max(number) as number
     from updates

@@ -1,5 +1,5 @@
--- Which fields are stored into once in each object, and could be final? What was stored before tracing is not known, so that objects do not
--- count that were there then.
+-- Which fields are stored into once per object, and could be final?
+-- Initial objects are left out: what was stored into them before tracing is unknown.
 with slots as (
     select run, field, object, count(*) as stores
     from updates

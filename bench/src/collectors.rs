@@ -58,19 +58,20 @@ impl FromStr for Program {
     }
 }
 
-/// Heaps that the table shows, as multiples of each plan's smallest.
+/// Heap sizes in the table, as multiples of the smallest heap of each plan.
 const SHOWN: [f64; 4] = [1.5, 2.0, 3.0, 6.0];
-/// Records per second that plans should replay unless they slide objects.
+/// Minimum number of records per second that plans should replay unless they slide objects.
 const RECORDS: f64 = 30e6;
-/// Heap of the simulated collectors. For programs with many large arrays, mark-sweep needs nine times the live size.
+/// Heap size of the simulated collectors. For programs with many large arrays, mark-sweep needs nine times the live
+/// size.
 const SIMULATED: &str = "16x";
-/// Plans that slide objects, which takes longer.
+/// Plans that slide objects, which is slower.
 const SLIDING: [&str; 2] = ["MarkCompact", "Compressor"];
 
 /// Checks random programs, or measures real ones.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.programs.is_empty() {
-        // The tests that `cargo xtask test` leaves out, since these take long to compile.
+        // Tests that `cargo xtask test` leaves out because they take long to compile.
         for (folder, features) in [
             ("tools/et-collect", vec![]),
             ("tools/et-collect", vec!["--features", "faults"]),
@@ -116,7 +117,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// An operations file of a run of the program.
+/// Creates an operations file from a run of the program.
 fn prepare(stage: &Stage<'_>, workload: &Workload, folder: &Path, ops: &Path, keep: bool) -> Result<()> {
     let trace = stage.trace(workload, folder, &[])?;
     let mut prepare = Command::new(stage.tools.et_replay());
@@ -133,7 +134,7 @@ struct Replays<'a> {
 }
 
 impl Replays<'_> {
-    /// Its output, and its messages about collectors that were left out.
+    /// The output as JSON, and the messages about collectors that were left out.
     fn json(&self, args: &[&str]) -> Result<(Value, String)> {
         let mut replay = Command::new(self.tools.et_replay());
         replay.arg(args[0]).arg(&self.ops).args(&args[1..]).arg("--json");
@@ -145,7 +146,7 @@ impl Replays<'_> {
         }
     }
 
-    /// Compares the plans; an error if one of them does not end with the objects that are alive in the trace.
+    /// Compares the plans; fails if one of them does not end with the live objects of the trace.
     fn table(&self, title: &str, plans: Option<&str>, page: &Path) -> Result<String> {
         let page = page.to_str().context("the path of the target folder is not UTF-8")?;
         let mut args = vec!["collect", "--curve", page, "--force"];
@@ -159,7 +160,7 @@ impl Replays<'_> {
     }
 }
 
-/// Checks that simulated collectors, too, end with the objects that are alive in the trace.
+/// Checks that simulated collectors also end with the live objects of the trace.
 fn simulators_agree(shown: &Value, alive: &Value) -> Result<()> {
     let all = shown["simulations"].as_array().context("no simulations")?;
     ensure!(all.len() == 5, "{} of 5 simulations", all.len());

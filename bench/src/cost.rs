@@ -32,10 +32,10 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-/// Runs a command. What it prints goes to a file in `folder`, and into the error if it fails.
+/// Runs a command. Its output goes to a file in `folder`, and into the error if it fails.
 ///
-/// A process of its own starts the command, because a child's peak memory begins with that of its parent, and this process is not
-/// small.
+/// A separate process starts the command, because a child's peak memory begins with that of its parent, and this
+/// process is not small.
 pub fn of(run: &Command, folder: &Path) -> Result<Cost> {
     let (log, figures) = (folder.join("output.txt"), folder.join("cost.txt"));
     let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
@@ -62,7 +62,7 @@ pub fn of(run: &Command, folder: &Path) -> Result<Cost> {
     Ok(Cost { seconds, processor, resident })
 }
 
-/// Main of the process between.
+/// Main function of the process in between.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let [program, arguments @ ..] = &options.command[..] else { anyhow::bail!("nothing to run") };
     let start = Instant::now();

@@ -32,14 +32,15 @@ pub struct Options {
     keep: bool,
 }
 
-/// A program's comparison.
+/// The comparison of one program.
 struct Compared {
     name: String,
     seconds: f64,
     report: Value,
 }
 
-/// Runs the programs and prints the tables; an error if one failed, or if the collector freed an object that is alive in the trace.
+/// Runs the programs and prints the tables; fails if one failed, or if the collector freed an object that is alive in
+/// the trace.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let tour = Tour::new(layout, "deaths", &options.programs, &options.tour, options.keep)?;
     let asked = [format!("-Xmn{}", options.young), format!("-Det.deaths={}", options.deaths)];
@@ -96,7 +97,7 @@ fn tables(options: &Options, results: &[Compared], notes: &[String]) -> String {
     text
 }
 
-/// The sum of a program's groups with the same cause.
+/// Sum over a program's groups with the same cause.
 #[derive(Default)]
 struct Sum<'a> {
     objects: u64,

@@ -1,4 +1,4 @@
-//! `cargo xtask memory`: measures whether the memory of the runtime grows while a program runs for long.
+//! `cargo xtask memory`: measures whether the memory of the runtime grows during a long run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ const COUNTED_EVERY: u32 = 3;
 const HEAP: [&str; 5] =
     ["-Xms128m", "-Xmx128m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", "-XX:NativeMemoryTracking=summary"];
 
-/// The runs, which go on at the same time.
+/// The runs, which are concurrent.
 const RUNS: [(&str, bool, &str); 4] = [
     ("plain", false, "none"),
     ("traced", true, "none"),
@@ -157,7 +157,7 @@ fn kilobytes(text: &str) -> Option<f64> {
     text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
 }
 
-/// NaN if nothing was measured, which the table shows.
+/// The median; NaN if nothing was measured, which the table shows.
 fn median_if_any(values: impl Iterator<Item = f64>) -> f64 {
     let values: Vec<f64> = values.collect();
     if values.is_empty() { f64::NAN } else { median(values) }

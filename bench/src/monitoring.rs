@@ -1,4 +1,5 @@
-//! `cargo xtask monitoring`: measures what a monitor costs the VM it watches, and what watching many VMs costs the monitor.
+//! `cargo xtask monitoring`: measures the cost of a monitor for the VM it watches, and the cost of watching many VMs
+//! for the monitor.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,11 +55,11 @@ public class Work {
 }
 "#;
 
-/// Rounds before anything is measured, until the JIT compilers have finished.
+/// Rounds before the measurement, until the JIT compilers have finished.
 const WARM_UP: usize = 40;
-/// Rounds of a block.
+/// Rounds per block.
 const BLOCK: usize = 12;
-/// Where each block takes a process of its own, blocks are longer by this factor, and pairs fewer.
+/// If each block needs its own process, blocks are longer by this factor, and pairs fewer.
 const LONG: usize = 4;
 
 /// Options of `cargo xtask monitoring`.
@@ -81,10 +82,10 @@ pub struct Options {
     markdown: Option<PathBuf>,
 }
 
-/// What is measured. Monitors come and go while a program runs; an agent is loaded at its start, in a process of its own.
+/// What is measured. Monitors come and go while a program runs; an agent is loaded at the start of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Nothing: shows how much processes differ anyway.
+    /// Nothing: the difference between processes without any change.
     Nothing,
     Agent,
     Filtered,
@@ -92,7 +93,7 @@ enum Kind {
     Looked,
 }
 
-/// Each with its limit, in percent.
+/// The kinds, with limits in percent.
 const KINDS: [(Kind, &str, Option<f64>); 5] = [
     (Kind::Nothing, "nothing: two equal processes", None),
     (Kind::Agent, "the agent, no monitor", Some(1.0)),
@@ -101,7 +102,7 @@ const KINDS: [(Kind, &str, Option<f64>); 5] = [
     (Kind::Filtered, "heap profiler, a filter that selects nothing", Some(5.0)),
 ];
 
-/// A process that is killed after the measurement.
+/// A process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -111,7 +112,7 @@ impl Drop for Running {
     }
 }
 
-/// A program that runs, and the times of its rounds.
+/// A running program, and the durations of its rounds.
 struct Program {
     _process: Running,
     rounds: Receiver<(Instant, f64)>,
@@ -168,7 +169,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     options.markdown.as_ref().map_or(Ok(()), |path| markdown::write(path, &table))
 }
 
-/// Other load on the machine.
+/// The current load of the machine.
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN);
@@ -179,7 +180,7 @@ fn load() -> String {
 }
 
 impl Bench<'_> {
-    /// Does not watch the VMs of other programs.
+    /// A separate folder, so that VMs of other programs are not watched.
     fn place(&self) -> Result<PathBuf> {
         let place = self.folder.join("run");
         let _ = fs::remove_dir_all(&place);
@@ -214,7 +215,7 @@ impl Bench<'_> {
         Ok((serving, url.trim().to_owned()))
     }
 
-    /// Waits until it has found `count` VMs.
+    /// Waits until the monitor has found `count` VMs.
     fn found(&self, place: &Path, count: usize) -> Result<Value> {
         let begun = Instant::now();
         loop {
@@ -228,7 +229,7 @@ impl Bench<'_> {
         }
     }
 
-    /// How much longer rounds take with it, in percent: a figure for each pair of blocks.
+    /// The increase of round durations in percent, for each pair of blocks.
     fn more(&self, kind: Kind, pairs: usize) -> Result<Vec<f64>> {
         let log = self.folder.join("run.trcxml");
         let filtered = format!("quiet=on,xml={},heap=on,filter=nothing.txt", log.display());
@@ -240,7 +241,7 @@ impl Bench<'_> {
         }
     }
 
-    /// For alternating processes without and with an agent: the best round of each.
+    /// Alternates processes without and with an agent: the best round of each.
     fn processes(&self, agent: Option<&str>, pairs: usize) -> Result<Vec<f64>> {
         let best = |agent: Option<&str>| -> Result<f64> {
             let program = self.worker(&self.place()?, agent)?;
@@ -255,7 +256,8 @@ impl Bench<'_> {
             .collect()
     }
 
-    /// For one process with the agent: blocks of rounds without and with a monitor, or with a monitor, without and with a client.
+    /// In one process with the agent, alternates blocks of rounds without and with a monitor, or with a monitor,
+    /// without and with a client.
     fn blocks(&self, looks: bool, pairs: usize) -> Result<Vec<f64>> {
         let place = self.place()?;
         let program = self.worker(&place, Some("quiet=on"))?;
@@ -283,7 +285,7 @@ impl Bench<'_> {
         Ok(more)
     }
 
-    /// A program that works until it is dropped.
+    /// A program that runs until it is dropped.
     fn worker(&self, place: &Path, agent: Option<&str>) -> Result<Program> {
         let mut child = self.program(place, agent, &["-Xmx256m", "-XX:+UseSerialGC"], &["work"])?;
         let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
@@ -343,7 +345,7 @@ fn look(url: &str, vm: u64) -> Result<Look> {
 }
 
 impl Program {
-    /// Milliseconds of the next rounds.
+    /// Durations of the next rounds in milliseconds.
     fn times(&self, count: usize) -> Result<Vec<f64>> {
         let begun = Instant::now();
         let mut times = Vec::new();
@@ -358,7 +360,7 @@ impl Program {
     }
 }
 
-/// The share of a processor that a process takes.
+/// The share of one processor that a process uses.
 fn busy(pid: u32, time: Duration) -> Result<f64> {
     let before = ticks(pid)?;
     thread::sleep(time);

@@ -1,4 +1,5 @@
-//! `cargo xtask programs`: real programs, instrumented together with the JDK they run on, must do what they did before.
+//! `cargo xtask programs`: checks that real programs, instrumented together with their JDK, have the same result as
+//! before.
 
 use std::fs;
 use std::path::PathBuf;
@@ -43,7 +44,7 @@ pub struct Options {
     keep: bool,
 }
 
-/// Runs the programs and prints a table; an error if one failed.
+/// Runs the programs and prints a table; fails if one failed.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut programs = workloads::chosen(&options.programs)?;
     setup::programs(layout)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask reading`: measures the time and memory that et-trace takes to read large traces.
+//! `cargo xtask reading`: measures time and memory of et-trace for large traces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub struct Options {
     markdown: Option<PathBuf>,
 }
 
-/// The commands that are measured.
+/// The measured commands.
 const COMMANDS: [&[&str]; 9] = [
     &["summary", "--deaths", "none"],
     &["summary", "--no-lives"],
@@ -53,16 +53,16 @@ const COMMANDS: [&[&str]; 9] = [
     &["text", "--deaths", "none"],
     &["text", "--no-lives"],
     &["text", "--dialect", "oracle", "--no-lives"],
-    // Makes the life table, which the following commands use.
+    // Creates the life table, which the following commands use.
     &["text", "--dialect", "oracle"],
     &["summary"],
     &["summary", "--top", "4"],
 ];
 
-/// The commands that are measured with `--brief`. The second makes the life table, which the following ones use.
+/// The commands measured with `--brief`. The second creates the life table, which the following ones use.
 const BRIEF: [&[&str]; 4] = [&["summary", "--deaths", "none"], &["summary"], &["validate"], &["summary", "--top", "4"]];
 
-/// A command that is measured, and its name in the table.
+/// A measured command, and its name in the table.
 struct Step {
     shown: String,
     command: Command,
@@ -74,7 +74,7 @@ impl Step {
     }
 }
 
-/// What is measured, and what it makes.
+/// The commands, and the files that they create.
 struct Steps {
     all: Vec<Step>,
     made: Vec<PathBuf>,
@@ -126,7 +126,7 @@ impl Steps {
     }
 }
 
-/// Bytes of a file, or of all files in a folder.
+/// Size of a file, or of all files in a folder, in bytes.
 fn size(path: &Path) -> u64 {
     match fs::read_dir(path) {
         Ok(entries) => entries.flatten().map(|entry| size(&entry.path())).sum(),
@@ -134,7 +134,7 @@ fn size(path: &Path) -> u64 {
     }
 }
 
-/// A trace, and the cost of each command that read it.
+/// A trace, and the cost of each command on it.
 struct Measured {
     scale: u32,
     records: u64,
@@ -142,9 +142,9 @@ struct Measured {
     trace_bytes: u64,
     /// Largest size of the program's heap after a collection.
     heap: u64,
-    /// Or why the command failed.
+    /// The cost, or why the command failed.
     costs: Vec<(String, Result<Cost, String>)>,
-    /// What was made, and its bytes.
+    /// Files created, and their sizes in bytes.
     made: Vec<(String, u64)>,
 }
 
@@ -210,7 +210,7 @@ fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Step
         costs.push((shown.clone(), cost));
     }
     ensure!(costs.iter().any(|(_, cost)| cost.is_ok()), "nothing can read {}", trace.display());
-    // One of the commands has made the life table.
+    // One of the commands has created the life table.
     let summary = instrumented::summary(tools, trace, 1)?;
     let number = |value: &Value| value.as_u64().context("the summary lacks a number");
     let of_kind = |kind: &str| summary["records"][kind].as_u64().unwrap_or(0);
@@ -228,7 +228,7 @@ fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Step
     })
 }
 
-/// A file with its size, or the folders in a folder, the largest first.
+/// A file with its size, or the folders in a folder, largest first.
 fn parts(path: &Path) -> Vec<(String, u64)> {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut all = vec![(name(path), size(path))];

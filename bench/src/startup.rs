@@ -1,4 +1,4 @@
-//! `cargo xtask startup`: measures how long Hello World takes, plain and traced.
+//! `cargo xtask startup`: measures the startup time of Hello World, plain and traced.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ fn compiled(layout: &Layout, folder: &Path) -> Result<PathBuf> {
     Ok(classes)
 }
 
-/// The kinds take turns, so that other load on the machine affects all alike.
+/// The kinds alternate, so that other load on the machine affects all alike.
 fn measure(tools: &Tools, jdk: &Jdk, classes: &Path, folder: &Path, repetitions: usize) -> Result<Measured> {
     let copy = InstrumentedJdk::of(tools, jdk, &[])?;
     let trace = folder.join("hello.ettrace");

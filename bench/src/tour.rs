@@ -1,4 +1,4 @@
-//! Programs on several JDKs, one after the other.
+//! Runs programs on several JDKs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use xtask::programs::Stage;
 use xtask::workloads::{self, Runner, Workload};
 use xtask::{build, setup};
 
-/// Runs programs on several JDKs, one after the other, for commands that compare a trace with what the JVM reports.
+/// Runs programs on several JDKs sequentially, for commands that compare a trace with what the JVM reports.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Tour<'a> {
@@ -62,7 +62,7 @@ impl<'a> Tour<'a> {
         Ok(Self { tools, compiler, layout, programs, options, folder, keep })
     }
 
-    /// Calls `visit` for each program on each JDK, with a name to show and a folder of its own. Returns a note for each
+    /// Calls `visit` for each program on each JDK, with a name to show and a separate folder. Returns a note for each
     /// program that was skipped or failed.
     pub fn run(&self, mut visit: impl FnMut(&Stage<'_>, &Workload, &str, &Path) -> Result<()>) -> Result<Notes> {
         let mut notes = Notes::default();
@@ -96,10 +96,10 @@ impl<'a> Tour<'a> {
     }
 }
 
-/// Notes on the programs that are in no table.
+/// Notes on programs that are missing in the tables.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// One line for each program.
+    /// One line per program.
     pub lines: Vec<String>,
     failed: bool,
 }

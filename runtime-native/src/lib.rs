@@ -1,5 +1,5 @@
-//! The native half of the runtime: a JVMTI agent that starts tracing, hands buffers to threads, and writes the
-//! trace. The hooks themselves are Java (`runtime-java`); `docs/inside/runtime.md` explains how the two halves work together.
+//! The native half of the runtime: a JVMTI agent that starts tracing, hands buffers to threads, and writes the trace.
+//! The hooks themselves are Java (`runtime-java`); `docs/inside/runtime.md` explains how the two halves work together.
 //!
 //! Each folder is one layer, and uses only the layers below it:
 //!
@@ -7,14 +7,14 @@
 //! |---|---|
 //! | [`entry`] | what the VM and native code call: the agent's start, natives, JNI's table |
 //! | [`tracing`] | handles JVMTI's events; begins and ends tracing |
-//! | [`actions`] | what is done with the VM for a run: class and thread records, heap walks, ids, monitors |
+//! | [`actions`] | actions on the VM: class and thread records, heap walks, ids, monitors |
 //! | [`tracer`] | the state of a run |
 //! | [`proxy`] | `java.lang.HeapProxy` and the layout of objects |
 //! | [`classes`] | tables by class, and classes created at run time |
 //! | [`output`] | queue, packing, the trace writer |
-//! | [`buffers`] | chunks of events and who owns them |
+//! | [`buffers`] | chunks of events and their owners |
 //! | [`options`], [`live`], [`ids`] | options of a run; figures for a monitor; object ids |
-//! | [`base`] | what knows nothing of a trace |
+//! | [`base`] | utilities that do not depend on traces |
 
 pub mod actions;
 pub mod base;

@@ -1,7 +1,7 @@
-//! The hand-over of chunks in all orders in which threads may come: `cargo xtask loom`.
+//! The hand-over of chunks in all interleavings of threads: `cargo xtask loom`.
 //!
-//! `Pool` and `Queue` are the real ones. The memory of a chunk is one number here, read and written without any order of
-//! its own: what keeps it in order must be the hand-over.
+//! `Pool` and `Queue` are the real ones. The memory of a chunk is modelled as one number, accessed with relaxed
+//! ordering: the hand-over must provide the ordering.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::buffers::pool::{FullChunk, NoChunk, Pool, Taken, ThreadIndex};
 use crate::output::line::Packed;
 use crate::output::queue::{Counters, Finish, Job, Queue};
 
-/// Nobody packs for so long.
+/// Longer than any thread packs.
 const LONG: Duration = Duration::from_secs(1000);
-/// More switches between threads than that in one run find nothing new, and take hours.
+/// Maximum number of preemptions per run; more find nothing new, and take hours.
 const SWITCHES: usize = 3;
 
 struct Model {
     pool: Pool,
     queue: Queue,
     memory: Vec<AtomicU32>,
-    /// Chunks that there may be.
+    /// Maximum number of chunks.
     limit: u32,
 }
 
@@ -48,7 +48,7 @@ impl Model {
         if self.pool.own(index, ThreadIndex(thread)) { Ok(index) } else { Err(NoChunk::Stopped) }
     }
 
-    /// As a thread does that would have to wait.
+    /// Acts as a thread that would have to wait.
     fn help(&self) -> bool {
         self.queue.job().is_some_and(|job| {
             self.pack(job);
@@ -64,7 +64,7 @@ impl Model {
         }
     }
 
-    /// As a thread does whose chunk is full. False if it was no longer the thread's.
+    /// Acts as a thread whose chunk is full. False if the thread no longer owned it.
     fn hand_in(&self, index: u32) -> bool {
         let full = |thread| self.queue.chunk(FullChunk { index, len: 0, thread, is_shared: false });
         self.pool.hand_in(index, full)
@@ -77,12 +77,12 @@ impl Model {
         self.hand_in(index)
     }
 
-    /// As the writer does until the end: the values in the order in which they came, by thread.
+    /// Acts as the writer until the end; returns the values in order of arrival, by thread.
     fn write(&self) -> BTreeMap<u32, Vec<u32>> {
         self.write_with(LONG)
     }
 
-    /// As above; what others pack for so long it packs, too.
+    /// As [`write`](Self::write); packs chunks itself that others have been packing for that long.
     fn write_with(&self, take_over: Duration) -> BTreeMap<u32, Vec<u32>> {
         let mut written: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         loop {
@@ -114,7 +114,7 @@ impl Model {
         work.end.is_some()
     }
 
-    /// Has one chunk packed, by whomever, and appends it.
+    /// Appends one chunk after some thread has packed it.
     fn append_one(&self) {
         let mut written = BTreeMap::new();
         while written.is_empty() {
@@ -122,7 +122,7 @@ impl Model {
         }
     }
 
-    /// As at the end of the program.
+    /// Acts as the end of the program.
     fn finish(&self) {
         for (index, thread) in self.pool.hand_in_all(|_| ()) {
             self.queue.chunk(FullChunk { index, len: 0, thread, is_shared: false });
@@ -142,7 +142,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Two threads with two chunks between them, while the writer empties and gives back.
+/// Two threads share two chunks, while the writer empties and releases them.
 #[test]
 fn loom_nothing_is_lost_and_nothing_comes_twice() {
     check(|| {
@@ -156,7 +156,8 @@ fn loom_nothing_is_lost_and_nothing_comes_twice() {
     });
 }
 
-/// Two threads wait, and each keeps what it gets: who could have a new one must not wait for that of the other.
+/// Two threads wait, and each keeps the chunk it gets: a thread that could get a new chunk must not wait for the
+/// other's.
 #[test]
 fn loom_all_that_wait_are_woken() {
     check(|| {
@@ -170,7 +171,7 @@ fn loom_all_that_wait_are_woken() {
     });
 }
 
-/// The last chunk comes back and another thread gets it: who waits learns that there will be none.
+/// The last chunk is released and another thread gets it: a waiting thread learns that there will be none.
 #[test]
 fn loom_who_can_get_none_does_not_wait_for_ever() {
     check(|| {
@@ -183,7 +184,7 @@ fn loom_who_can_get_none_does_not_wait_for_ever() {
     });
 }
 
-/// A thread hands a chunk in, gets the next one, leaves something in it, all while the trace ends.
+/// A thread hands in a chunk, gets the next one and writes to it, while the trace ends.
 #[test]
 fn loom_what_comes_while_the_trace_ends_is_in_it() {
     check(|| {
@@ -198,7 +199,7 @@ fn loom_what_comes_while_the_trace_ends_is_in_it() {
         let (late, written) = (late.join().unwrap(), writer.join().unwrap());
         match late {
             Some(true) => assert_eq!(written, BTreeMap::from([(1, vec![11])])),
-            // Its chunk was taken from it, with what it had written so far.
+            // Its chunk was taken with what it had written so far.
             Some(false) => assert!(written.get(&1).is_none_or(|values| *values == [11]), "{written:?}"),
             None => assert_eq!(written, BTreeMap::new()),
         }
@@ -219,7 +220,7 @@ fn loom_who_waits_goes_away_when_tracing_stops() {
     });
 }
 
-/// A thread of ours packs beside the writer: all is written, in the order in which it was handed in, and the thread ends.
+/// A thread of the runtime packs beside the writer: everything is written in hand-in order, and the thread ends.
 #[test]
 fn loom_two_pack_and_one_appends() {
     check(|| {
@@ -237,7 +238,7 @@ fn loom_two_pack_and_one_appends() {
     });
 }
 
-/// A thread that would have to wait packs; what it packs is in the trace, in order, and it gets a chunk.
+/// A thread that would have to wait packs instead; the result is in the trace, in order, and the thread gets a chunk.
 #[test]
 fn loom_who_would_wait_helps() {
     check(|| {
@@ -249,8 +250,8 @@ fn loom_who_would_wait_helps() {
     });
 }
 
-/// Who packs stands still, for ever as far as the others can tell: the writer packs the same chunk, and nobody gets the chunk
-/// before the other is done with it.
+/// A packing thread is stopped, for ever as far as others can tell: the writer packs the same chunk, which no thread
+/// gets before the stopped one is done with it.
 #[test]
 fn loom_who_stands_still_is_not_waited_for_and_reads_what_it_read() {
     check(|| {
@@ -276,7 +277,7 @@ fn loom_who_stands_still_is_not_waited_for_and_reads_what_it_read() {
     });
 }
 
-/// Who packs gives up: the writer does it.
+/// A packing thread gives up: the writer packs the chunk.
 #[test]
 fn loom_what_is_given_up_the_writer_packs() {
     check(|| {

@@ -1,4 +1,4 @@
-//! Handlers of signals are those of the whole process: these tests have one of their own.
+//! Signal handlers apply to the whole process, so these tests have a process of their own.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -19,7 +19,7 @@ fn memory_of_a_file_that_was_cut_short_is_replaced_from_there_on() {
     };
     assert_ne!(map, libc::MAP_FAILED);
     let at = |index: usize| (map as usize + index * PAGE) as *mut u64;
-    // SAFETY: inside the mapping, which is guarded before its file is cut short.
+    // SAFETY: inside the mapping, which is guarded before its file is truncated.
     unsafe {
         (0..4).for_each(|index| at(index).write_volatile(7));
         guard(map as usize, 4 * PAGE);
@@ -38,7 +38,7 @@ fn what_asks_for_the_end_is_noticed_and_handed_on() {
     extern "C" fn earlier(_signal: c_int) {
         SEEN.fetch_add(1, Ordering::SeqCst);
     }
-    // SAFETY: a handler that only counts; the signals go to this process.
+    // SAFETY: the handler only counts; the signals go to this process.
     unsafe {
         libc::signal(libc::SIGHUP, libc::SIG_IGN);
         libc::signal(libc::SIGTERM, earlier as extern "C" fn(c_int) as usize);

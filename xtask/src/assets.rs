@@ -1,5 +1,5 @@
-//! `cargo xtask assets`: bundles the JavaScript libraries of reports into the one file that each page contains. The bundle is in the
-//! repository, so that building the tools does not take Node; this rebuilds it from npm packages.
+//! `cargo xtask assets`: bundles the JavaScript libraries of reports into the one file that each page contains. The
+//! bundle is in the repository, so that building the tools does not require Node; this rebuilds it from npm packages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "libraries.mjs"
 /// The files of the bundle.
 pub const BUNDLED: [&str; 3] = ["libraries.js", "libraries.css", "LICENSES"];
 
-/// Where the bundle is kept.
+/// The folder of the bundle in the repository.
 pub fn vendor(layout: &Layout) -> PathBuf {
     assets(layout).join("vendor")
 }
@@ -26,12 +26,12 @@ fn assets(layout: &Layout) -> PathBuf {
     layout.repo.join("crates/report/assets")
 }
 
-/// Makes the bundle and puts it into the repository.
+/// Builds the bundle and puts it into the repository.
 pub fn run(layout: &Layout) -> Result<()> {
     bundle(layout, &layout.target.join("assets"), &vendor(layout))
 }
 
-/// Makes the bundle in the folder `to`; npm works in `work`.
+/// Builds the bundle in the folder `to`; npm works in `work`.
 pub fn bundle(layout: &Layout, work: &Path, to: &Path) -> Result<()> {
     for folder in [work, to] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

@@ -1,6 +1,7 @@
-//! `cargo xtask book`: all pages as one book with a search, made by mdBook.
+//! `cargo xtask book`: all pages as one searchable book, made by mdBook.
 //!
-//! The chapters are those of `docs/README.md`, in its order. Pages keep the places that they have in the repository, so that links work in both.
+//! The chapters are those of `docs/README.md`, in its order. Pages keep their paths in the repository, so that links
+//! work in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +14,7 @@ use crate::layout::Layout;
 use crate::{command, pages};
 
 const PROGRAM: &str = "mdbook";
-/// The version that is installed where there is none.
+/// The version to install if there is none.
 const VERSION: &str = "0.5.4";
 
 /// The page that lists all others.
@@ -37,10 +38,10 @@ enable = false
 limit-results = 30
 "#;
 
-/// Tables of figures are wider than text; the book's usual width is for text alone.
+/// Tables of figures are wider than text; mdBook's default width is for text only.
 const STYLE: &str = ":root { --content-max-width: 960px; }\n.content table { margin-inline-start: 0; }\n.content .table-wrapper { margin-block: 16px; }\n";
 
-/// Makes the book, and checks that all its links lead somewhere.
+/// Builds the book, and checks all its links.
 pub fn run(layout: &Layout) -> Result<()> {
     let (work, book) = (layout.target.join("book-work"), layout.target.join("book"));
     let program = program(layout)?;
@@ -74,14 +75,14 @@ fn program(layout: &Layout) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// A chapter: what the index calls it, and its page by the path in the repository.
+/// A chapter: its title in the index, and the path of its page in the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chapter {
     title: String,
     page: PathBuf,
 }
 
-/// The chapters that the text of the index lists, by heading.
+/// The chapters listed by the text of the index, by heading.
 fn chapters(index: &str) -> Vec<(String, Vec<Chapter>)> {
     let mut parts: Vec<(String, Vec<Chapter>)> = Vec::new();
     for line in index.lines() {
@@ -96,7 +97,7 @@ fn chapters(index: &str) -> Vec<(String, Vec<Chapter>)> {
     parts
 }
 
-/// Which pages of `docs/` the index does not list, and which it lists twice.
+/// Pages of `docs/` that the index does not list, or lists twice.
 pub fn unlisted(repo: &Path) -> Result<Vec<String>> {
     let listed = chapters(&pages::read(&repo.join(INDEX))?).into_iter().flat_map(|part| part.1);
     let mut counts: BTreeMap<PathBuf, usize> = BTreeMap::new();
@@ -113,7 +114,7 @@ pub fn unlisted(repo: &Path) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Copies all pages, and the files that they link to, to a folder from which mdBook makes a book.
+/// Copies all pages, and the files that they link to, to a folder for mdBook.
 pub fn stage(repo: &Path, to: &Path) -> Result<()> {
     let parts = chapters(&pages::read(&repo.join(INDEX))?);
     let mut pending = vec![PathBuf::from(FRONT), PathBuf::from(INDEX)];
@@ -143,7 +144,7 @@ pub fn stage(repo: &Path, to: &Path) -> Result<()> {
     write(&to.join("SUMMARY.md"), &summary(&parts, &staged, repo)?)
 }
 
-/// The chapters as mdBook wants them; pages that only others link to come last.
+/// The list of chapters in mdBook's format; pages that are only linked by others come last.
 fn summary(parts: &[(String, Vec<Chapter>)], staged: &BTreeSet<PathBuf>, repo: &Path) -> Result<String> {
     let mut list = format!(
         "# Summary\n\n[Elephant Tracks]({})\n[All pages]({})\n",
@@ -168,7 +169,7 @@ fn summary(parts: &[(String, Vec<Chapter>)], staged: &BTreeSet<PathBuf>, repo: &
     Ok(list)
 }
 
-/// The text of a page. A folder without one gets a page that lists its files.
+/// The text of a page. A folder without one gets a page with a list of its files.
 fn text(repo: &Path, page: &Path) -> Result<String> {
     if repo.join(page).is_file() {
         return pages::read(&repo.join(page));
@@ -183,7 +184,7 @@ fn text(repo: &Path, page: &Path) -> Result<String> {
     Ok(format!("# {}\n\n{files}", folder.display()))
 }
 
-/// The file that a link of a page leads to, by its path in the repository. A folder stands for the page in it.
+/// The target of a link on a page, as a path in the repository. A link to a folder leads to its page.
 fn resolved(repo: &Path, page: &Path, link: &str) -> Result<PathBuf> {
     let mut path = PathBuf::new();
     for component in page.parent().unwrap_or(Path::new("")).join(link).components() {
@@ -201,12 +202,12 @@ fn resolved(repo: &Path, page: &Path, link: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Where a file goes: servers and browsers look for `index` in a folder.
+/// Path of a file in the book: servers and browsers look for `index` in a folder.
 fn in_book(file: &Path) -> PathBuf {
     if file.ends_with("README.md") { file.with_file_name("index.md") } else { file.to_owned() }
 }
 
-/// How one file of the book links to another.
+/// A relative link from one file of the book to another.
 fn relative(from: &Path, to: &Path) -> String {
     let (from, to): (Vec<_>, Vec<_>) = (from.components().collect(), to.components().collect());
     let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count().min(from.len() - 1);
@@ -215,7 +216,7 @@ fn relative(from: &Path, to: &Path) -> String {
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
-/// Fails if a link of the book does not lead to a file and an element in it.
+/// Fails if a link of the book does not lead to an existing file and element.
 fn check(book: &Path) -> Result<()> {
     let mut found = Vec::new();
     html(book, &mut found)?;
@@ -228,7 +229,7 @@ fn check(book: &Path) -> Result<()> {
         ids.insert(page.clone(), values(text, "id").collect::<BTreeSet<_>>());
     }
     let mut dead = Vec::new();
-    // The page for whatever is not found has addresses of a server.
+    // The 404 page has absolute addresses.
     for (page, text) in texts.iter().filter(|(page, _)| !page.ends_with("404.html")) {
         let folder = page.parent().unwrap_or(book);
         for link in values(text, "href").chain(values(text, "src")).filter(|link| pages::is_relative(link)) {

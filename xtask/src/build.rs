@@ -28,21 +28,22 @@ pub fn with(layout: &Layout, options: Options) -> Result<Tools> {
     if options.dev { for_tests(layout) } else { all(layout) }
 }
 
-/// A way to build the tools: what cargo is to build, and where it leaves it.
+/// A way to build the tools: the arguments of cargo, and the folder of the results.
 struct Build {
     /// Arguments of `cargo build`.
     arguments: &'static [&'static str],
     /// Folder below `target`.
     folder: &'static str,
-    /// What is laid out.
+    /// The tools to lay out.
     parts: Parts,
 }
 
-/// Which tools there are to be.
+/// A set of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parts {
     All,
-    /// What tracing a program and reading the trace takes: `et-instrument`, `et-trace` and both halves of the runtime.
+    /// The tools for tracing a program and reading the trace: `et-instrument`, `et-trace` and both halves of the
+    /// runtime.
     Tracing,
 }
 
@@ -59,7 +60,7 @@ impl Parts {
     }
 }
 
-/// As the tools are shipped.
+/// The tools as shipped.
 const RELEASE: Build = Build {
     arguments: &[
         "--release",
@@ -76,11 +77,11 @@ const RELEASE: Build = Build {
     parts: Parts::All,
 };
 
-/// The tools, and all tests. Cargo enables the features that all targets of one command need together: if tools and tests were
-/// built by two commands, most crates would be compiled twice.
+/// The tools and all tests. Cargo unifies the features of all targets of one command: if tools and tests were built by
+/// two commands, most crates would be compiled twice.
 const WITH_TESTS: Build = Build { arguments: &["--workspace", "--all-targets"], folder: "debug", parts: Parts::All };
 
-/// The tools that trace a program, with the features that unit tests are compiled with: those of all tests count as soon as one test is
+/// The tools for tracing, with the features of unit tests: the features of all tests apply as soon as one test is
 /// among the targets.
 const FOR_SMOKE_TEST: Build = Build {
     arguments: &["--profile=quick", "--workspace", "--lib", "--bin=et-instrument", "--bin=et-trace", "--test=locks"],
@@ -88,14 +89,14 @@ const FOR_SMOKE_TEST: Build = Build {
     parts: Parts::Tracing,
 };
 
-/// The tools that trace a program, and no more.
+/// Only the tools for tracing.
 const FOR_DEMO: Build = Build {
     arguments: &["--profile=quick", "--package=et-instrument", "--package=et-trace", "--package=et-runtime-native"],
     folder: "quick",
     parts: Parts::Tracing,
 };
 
-/// Builds the tools as they are shipped, and returns where they are.
+/// Builds the tools as shipped and returns their places.
 pub fn run(layout: &Layout) -> Result<Tools> {
     tools(layout, &RELEASE, layout.tools())
 }
@@ -105,17 +106,18 @@ pub fn for_tests(layout: &Layout) -> Result<Tools> {
     tools(layout, &WITH_TESTS, layout.tools())
 }
 
-/// Builds what a smoke test needs, in a place of its own: the rest of the tools would be missing, or older.
+/// Builds the tools for a smoke test, in a separate place: other tools would be missing or outdated there.
 pub fn for_smoke_test(layout: &Layout) -> Result<Tools> {
     tools(layout, &FOR_SMOKE_TEST, Tools { root: layout.target.join("smoke-test/et") })
 }
 
-/// Builds what the demo needs, in a place of its own.
+/// Builds the tools for the demo, in a separate place.
 pub fn for_demo(layout: &Layout) -> Result<Tools> {
     tools(layout, &FOR_DEMO, Tools { root: layout.target.join("demo/et") })
 }
 
-/// Of two builds started at the same time in one checkout, the second waits: cargo locks its own files, but not what is done with them here.
+/// If two builds start in one checkout, the second waits: cargo locks its own files, but not those that are laid out
+/// here.
 fn tools(layout: &Layout, build: &Build, tools: Tools) -> Result<Tools> {
     let _alone = lock(&layout.target, || eprintln!("waiting for another cargo xtask build in this checkout"))?;
     let compiler = jdks::compiler(layout)?;
@@ -137,8 +139,8 @@ fn tools(layout: &Layout, build: &Build, tools: Tools) -> Result<Tools> {
     Ok(tools)
 }
 
-/// As [`run`], and then what takes long to compile and no other tool needs: MMTk's collectors for `et-replay collect`, and allocators in C
-/// and C++ for `et-replay allocate`.
+/// As [`run`], and in addition builds what takes long to compile and no other tool needs: MMTk's collectors for
+/// `et-replay collect`, and allocators in C and C++ for `et-replay allocate`.
 pub fn all(layout: &Layout) -> Result<Tools> {
     let tools = run(layout)?;
     let _alone = lock(&layout.target, || eprintln!("waiting for another cargo xtask build in this checkout"))?;
@@ -160,7 +162,7 @@ pub fn all(layout: &Layout) -> Result<Tools> {
     Ok(tools)
 }
 
-/// A cargo command for a crate that is a workspace of its own.
+/// A cargo command for a crate with a separate workspace.
 pub fn cargo_apart(layout: &Layout, folder: &str, verb: &str) -> Command {
     let mut cargo = command::cargo(&layout.repo);
     cargo.args([verb, "--release", "--locked", "--manifest-path"]).arg(format!("{folder}/Cargo.toml"));
@@ -168,7 +170,7 @@ pub fn cargo_apart(layout: &Layout, folder: &str, verb: &str) -> Command {
     cargo
 }
 
-/// Takes the lock of a folder. `waiting` is called if another process holds it.
+/// Takes the lock of a folder. Calls `waiting` if another process holds it.
 fn lock(folder: &Path, waiting: impl FnOnce()) -> Result<File> {
     let path = folder.join("xtask-build.lock");
     let fail = || format!("cannot lock {}", path.display());
@@ -185,7 +187,7 @@ fn lock(folder: &Path, waiting: impl FnOnce()) -> Result<File> {
     Ok(file)
 }
 
-/// Builds the tools, or takes those built last: sources may change during a long measurement.
+/// Builds the tools, or returns those built last: sources may change during a long measurement.
 pub fn unless(layout: &Layout, no_build: bool) -> Result<Tools> {
     if no_build { Ok(layout.tools()) } else { run(layout) }
 }

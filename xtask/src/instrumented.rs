@@ -1,4 +1,4 @@
-//! Instrumented copies of JDKs, made once for each JDK and each build of the tools.
+//! Instrumented copies of JDKs, created once per JDK and build of the tools.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,10 +22,11 @@ pub struct InstrumentedJdk {
 }
 
 impl InstrumentedJdk {
-    /// Makes the copy with the given options of et-instrument, or returns the one of an earlier run. Concurrent
-    /// processes share one copy.
+    /// Creates a copy with the given options of et-instrument, or returns that of an earlier run. Concurrent processes
+    /// share one copy.
     pub fn of(tools: &Tools, jdk: &Jdk, options: &[&str]) -> Result<Self> {
-        // Beside the tools, so that builds of tools in other folders keep their copies: `target/instrumented` for `target/et`.
+        // Beside the tools, so that each build of the tools keeps its own copies: `target/instrumented` for
+        // `target/et`.
         let cache = tools.root.with_file_name("instrumented");
         fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
         let words: String = options.iter().flat_map(|option| [option.trim_start_matches('-'), "-"]).collect();
@@ -51,7 +52,7 @@ impl InstrumentedJdk {
         self.home.join("bin/java")
     }
 
-    /// The report of et-instrument about the copy.
+    /// The report of et-instrument on the copy.
     pub fn report(&self) -> Result<serde_json::Value> {
         let path = self.home.join(REPORT);
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -64,8 +65,8 @@ impl InstrumentedJdk {
     }
 }
 
-/// The cache of `et-instrument run` in tests: one for each build of the tools, so that tests never clear a cache
-/// in use. Caches of earlier builds are removed.
+/// The cache of `et-instrument run` in tests: one per build of the tools, so that tests never clear a cache in use.
+/// Caches of earlier builds are removed.
 pub fn run_cache(layout: &Layout, tools: &Tools) -> Result<PathBuf> {
     let caches = layout.target.join("e2e/run-cache");
     let name = format!("{:016x}", tools_hash(tools)?.finish());
@@ -84,7 +85,7 @@ pub fn run_cache(layout: &Layout, tools: &Tools) -> Result<PathBuf> {
 fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Copies made with other options have more words before their hash.
+        // Names of copies made with other options have more words before their hash.
         let outdated = name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('-') && rest != "lock");
         if outdated {
             fs::remove_dir_all(entry.path()).with_context(|| format!("cannot remove {}", entry.path().display()))?;
@@ -96,7 +97,7 @@ fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
 fn tools_hash(tools: &Tools) -> Result<DefaultHasher> {
     let mut hasher = DefaultHasher::new();
     for file in tools.rewriter_files() {
-        // Optional: a copy gets the monitor agent if it was built.
+        // Optional: a copy gets the monitor agent only if it was built.
         if file.ends_with(MONITOR_LIBRARY) && !file.exists() {
             continue;
         }

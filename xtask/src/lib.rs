@@ -1,4 +1,5 @@
-//! The project's tasks, a module each: build, demo, test, package; and what they share with end-to-end tests and with `bench/`.
+//! The project's tasks, one module each: build, demo, test, package; and code shared with end-to-end tests and
+//! `bench/`.
 #![allow(clippy::print_stderr, reason = "a tool for developers")]
 
 pub mod assets;

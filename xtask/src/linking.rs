@@ -1,6 +1,7 @@
 //! Links classes in a JVM, which verifies them, before and after they are instrumented, and compares the outcomes.
 //!
-//! Many classes of a jar cannot be linked at all, because classes that they refer to are missing. Those fail alike before and after.
+//! Many classes of a jar cannot be linked because classes that they refer to are missing. These fail both before and
+//! after.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,18 +24,18 @@ const VERIFY_BOOT_CLASSES: [&str; 6] = [
     "ALL-SYSTEM",
 ];
 
-/// Each class is used once, so optimizing compilation and parallel collection do not pay.
+/// Each class is used once, so optimizing compilation and parallel collection are not worthwhile.
 const IN_A_HURRY: [&str; 3] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx2g"];
 
-/// The outcome of each class: jar and name to `linked` or the error.
+/// Outcomes by jar and class name: `linked`, or the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes(BTreeMap<(String, String), String>);
 
-/// The outcome of a class that links.
+/// Outcome of a class that links.
 const LINKED: &str = "linked";
 
 impl Outcomes {
-    /// Reads what `tests/java/facts/LinkAll.java` wrote.
+    /// Parses the output of `tests/java/facts/LinkAll.java`.
     pub fn parse(text: &str) -> Result<Self> {
         let mut outcomes = Self::default();
         for line in text.lines() {
@@ -92,7 +93,7 @@ impl Outcomes {
     }
 }
 
-/// Whether the JVM found something wrong with the class itself, not with what it refers to.
+/// Whether the JVM rejected the class itself, not a class that it refers to.
 fn is_refusal(outcome: &str) -> bool {
     let error = outcome.split([':', ' ']).next().unwrap_or_default();
     ["VerifyError", "ClassFormatError", "IncompatibleClassChangeError"]
@@ -100,12 +101,12 @@ fn is_refusal(outcome: &str) -> bool {
         .any(|refusal| error.strip_prefix("java.lang.") == Some(refusal))
 }
 
-/// A class that links plain, but not instrumented, or fails in another way.
+/// A class that links plain but not instrumented, or that fails in another way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The jar's file name, or `jdk`.
     pub jar: String,
-    /// With dots.
+    /// Class name with dots.
     pub class: String,
     /// The outcome of the plain class.
     pub before: String,
@@ -113,25 +114,25 @@ pub struct Failure {
     pub after: String,
 }
 
-/// Plain and rewritten side by side.
+/// Comparison of plain and instrumented classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Rewritten classes that link, by jar.
+    /// Number of instrumented classes that link, by jar.
     pub linked: BTreeMap<String, usize>,
-    /// Classes that link neither plain nor rewritten.
+    /// Number of classes that link neither plain nor instrumented.
     pub cannot_link: usize,
-    /// Classes that rewriting broke.
+    /// Classes broken by instrumentation.
     pub failures: Vec<Failure>,
 }
 
 impl Comparison {
-    /// All rewritten classes that link.
+    /// Number of instrumented classes that link.
     pub fn all_linked(&self) -> usize {
         self.linked.values().sum()
     }
 }
 
-/// The Java half, compiled.
+/// The compiled Java program LinkAll.
 #[derive(Clone, Debug)]
 pub struct Linker {
     classes: PathBuf,
@@ -150,15 +151,15 @@ impl Linker {
         Ok(Self { classes, folder: folder.to_owned() })
     }
 
-    /// Every class of the JDK whose launcher this is.
+    /// Links every class of the JDK with this launcher.
     pub fn jdk(&self, java: &Path) -> Result<Outcomes> {
         let mut command = Command::new(java);
-        // Without the stub: the hooks are there and do nothing.
+        // Without the stub: the hooks exist and do nothing.
         command.args(IN_A_HURRY).args(VERIFY_BOOT_CLASSES).arg("-cp").arg(&self.classes).arg("LinkAll");
         self.outcomes(command, "jdk", |command| command)
     }
 
-    /// Every class of the jars; `neighbours` are more jars to find classes in.
+    /// Links every class of the jars; `neighbours` are further jars on the class path.
     pub fn jars(&self, java: &Path, jars: &[PathBuf], neighbours: &[PathBuf]) -> Result<Outcomes> {
         let mut command = Command::new(java);
         command.args(IN_A_HURRY).arg("-cp").arg(&self.classes).arg("LinkAll");

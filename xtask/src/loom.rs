@@ -1,4 +1,4 @@
-//! `cargo xtask loom`: checks how threads hand chunks to the writer, in all interleavings.
+//! `cargo xtask loom`: checks the hand-over of chunks from threads to the writer, in all interleavings.
 
 use anyhow::Result;
 
@@ -8,8 +8,8 @@ use crate::layout::Layout;
 /// Runs the models of `runtime-native/src/loom_models.rs`.
 pub fn run(layout: &Layout) -> Result<()> {
     let mut cargo = command::cargo(&layout.repo);
-    // In a folder of its own, since other RUSTFLAGS would recompile everything. Optimized, since there are many interleavings; but LTO
-    // would take longer than it saves.
+    // In a separate folder, because other RUSTFLAGS would recompile everything. Optimized, because there are many
+    // interleavings; LTO, however, would take longer than it saves.
     cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", layout.target.join("loom"));
     cargo.env("CARGO_PROFILE_RELEASE_LTO", "off");
     command::run(cargo.args(["test", "-p", "et-runtime-native", "--lib", "--release", "--locked", "loom_"]))

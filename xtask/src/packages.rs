@@ -1,4 +1,4 @@
-//! Installs Debian packages, among them a Python with pip; or names them if this user may not install.
+//! Installs Debian packages, among them a Python with pip; if this user may not install, names them.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command;
 
-/// Installs those of the packages that are missing.
+/// Installs missing packages.
 pub fn ensure(wanted: &[String]) -> Result<()> {
     let missing = missing(wanted);
     if missing.is_empty() {

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-/// What the commands of users are called.
+/// Names of the user commands.
 const TOOLS: [&str; 5] = ["et-instrument", "et-trace", "et-replay", "et-monitor", "et-jvmpi"];
 
-/// Words that may stand before a command.
+/// Words that may precede a command.
 const WRAPPERS: [&str; 4] = ["time", "sudo", "nice", "valgrind"];
 
-/// All pages of the repository that people read.
+/// All pages of the repository for readers.
 pub fn all(repo: &Path) -> Result<Vec<PathBuf>> {
     let mut pages = vec![repo.join("README.md"), repo.join("SECURITY.md"), repo.join("runtime-java/README.md")];
     pages.extend(["gradle-plugin", "maven-plugin"].map(|plugin| repo.join(plugin).join("README.md")));
@@ -45,7 +45,7 @@ pub(crate) fn read(page: &Path) -> Result<String> {
     fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))
 }
 
-/// Fails if a relative link in one of these pages, or its anchor, does not exist.
+/// Fails if the target of a relative link in one of these pages, or its anchor, does not exist.
 pub fn lead_somewhere(pages: &[PathBuf]) -> Result<()> {
     let mut dead = Vec::new();
     for page in pages {
@@ -69,7 +69,7 @@ pub(crate) fn is_relative(link: &str) -> bool {
     !link.contains("://") && !link.starts_with("mailto:")
 }
 
-/// The targets of all links and images, in order: `x.md#y` of `[text](x.md#y)`.
+/// Targets of all links and images, in order: `x.md#y` of `[text](x.md#y)`.
 pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     lines(text).filter(|line| line.language.is_none()).flat_map(|line| {
         let parts = without_code(line.text).flat_map(|prose| prose.split("](").skip(1));
@@ -77,18 +77,18 @@ pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The parts of a line outside of backticks. A link whose text is code comes in two parts, the second with its target.
+/// The parts of a line outside backticks. A link whose text is code comes in two parts, the second with its target.
 fn without_code(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').step_by(2)
 }
 
-/// The code in backticks of a line.
+/// The code in backticks on a line.
 fn code(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Anchors as GitHub makes them of headings: lower case, without punctuation, hyphens for spaces, and `-1` and so on behind the
-/// second of one name.
+/// Anchors that GitHub generates for headings: lower case, without punctuation, hyphens for spaces, and a suffix such
+/// as `-1` for a repeated heading.
 pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let headings = lines(text).filter(|line| line.language.is_none()).filter_map(|line| line.text.strip_prefix('#'));
@@ -106,11 +106,11 @@ pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {
     text: &'a str,
-    /// Of a line in a fenced block, what stands behind the fence: `sh`, or nothing.
+    /// For a line in a fenced block, the word after the fence, such as `sh`, or the empty string.
     language: Option<&'a str>,
 }
 
-/// All lines but the fences.
+/// All lines except fences.
 fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut language = None;
     text.lines().filter_map(move |line| match line.trim_start().strip_prefix("```") {
@@ -122,8 +122,8 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// The commands of ours in the fenced blocks of a page, in words as a shell makes them: `["et-trace", "summary", "app.ettrace"]`,
-/// `["cargo", "xtask", "build"]`. Blocks of output (`text`), and summaries of usage, are left out.
+/// Our commands in the fenced blocks of a page, split into words as by a shell: `["et-trace", "summary",
+/// "app.ettrace"]`, `["cargo", "xtask", "build"]`. Blocks of output (`text`), and usage lines, are left out.
 pub fn commands(text: &str) -> Vec<Vec<String>> {
     let shown = lines(text).filter(|line| line.language.is_some_and(|language| language != "text"));
     let mut lines = shown.map(|line| line.text);
@@ -149,12 +149,12 @@ pub fn commands(text: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// `et-trace text [OPTIONS] <TRACE>`
+/// Whether it is a usage line, such as `et-trace text [OPTIONS] <TRACE>`.
 fn is_usage(line: &str) -> bool {
     line.contains("[OPTIONS]") || line.contains("<COMMAND>") || line.contains(" [BEFORE]")
 }
 
-/// Drops what stands before the name of a command: variables, and commands such as `time`.
+/// Drops everything before the name of a command: variables, and commands such as `time`.
 fn from_its_name(mut words: Vec<String>) -> Option<Vec<String>> {
     let is_before = |word: &String| WRAPPERS.contains(&word.as_str()) || word.starts_with('-') || word.contains('=');
     let start = words.iter().position(|word| !is_before(word))?;
@@ -162,7 +162,7 @@ fn from_its_name(mut words: Vec<String>) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// A command from its name on, if it is one of ours.
+/// Our command, from its name on.
 fn of_ours(words: Vec<String>) -> Option<Vec<String>> {
     let mut words = from_its_name(words)?;
     if words[0] == "cargo" {
@@ -175,8 +175,8 @@ fn of_ours(words: Vec<String>) -> Option<Vec<String>> {
     })
 }
 
-/// The simple commands of a line, each in words. None if a quote is not closed, or the line goes on in the next one. Two spaces, like `#`, begin
-/// an explanation.
+/// The simple commands of a line, split into words. `None` if a quote is not closed, or the line is continued. Two
+/// spaces, like `#`, begin an explanation.
 fn split(line: &str) -> Option<Vec<Vec<String>>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -209,7 +209,7 @@ fn split(line: &str) -> Option<Vec<Vec<String>>> {
                 commands.last_mut()?.extend(done);
                 match letter {
                     '|' | ';' | '&' => commands.push(Vec::new()),
-                    // Where output goes is no word of the command.
+                    // The target of a redirection is not a word of the command.
                     '>' | '<' => commands.push(vec!["redirected".to_owned()]),
                     ' ' if letters.peek() == Some(&' ') => break,
                     _ => {}
@@ -225,7 +225,7 @@ fn split(line: &str) -> Option<Vec<Vec<String>>> {
     Some(commands.into_iter().filter(|command| !command.is_empty()).collect())
 }
 
-/// The files and folders of the repository that a page names in backticks, by themselves or in a command: `crates/format/src/lib.rs`,
+/// Files and folders of the repository named in backticks, by themselves or in a command: `crates/format/src/lib.rs`,
 /// `../../docs/README.md`. `tops` are the folders at the top.
 pub fn paths<'a>(text: &'a str, tops: &'a BTreeSet<String>) -> impl Iterator<Item = &'a str> {
     let code = lines(text).flat_map(|line| match line.language {
@@ -242,23 +242,23 @@ pub fn paths<'a>(text: &'a str, tops: &'a BTreeSet<String>) -> impl Iterator<Ite
         let path = word.trim_start_matches("../");
         let (top, below) = path.split_once('/')?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
-        // A part in capitals stands for a name: `fuzz/corpus/TARGET`.
+        // A part in capitals is a placeholder: `fuzz/corpus/TARGET`.
         let stands_for = |part: &str| part.len() > 1 && part.chars().all(|letter| letter.is_ascii_uppercase());
         let is_known = tops.contains(top) || word.starts_with("../../");
         let is_path = is_known && path.chars().all(plain) && !path.split('/').any(stands_for);
-        // `crates/x/src/y.rs::test` names a part of a file.
+        // `crates/x/src/y.rs::test` refers to a part of a file.
         is_path.then(|| path.split("::").next().unwrap_or(path)).filter(|_| !below.starts_with('/'))
     })
 }
 
-/// The Rust sources that a page names in backticks, by the end of their paths: `lib.rs`, `resolve/bits.rs`.
+/// Rust sources named in backticks by the end of their paths: `lib.rs`, `resolve/bits.rs`.
 pub fn sources(text: &str) -> impl Iterator<Item = &str> {
     let code = lines(text).filter(|line| line.language.is_none()).flat_map(|line| code(line.text));
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
     code.filter(move |name| name.ends_with(".rs") && name.chars().all(plain))
 }
 
-/// The calls of cargo that a page shows, in fenced blocks or in backticks, in words.
+/// Calls of cargo in fenced blocks or backticks, split into words.
 pub fn cargo(text: &str) -> Vec<Vec<String>> {
     let shown = lines(text).flat_map(|line| match line.language {
         Some(_) => vec![line.text],
@@ -268,7 +268,7 @@ pub fn cargo(text: &str) -> Vec<Vec<String>> {
     commands.filter_map(from_its_name).filter(|words| words[0] == "cargo").collect()
 }
 
-/// The pages of `docs/` that a text other than a page names, such as a comment.
+/// Pages of `docs/` named by a text that is not a page, such as a comment.
 pub fn mentioned(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("docs/").filter_map(|(start, _)| {
         let before = text[..start].chars().next_back();

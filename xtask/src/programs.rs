@@ -1,4 +1,4 @@
-//! Real programs, instrumented together with the JDK they run on, must do what they did before.
+//! Runs real programs plain, and instrumented together with their JDK; both runs must have the same result.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ pub struct Passed {
     pub plain: f64,
     /// Seconds of the traced run.
     pub traced: f64,
-    /// Its trace, which is valid.
+    /// Path of its trace, which is valid.
     pub trace: PathBuf,
 }
 
-/// What a program printed, and how long it took.
+/// Output and duration of a run.
 struct Ran {
     stdout: Vec<u8>,
     seconds: f64,
@@ -52,8 +52,8 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Runs a program plain and traced: the same output and files, a valid trace, nothing lost. The trace stays in
-    /// `folder`.
+    /// Runs a program plain and traced: output and files must be the same, the trace valid and complete. The trace
+    /// stays in `folder`.
     pub fn runs_as_before(&self, workload: &Workload, folder: &Path) -> Result<Passed> {
         self.runner.prepare(workload, &self.jdk.java())?;
         let plain = ran(&mut self.runner.plain(workload, &self.jdk.java()))?;
@@ -71,7 +71,7 @@ impl Stage<'_> {
         Ok(Passed { plain: plain.seconds, traced: traced.seconds, trace })
     }
 
-    /// Only runs it traced, with more options for the JVM.
+    /// Runs a program traced only, with additional JVM options.
     pub fn trace(&self, workload: &Workload, folder: &Path, jvm_options: &[String]) -> Result<PathBuf> {
         self.runner.prepare(workload, &self.jdk.java())?;
         let trace = folder.join("trace.ettrace");

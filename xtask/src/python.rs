@@ -1,4 +1,4 @@
-//! Python packages for tests, downloaded from PyPI into `target/python`, one folder for each set of packages.
+//! Python packages for tests, downloaded from PyPI into `target/python`, one folder per set of packages.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,16 +11,16 @@ use anyhow::{Context, Result};
 use crate::layout::Layout;
 use crate::{command, packages};
 
-/// Runs the queries on tables.
+/// DuckDB, which runs the queries on tables.
 pub const DUCKDB: &[&str] = &["duckdb==2.0.0"];
-/// The command `duckdb`, which runs them as well.
+/// The command `duckdb`, which runs the queries too.
 pub const DUCKDB_COMMAND: &[&str] = &["duckdb-cli==1.5.6"];
-/// Spark runs them, too; 450 MB, so only on request.
+/// Spark, which runs the queries too; 450 MB, so only on request.
 pub const SPARK: &[&str] = &["pyspark==4.3.0"];
 /// Packages of the notebook besides DuckDB; 260 MB unpacked.
 pub const NOTEBOOK: &[&str] = &["pandas==3.1.1", "matplotlib==3.11.2"];
 
-/// Downloads packages unless they are there, and returns their folder.
+/// Downloads packages if they are missing, and returns their folder.
 pub fn fetched(layout: &Layout, wanted: &[&str]) -> Result<PathBuf> {
     let folders = layout.target.join("python");
     let name = wanted.join("+").replace("==", "-");

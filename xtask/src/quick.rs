@@ -1,4 +1,5 @@
-//! `cargo xtask quick`: what to run after each change. Formatting, whether everything compiles, unit tests, and one program traced on one JDK.
+//! `cargo xtask quick`: the checks for after each change: formatting, compilation, unit tests, and one program traced
+//! on one JDK.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +14,10 @@ use crate::jdks::{self, Jdk};
 use crate::layout::{Layout, Tools};
 use crate::{build, command, folders, programs};
 
-/// Cargo's profile, which compiles in the shortest time.
+/// Cargo's profile with the shortest compilation time.
 const PROFILE: &str = "quick";
 
-/// The program of the smoke test. It makes objects, keeps some, and prints something.
+/// The program of the smoke test. It creates objects, keeps some, and prints a line.
 const PROGRAM: &str = "
 import java.util.*;
 public class Hello {
@@ -34,7 +35,7 @@ public class Hello {
 const CLASS: &str = "Hello$Letter";
 const OBJECTS: u64 = 1000;
 
-/// Stops at the first step that fails.
+/// Runs the checks; stops at the first failure.
 pub fn run(layout: &Layout) -> Result<()> {
     let start = Instant::now();
     let step = |name: &str| eprintln!("quick: {name} (after {} s)", start.elapsed().as_secs());
@@ -60,7 +61,7 @@ pub fn run(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// Traces a small program: it must print what it printed before, and its trace must be valid and have all its objects.
+/// Traces a small program: its output must be the same as without tracing, and its trace valid and complete.
 fn smoke_test(layout: &Layout, tools: &Tools, jdk: &Jdk) -> Result<()> {
     let folder = layout.target.join("smoke-test/hello");
     folders::empty(&folder)?;

@@ -14,7 +14,7 @@ const REGION: [&str; 2] = ["et_replay_region_begin", "et_replay_region_end"];
 /// The type of an ELF segment that names a dynamic loader.
 const PT_INTERP: u32 = 3;
 
-/// Builds it with the C library linked in, and returns its path.
+/// Builds it statically linked, and returns its path.
 pub fn run(layout: &Layout) -> Result<PathBuf> {
     let version = command::read(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
@@ -35,7 +35,7 @@ pub fn run(layout: &Layout) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Checks that it runs, needs no loader, and has the symbols.
+/// Checks that the program runs, needs no loader, and has the symbols.
 fn check(program: &Path) -> Result<()> {
     let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     let segments = segments(&bytes).context("et-replay is not a 64-bit ELF program")?;
@@ -64,7 +64,7 @@ fn segments(bytes: &[u8]) -> Option<Vec<u32>> {
 mod tests {
     use super::*;
 
-    /// This test has a loader, as all programs have that are not built as above.
+    /// This test has a loader, like any program not built as above.
     #[test]
     fn a_loader_is_found() {
         let own = fs::read(std::env::current_exe().unwrap()).unwrap();

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{command, folders};
 
-/// The ranges of Java versions that need classes of their own, named after the first.
+/// Ranges of Java versions with separate classes, named after the first version.
 const VARIANTS: [Variant; 4] = [
     Variant { name: "8", level: "8", modular: false },
     Variant { name: "11", level: "11", modular: true },
@@ -21,7 +21,7 @@ struct Variant {
     name: &'static str,
     /// Source and target level.
     level: &'static str,
-    /// Compiled as a patch of `java.base`; level 8 knows no modules.
+    /// Whether it is compiled as a patch of `java.base`; level 8 does not support modules.
     modular: bool,
 }
 
@@ -32,7 +32,7 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
         let classes = out_dir.join(format!("heap-proxy-{}", variant.name));
         folders::empty(&classes)?;
         command::quiet(&mut variant.javac(javac_home, &sources, &classes)?)?;
-        // The stubs of the JDK's own classes are only for compiling; they must never reach a JVM.
+        // The stubs of JDK classes are only for compilation; they must never reach a JVM.
         for stub in variant.stubs(&sources) {
             for file in java_files(&stub)? {
                 let class = classes.join(file.strip_prefix(&stub)?).with_extension("class");
@@ -45,7 +45,7 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
     jvmpi_proxy(javac_home, repo, out_dir)
 }
 
-/// Writes `heap-proxy-jvmpi.jar`: the class alone, for JDK 11 and later.
+/// Writes `heap-proxy-jvmpi.jar`: only the class, for JDK 11 and later.
 fn jvmpi_proxy(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
     let (sources, classes) = (repo.join("runtime-java/src/jvmpi"), out_dir.join("heap-proxy-jvmpi"));
     folders::empty(&classes)?;
@@ -70,7 +70,7 @@ pub fn ddm(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
 
 fn pack(javac_home: &Path, jar: &Path, classes: &Path, folder: &str) -> Result<()> {
     let mut pack = Command::new(javac_home.join("bin/jar"));
-    // Reproducible: a fixed time, and no manifest, which would have the version of the JDK.
+    // Reproducible: a fixed time, and no manifest, which would contain the version of the JDK.
     pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(jar);
     command::quiet(pack.arg("-C").arg(classes).arg(folder))?;
     Ok(())
@@ -90,7 +90,7 @@ impl Variant {
     fn javac(&self, home: &Path, root: &Path, classes: &Path) -> Result<Command> {
         let folders = [self.sources(root), self.stubs(root)].concat();
         let mut javac = Command::new(home.join("bin/javac"));
-        // Without `inline`, string concatenation would become an invokedynamic, which this class must not have.
+        // Without `inline`, string concatenation would become an invokedynamic, which this class must not contain.
         javac.args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline", "-g"]);
         javac.args(["-source", self.level, "-target", self.level]).arg("-d").arg(classes);
         if self.modular {

@@ -1,4 +1,4 @@
-//! Installs what tests and builds need, or names it.
+//! Installs what tests and builds need; if this user may not install, names it.
 
 use anyhow::Result;
 
@@ -9,10 +9,11 @@ use crate::packages;
 use crate::plugins::maven;
 use crate::workloads;
 
-/// Installs what the whole test suite needs beyond cargo: a JDK with a compiler, the jars of the workloads, other JDKs.
+/// Installs what the whole test suite needs in addition to cargo: a JDK with a compiler, the jars of the workloads,
+/// other JDKs.
 pub fn for_tests(layout: &Layout) -> Result<()> {
     jdks::compiler(layout)?;
-    // Without the packages all other tests still run; those that need them say so.
+    // Without the packages all other tests still run; tests that need them report that.
     if let Err(error) = programs(layout).and_then(|()| language_programs(layout)) {
         eprintln!("note: tests with real programs will be skipped: {error:#}");
     }

@@ -1,5 +1,5 @@
-//! What was not tested, and why. Test runners count ignored tests but do not show the reasons, and do not count a test that skips
-//! a part of its work. So each test writes a note to a file, and `cargo xtask test` shows them all.
+//! Skipped tests, and the reasons. Test runners count ignored tests without showing the reasons, and do not count a
+//! test that skips part of its work. So each test writes a note to a file, and `cargo xtask test` shows them all.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::folders;
 use crate::layout::Layout;
 
-/// The notes, each in a file of one folder.
+/// The notes, one file each in a folder.
 #[derive(Clone, Debug)]
 pub struct Skips {
     folder: PathBuf,

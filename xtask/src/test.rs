@@ -1,4 +1,4 @@
-//! `cargo xtask test`: what CI runs, in the order in which it fails fastest.
+//! `cargo xtask test`: the checks of CI, those that fail fastest first.
 
 use std::env;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct Options {
 /// The JDKs that end-to-end tests run on.
 pub const JDKS: [u32; 4] = [11, 17, 21, 25];
 
-/// Programs that tests use if they are installed, and what is not tested if they are not.
+/// Programs that tests use if they are installed, and what is not tested without them.
 const OPTIONAL: [(&str, &str); 5] = [
     ("git", "tidy: whether tests leave files in the work tree"),
     ("zsh", "completions::zsh, dist::packages: completions for zsh"),
@@ -33,7 +33,7 @@ const OPTIONAL: [(&str, &str); 5] = [
     ("man", "dist::packages: how man shows the pages"),
 ];
 
-/// Runs it all; after the test runner's summary comes what was not tested.
+/// Runs all checks; after the test runner's summary, lists what was not tested.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say_room(&layout.target);
     say_room(&env::temp_dir());
@@ -50,7 +50,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             "warnings",
         ]))?;
     }
-    // Without MMTk and allocators, which take minutes to compile: `cargo xtask collectors` tests those.
+    // Without MMTk and allocators, which take minutes to compile: `cargo xtask collectors` tests them.
     build::for_tests(layout)?;
     say_jdks(layout)?;
     let skips = Skips::of(layout);
@@ -77,16 +77,16 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         skips.note("whether tests leave files in the work tree", &format!("{error:#}"))?;
     }
     let outcome = command::run(tests.args(["--workspace", "--locked"]).args(&options.runner));
-    // Includes tests that were not chosen: they could not have run either.
+    // Includes tests that were not selected: they could not have run either.
     eprint!("{}", skips.table()?);
     let is_tidy = before.map_or(Ok(()), |before| before.ensure_unchanged(&layout.repo));
     outcome.and(is_tidy)
 }
 
-/// Bytes that `target` holds after all tests, and what single tests need meanwhile, there and in the temporary folder.
+/// Free space in bytes that all tests together need in `target` and in the temporary folder.
 const ROOM: u64 = 20 << 30;
 
-/// Warns if there is little room: a full disk fails tests in many ways, and not all of them say so.
+/// Warns if there is too little space: a full disk fails tests in many ways, not all of them obvious.
 fn say_room(folder: &Path) {
     let there = folder.ancestors().find(|folder| folder.is_dir());
     let Some(Ok(system)) = there.map(rustix::fs::statvfs) else { return };
@@ -97,7 +97,7 @@ fn say_room(folder: &Path) {
     }
 }
 
-/// Prints the JDKs to test with.
+/// Prints the JDKs used by tests.
 fn say_jdks(layout: &Layout) -> Result<()> {
     for feature in JDKS {
         match jdks::of_feature(layout, feature) {

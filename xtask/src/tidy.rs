@@ -14,7 +14,7 @@ use crate::command;
 pub struct WorkTree(BTreeSet<String>);
 
 impl WorkTree {
-    /// Looks at the work tree below a folder.
+    /// Reads the state of the work tree that contains a folder.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl WorkTree {
         Ok(Self(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect()))
     }
 
-    /// Files that are new or changed in `later`: two letters as in `git status`, and the path.
+    /// New or changed files in `later`: two letters as in `git status`, and the path.
     pub fn new_in(&self, later: &Self) -> Vec<String> {
         later.0.difference(&self.0).cloned().collect()
     }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn what_comes_is_seen_whether_it_is_ignored_or_not() {
         if !command::exists("git") {
-            // As `cargo xtask test` does, which says so in its table.
+            // As `cargo xtask test`, which reports it in its table.
             return;
         }
         let folder = tempfile::tempdir().unwrap();

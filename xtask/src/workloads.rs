@@ -1,4 +1,4 @@
-//! The real programs of `tests/workloads.sh`: their inputs, and how to run them plain and instrumented.
+//! The real programs of `tests/workloads.sh`: their inputs, and their command lines for plain and instrumented runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::command;
 use crate::jdks::Jdk;
 use crate::layout::{Layout, Tools};
 
-/// Where the system keeps the jars that the workloads use.
+/// The system's folder of the jars that the workloads use.
 pub const SHARE_JAVA: &str = "/usr/share/java";
 
 /// Size of the work in tests, in percent.
 pub const TEST_SCALE: u32 = 5;
 
-/// Where the script is.
+/// Path of the script.
 pub fn script(layout: &Layout) -> PathBuf {
     layout.repo.join("tests/workloads.sh")
 }
@@ -43,19 +43,19 @@ pub struct Workload {
     pub name: &'static str,
     /// What the script compiles for it, if anything: a folder of classes, or a jar.
     pub driver: Option<&'static str>,
-    /// Its jars, without `.jar`.
+    /// Names of its jars, without `.jar`.
     pub jars: &'static [&'static str],
-    /// Jars on its class path that it can do without, and that not every Debian release has.
+    /// Optional jars on its class path, which not every Debian release has.
     pub optional_jars: &'static [&'static str],
     /// What it writes below the scratch folder `out`, if anything.
     pub output: Option<&'static str>,
-    /// What its compiler needs, without `.jar`.
+    /// Names of the jars for compiling it, without `.jar`.
     pub compiler_jars: &'static [&'static str],
-    /// Whether startup alone leaves so many records that computing deaths takes too long: its trace is validated without.
+    /// Whether startup alone produces too many records for computing deaths: its trace is validated without them.
     pub long_start: bool,
 }
 
-/// Nothing but the JDK.
+/// A program that needs only the JDK.
 const BARE: Workload = Workload {
     name: "",
     driver: None,
@@ -74,7 +74,7 @@ const TOMCAT: Workload = Workload {
 
 const KOTLIN: &[&str] = &["kotlin-stdlib", "kotlinx-coroutines-core", "atomicfu"];
 
-/// Programs in other languages (XSLT, too), and code that `javac` does not write: obfuscated, or for Java 1.1.
+/// Programs in other languages (including XSLT), and code unlike that of `javac`: obfuscated, or for Java 1.1.
 pub const LANGUAGES: [Workload; 8] = [
     Workload { name: "kotlin", driver: Some("WordsKt"), jars: KOTLIN, compiler_jars: &["kotlin-compiler"], ..BARE },
     Workload {
@@ -97,7 +97,7 @@ pub const LANGUAGES: [Workload; 8] = [
     Workload { name: "java1", driver: Some("Old"), compiler_jars: &["eclipse-jdt-core"], ..BARE },
 ];
 
-/// The nine programs and one of them with more threads, in the order in which tests and benchmarks run them.
+/// The nine programs and a variant with more threads, in the order of tests and benchmarks.
 pub const ALL: [Workload; 10] = [
     Workload { name: "javac", output: Some("javac"), long_start: true, ..BARE },
     Workload { name: "h2", driver: Some("SqlRun"), jars: &["h2"], ..BARE },
@@ -142,7 +142,8 @@ pub const ALL: [Workload; 10] = [
     Workload { name: "tomcat_threads", driver: Some("TomThreads"), ..TOMCAT },
 ];
 
-/// Very many threads and class loaders, to read: 100,000 threads, a million virtual ones and 10,000 loaders at full size.
+/// Many threads and class loaders, for readers: 100,000 threads, a million virtual ones and 10,000 loaders at full
+/// size.
 const CROWDS: [Workload; 4] = [
     Workload { name: "threads", driver: Some("Threads"), ..BARE },
     Workload { name: "virtual_threads", driver: Some("Threads"), ..BARE },
@@ -150,8 +151,8 @@ const CROWDS: [Workload; 4] = [
     Workload { name: "loaders_kept", driver: Some("Loaders"), ..BARE },
 ];
 
-/// The programs that tests run on a JDK. To run all on each JDK would take longer than all other tests, mostly because of javac and jython;
-/// `cargo xtask programs` does it.
+/// The programs that tests run on a JDK. Running all on each JDK would take longer than all other tests, mostly
+/// because of javac and jython; `cargo xtask programs` does that.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
         17 => return with_languages().filter(|workload| workload.name != "jython").collect(),
@@ -166,7 +167,7 @@ pub fn nine() -> Vec<Workload> {
     ALL.into_iter().filter(|workload| workload.name != "tomcat_threads").collect()
 }
 
-/// The programs with the given names; all if no names are given.
+/// The programs with the given names; without names, all of [`ALL`].
 pub fn chosen(names: &[String]) -> Result<Vec<Workload>> {
     if names.is_empty() { Ok(ALL.to_vec()) } else { names.iter().map(|name| Workload::named(name)).collect() }
 }
@@ -186,7 +187,7 @@ impl Workload {
             .with_context(|| format!("no workload named {name:?}; there are {}", known()))
     }
 
-    /// Its jars as the system has them.
+    /// Paths of its jars in the system.
     pub fn installed_jars(&self) -> Vec<PathBuf> {
         let all = self.jars.iter().chain(self.optional_jars).map(|jar| in_share_java(jar));
         all.filter(|jar| jar.exists()).collect()
@@ -213,8 +214,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// `compiler` compiles the drivers; `jdk` is the one that will run them. Sources of the JDK are what `javac` and
-    /// `ecj` compile, its own if it came with them.
+    /// `compiler` compiles the drivers; `jdk` runs the programs. The inputs of `javac` and `ecj` are sources of the
+    /// JDK, its own if it includes them.
     pub fn new(layout: &Layout, work: &Path, scale: u32, compiler: &Jdk, jdk: &Jdk) -> Result<Self> {
         let javac = compiler.javac().with_context(|| format!("{} has no javac", compiler.home.display()))?;
         let sources = [jdk, compiler].map(|jdk| jdk.home.join("lib/src.zip")).into_iter().find(|zip| zip.exists());
@@ -243,7 +244,7 @@ impl Runner {
         command.arg(&self.script).arg(verb).arg(workload.name);
         command.env("WL_HOME", &self.home).env("WL_SCALE", self.scale.to_string());
         command.env("JAVA", java).env("JAVAC", &self.javac);
-        // What the user set for other purposes must not change what is run.
+        // Options that the user has set for other purposes must not apply.
         for name in
             ["JAVA_OPTS_EXTRA", "SHARE_JAVA", "WL_CLASSES", "WL_BASE_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"]
         {
@@ -255,18 +256,18 @@ impl Runner {
         command
     }
 
-    /// Makes a workload's inputs.
+    /// Creates the inputs of a workload.
     pub fn prepare(&self, workload: &Workload, java: &Path) -> Result<()> {
         fs::create_dir_all(&self.home).with_context(|| format!("cannot make {}", self.home.display()))?;
         command::quiet(&mut self.command("prep", workload, java)).map(drop)
     }
 
-    /// The plain run.
+    /// The command of a plain run.
     pub fn plain(&self, workload: &Workload, java: &Path) -> Command {
         self.command("run", workload, java)
     }
 
-    /// The run of a rewritten workload with more options for the JVM.
+    /// The command of an instrumented run, with additional JVM options.
     pub fn rewritten(
         &self,
         workload: &Workload,
@@ -280,7 +281,7 @@ impl Runner {
         command
     }
 
-    /// The files a workload wrote in its last run, with a checksum of each, sorted by name.
+    /// The files written by a workload in its last run, with checksums, sorted by name.
     pub fn written(&self, workload: &Workload) -> Result<Vec<(String, u64)>> {
         let Some(output) = workload.output else { return Ok(Vec::new()) };
         let mut files = Vec::new();
@@ -289,7 +290,7 @@ impl Runner {
         Ok(files)
     }
 
-    /// Instruments a workload's jars and driver into `into`, all of them each time: it takes seconds.
+    /// Instruments the jars and the driver of a workload into `into`, each time anew: it takes seconds.
     pub fn instrument(
         &self,
         workload: &Workload,
@@ -307,7 +308,7 @@ impl Runner {
             command::quiet(instrument.args(options).arg(from).arg("-o").arg(to)).map(drop)
         };
         for jar in workload.installed_jars() {
-            // The name that the class path has, whatever version it links to.
+            // Under the name in the class path, not that of the version which it links to.
             rewrite(&jar, &parts.jars.join(jar.file_name().context("a jar has a name")?))?;
         }
         if let Some(driver) = workload.driver {
@@ -320,9 +321,9 @@ impl Runner {
 /// The rewritten jars and driver classes of a workload.
 #[derive(Clone, Debug)]
 pub struct RewrittenParts {
-    /// Takes the place of `/usr/share/java`.
+    /// Replaces `/usr/share/java`.
     pub jars: PathBuf,
-    /// Takes the place of the folder of drivers.
+    /// Replaces the folder of drivers.
     pub drivers: PathBuf,
 }
 

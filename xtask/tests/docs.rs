@@ -1,4 +1,4 @@
-//! What the documentation refers to is there: pages, anchors, files of the repository.
+//! Checks that everything the documentation refers to exists: pages, anchors, files of the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::Result;
 use xtask::layout::Layout;
 use xtask::{book, command, pages};
 
-/// What readers are told to write.
+/// Files that readers are asked to create.
 const TO_WRITE: [&str; 1] = ["tests/java/Locks.java"];
 
 #[test]
@@ -108,7 +108,7 @@ fn pages_that_sources_name_are_there() -> Result<()> {
     let repo = Layout::find()?.repo;
     let mut wrong = Vec::new();
     for file in tracked(&repo)? {
-        // What the changelog names was there at the time.
+        // The changelog names files as of each version.
         if file == "CHANGELOG.md" || file == "xtask/src/pages.rs" || file == "xtask/src/book.rs" {
             continue;
         }

@@ -1,11 +1,11 @@
-//! Crates with a workspace of their own have lock files of their own. What these say of our crates must follow their manifests, or
-//! `cargo xtask build`, which takes lock files as they are, fails where no other test looks.
+//! Crates with separate workspaces have separate lock files. Their entries for our crates must match the manifests,
+//! otherwise `cargo xtask build`, which does not update lock files, fails where no other test detects it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Packages without a source, which are ours, and what each needs.
+/// Packages without a source, which are our own, and their dependencies.
 fn ours(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found = BTreeMap::new();
     for package in lock.split("[[package]]").skip(1) {
@@ -13,14 +13,14 @@ fn ours(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
             |key: &str| package.lines().find_map(|line| line.strip_prefix(key)).map(|text| text.trim_matches('"'));
         let (Some(name), None) = (value("name = "), value("source = ")) else { continue };
         let needed = package.lines().filter_map(|line| line.strip_prefix(" \""));
-        // A name, and a version where there are several.
+        // A name, followed by a version if there are several.
         let needed = needed.filter_map(|line| line.split(['"', ' ']).next()).map(str::to_owned);
         found.insert(name.to_owned(), needed.collect());
     }
     found
 }
 
-/// What the manifest in a folder says is needed, tests and optional features left out.
+/// The dependencies in the manifest of a folder, without those of tests and optional features.
 fn needed(folder: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
     let lines =
@@ -29,7 +29,7 @@ fn needed(folder: &Path) -> BTreeSet<String> {
     lines.filter_map(|line| line.split(['.', ' ']).next()).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Where each of our crates is that lies in a folder of its own.
+/// The folders of our crates, by name.
 fn folders(repo: &Path) -> BTreeMap<String, PathBuf> {
     let parents = ["", "crates", "tools", "profilers", "tests", "fuzz", "xtask"].map(|parent| repo.join(parent));
     let folders = parents.iter().flat_map(|parent| fs::read_dir(parent).unwrap()).map(|entry| entry.unwrap().path());

@@ -1,5 +1,5 @@
-//! Nothing of ours has a name in a folder of many users that somebody could know beforehand: they would make it first, as a link to what
-//! is not theirs to write.
+//! Checks that no file in a folder shared by users has a predictable name: another user could create it first, as a
+//! link to a file of the victim.
 
 use std::fs;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::process::Command;
 use xtask::command;
 use xtask::layout::Layout;
 
-/// How a name in such a folder is made: `temp_dir().join(…)`, `${TMPDIR:-/tmp}/name`.
+/// Expressions for names in such folders: `temp_dir().join(…)`, `${TMPDIR:-/tmp}/name`.
 const MAKES: [&str; 4] = ["temp_dir().join", "TMPDIR:-", "gettempdir()", "java.io.tmpdir"];
 
-/// Whoever does so all the same, and why nothing is the matter with it.
+/// Exceptions, with the reason why they are harmless.
 const ALLOWED: [(&str, &str); 3] = [
     ("crates/reader/src/file/buffer_file.rs", "the name has the 48 random bits of the run, and is only read"),
     ("tests/tests/endings.rs", "the same name, of a test's own run"),
@@ -27,7 +27,7 @@ fn no_name_in_a_shared_folder_can_be_known_beforehand() {
     let found: Vec<&str> = sources
         .into_iter()
         .filter(|path| {
-            // What git knows may be gone from the folder.
+            // Files known to git may have been deleted from the folder.
             let text = fs::read_to_string(layout.repo.join(path)).unwrap_or_default();
             let text: String = text.split_whitespace().collect();
             MAKES.iter().any(|makes| text.contains(makes))

@@ -1,4 +1,4 @@
-//! Measurements, and what is computed from them.
+//! Measurements and figures computed from them.
 
 use crate::cost::Cost;
 
@@ -6,14 +6,14 @@ use crate::cost::Cost;
 pub struct Measured {
     pub program: String,
     pub plain: Cost,
-    /// In the order of the kinds of runs.
+    /// Runs in the order of the kinds of runs.
     pub runs: Vec<Run>,
 }
 
-/// A kind of run: medians.
+/// Medians of one kind of run.
 pub struct Run {
     pub cost: Cost,
-    /// None where nothing was written.
+    /// None if no trace was written.
     pub trace: Option<TraceFigures>,
 }
 
@@ -21,13 +21,13 @@ pub struct Run {
 #[derive(Clone, Copy)]
 pub struct TraceFigures {
     pub trace_bytes: u64,
-    /// Bytes of the events as the hooks wrote them.
+    /// Bytes of events as written by hooks.
     pub event_bytes: u64,
-    /// Bytes of the events, packed but not compressed.
+    /// Bytes of events, packed but not compressed.
     pub packed_bytes: u64,
-    /// Number of events, without tickets.
+    /// Number of events without tickets.
     pub events: u64,
-    /// The share of packing and writing in the processor time of all threads of the run.
+    /// Share of packing and writing in the processor time of all threads of the run.
     pub writer_share: f64,
 }
 
@@ -53,7 +53,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The mean of ratios.
+/// Geometric mean of ratios.
 pub fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
     let logarithms: Vec<f64> = ratios.map(f64::ln).collect();
     (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()

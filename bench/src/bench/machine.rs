@@ -5,17 +5,17 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// Bytes to store: far more than fit into the caches.
+/// Bytes to store: many times the size of the caches.
 const BYTES: usize = 512 << 20;
-/// Number of measurements, of which the best counts: other load can only slow it down.
+/// Number of measurements, of which the best counts, because other load can only slow them down.
 const PASSES: usize = 5;
 
-/// Bytes per second that can be stored sequentially.
+/// Bandwidth of sequential stores, in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bandwidth {
     /// By one thread.
     pub one_thread: f64,
-    /// By as many threads as there are processors.
+    /// By one thread per processor.
     pub all_threads: f64,
     /// The number of processors.
     pub threads: usize,
@@ -33,7 +33,7 @@ fn stored(threads: usize) -> f64 {
     let barrier = Barrier::new(threads);
     let share = BYTES / threads;
     let passes = |thread: usize| -> Vec<(Instant, Instant)> {
-        // The first time, the system has to provide the pages.
+        // The first time, the system has to allocate the pages.
         let mut memory = vec![1 + thread as u8; share];
         let pass = |number: usize| {
             barrier.wait();

@@ -53,14 +53,14 @@ pub struct Options {
     markdown: Option<PathBuf>,
 }
 
-/// What is hooked, and whether events are written.
+/// Hooks and output of each kind of run.
 const VARIANTS: &[Variant] = &[
     Variant { name: "all events", ..Variant::ALL },
     Variant { name: "all events, not written", discards: true, ..Variant::ALL },
     Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
 ];
 
-/// The same with `--witness`.
+/// As [`VARIANTS`], with `--witness`.
 const WITNESSES: &[Variant] = &[
     Variant { name: "no witnesses", ..Variant::ALL },
     Variant { name: "witnesses: refs", folder: "refs", options: &["--witness", "refs"], ..Variant::ALL },
@@ -70,11 +70,11 @@ const WITNESSES: &[Variant] = &[
 #[derive(Clone, Copy)]
 struct Variant {
     name: &'static str,
-    /// Folder of what is instrumented.
+    /// Folder of the instrumented JDK and programs.
     folder: &'static str,
     /// Options of et-instrument.
     options: &'static [&'static str],
-    /// Whether full buffers are discarded rather than written.
+    /// Whether full buffers are discarded instead of written.
     discards: bool,
 }
 
@@ -87,7 +87,7 @@ impl Options {
         if self.witness { WITNESSES } else { VARIANTS }
     }
 
-    /// The command line, to repeat the measurement.
+    /// The command line that repeats the measurement.
     fn command(&self) -> String {
         let joined = |versions: &[u32]| versions.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let mut command = "cargo xtask bench".to_owned();
@@ -118,11 +118,11 @@ struct Bench<'a> {
     folder: &'a Path,
     jdk: &'a Jdk,
     runner: Runner,
-    /// One for each kind of run.
+    /// One instrumented JDK per kind of run.
     traced: Vec<InstrumentedJdk>,
 }
 
-/// Measures, prints the tables, writes the figures.
+/// Measures, prints the tables, and writes the figures.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "--repetitions must be at least 1");
     ensure!(!options.threads.contains(&0), "--threads must be at least 1");
@@ -172,7 +172,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs of all kinds and on all JDKs take turns, so that other load on the machine affects all alike.
+/// Runs of all kinds and on all JDKs alternate, so that other load on the machine affects all alike.
 fn measure(benches: &[Bench<'_>], workload: &Workload, into: &mut [Vec<Measured>]) -> Result<()> {
     let mut ready = Vec::new();
     for (bench, into) in benches.iter().zip(into) {

@@ -1,4 +1,4 @@
-//! Measures how long et-instrument takes.
+//! Measures the speed of et-instrument.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use xtask::jdks::Jdk;
 use xtask::layout::Tools;
 use xtask::workloads::Workload;
 
-/// Megabytes of class files, and the seconds that et-instrument took for them.
+/// Megabytes of class files, and the seconds that et-instrument took.
 #[derive(Default)]
 pub struct Rewriting {
     pub what: String,

@@ -22,7 +22,7 @@ use xtask::layout::{Layout, Tools};
 use crate::cost::{self, Cost};
 use crate::markdown;
 
-/// Iterations of all threads together at full size; an iteration makes about 350 events.
+/// Iterations of all threads together at full size; an iteration produces about 350 events.
 const TURNS: u32 = 1_000_000;
 /// What threads share.
 const MODES: [&str; 2] = ["own", "shared"];
@@ -100,7 +100,7 @@ impl Bench<'_> {
             || MODES.into_iter().flat_map(|mode| self.options.threads.iter().map(move |&threads| (mode, threads)));
         let mut costs: Vec<[Vec<Cost>; 3]> = kinds().map(|_| Default::default()).collect();
         let mut traces: Vec<Vec<Figures>> = kinds().map(|_| Vec::new()).collect();
-        // They take turns, so that other load on the machine affects all alike.
+        // They alternate, so that other load on the machine affects all alike.
         for repetition in 1..=self.options.repetitions {
             for (index, (mode, threads)) in kinds().enumerate() {
                 eprintln!("{mode}, {threads} threads: run {repetition} of {}", self.options.repetitions);

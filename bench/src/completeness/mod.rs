@@ -1,6 +1,6 @@
-//! `cargo xtask completeness`: compares the objects in traces with those that the VM itself counts.
+//! `cargo xtask completeness`: compares the objects in traces with the VM's own count.
 //!
-//! The runtime traces, and the agent in `tests/counter` counts, in the same run (docs/completeness.md).
+//! In the same run, the runtime traces and the agent in `tests/counter` counts (docs/completeness.md).
 
 mod table;
 

@@ -4,9 +4,9 @@ use xtask::completeness::{Class, Comparison};
 
 use super::Options;
 
-/// `99.97 %`
+/// A percentage, such as `99.97 %`.
 pub fn share(part: u64, whole: u64) -> String {
-    // Rounded down, so that 100 % means all.
+    // Rounded down, so that 100 % means all objects.
     let hundredths = if whole == 0 { 10_000 } else { part as u128 * 10_000 / u128::from(whole) };
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }

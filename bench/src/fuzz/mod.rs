@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: runs the fuzzers for hours, in turns, and keeps sums of what they did.
+//! `cargo xtask fuzz`: runs the fuzzers for hours, in turns, and sums up their work.
 
 mod record;
 mod slice;
@@ -42,19 +42,19 @@ pub struct Options {
     markdown: Option<PathBuf>,
 }
 
-/// One of `fuzz/targets`, as its `seeds` example lists it.
+/// One of `fuzz/targets`, as listed by its example `seeds`.
 #[derive(Clone, Debug, PartialEq)]
 struct Target {
     name: String,
     /// The name of its seeds and of its kept corpus.
     inputs: String,
-    /// Longer inputs are not tried.
+    /// Maximum length of inputs in bytes.
     longest: usize,
     /// Whether libFuzzer traces comparisons.
     compares: bool,
 }
 
-/// Fuzzes until each target has had its time or found something.
+/// Fuzzes until each target has used up its time or found something.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let folder = layout.target.join("fuzz");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -119,7 +119,7 @@ fn show(record: &Record, options: &Options) -> Result<()> {
     options.markdown.as_ref().map_or(Ok(()), |path| markdown::write(path, &table))
 }
 
-/// What the `seeds` example prints: name, inputs, longest input, and whether comparisons are traced.
+/// Parses the output of the example `seeds`: name, inputs, longest input, and whether comparisons are traced.
 fn listed(text: &str) -> Result<Vec<Target>> {
     let target = |line: &str| -> Option<Target> {
         let [name, inputs, longest, compares] = line.split_whitespace().collect::<Vec<_>>()[..] else { return None };
@@ -147,7 +147,7 @@ fn build(layout: &Layout, folder: &Path, targets: &[Target]) -> Result<BTreeMap<
     Ok(programs)
 }
 
-/// Which target is next.
+/// Determines which target is next.
 struct Turns {
     /// Seconds of processor time for each target.
     goal: u64,
@@ -160,7 +160,7 @@ struct State {
     running: BTreeSet<String>,
     /// Findings of the targets that have stopped.
     found: BTreeMap<String, String>,
-    /// No more slices are started.
+    /// The first error; no further slices are started.
     failed: Option<Error>,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Done {
     pub peak: u64,
     /// Edges of the code that the corpus reached at the end.
     pub edges: u64,
-    /// What was found, and where the input is.
+    /// What was found, and the path of the input.
     pub found: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Record {
 
     pub(super) fn add(&mut self, target: &str, done: &Done) {
         let sum = self.of(target);
-        // A slice that was interrupted may not have printed it.
+        // An interrupted slice may not have printed it.
         let edges = if done.edges == 0 { sum.edges } else { done.edges };
         self.sums.insert(
             target.to_owned(),
@@ -96,7 +96,7 @@ impl Record {
     }
 }
 
-/// 1,234,567.
+/// Groups digits: `1,234,567`.
 fn in_groups(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -13,7 +13,7 @@ use xtask::command;
 
 /// Memory limit of a fuzzer, in MB; the memory of a single input is limited by the target.
 const MEMORY_MB: u32 = 1024;
-/// An input that takes longer is assumed not to terminate, even on a busy machine.
+/// Seconds after which an input is assumed not to terminate, even on a busy machine.
 const LONGEST_SECONDS: u32 = 120;
 /// Exit code of libFuzzer after SIGINT or SIGTERM.
 const INTERRUPTED: i32 = 72;
@@ -23,14 +23,14 @@ pub(super) struct Slice<'a> {
     pub program: &'a Path,
     pub target: &'a Target,
     pub seconds: u64,
-    /// Folders with seeds and kept inputs, as far as they exist.
+    /// Folders with seeds and kept inputs, if they exist.
     pub inputs: [PathBuf; 2],
-    /// Folder for the inputs that were found to fail.
+    /// Folder for failing inputs.
     pub folder: &'a Path,
 }
 
 impl Slice<'_> {
-    /// Runs it until its time is over. A finding is not an error.
+    /// Runs the fuzzer until its time is over. A finding is not an error.
     pub(super) fn run(&self) -> Result<Done> {
         let name = &self.target.name;
         let [corpus, found, logs] = ["corpus", "found", "logs"].map(|kind| self.folder.join(kind));
@@ -59,7 +59,7 @@ impl Slice<'_> {
         let mut done = said(&String::from_utf8_lossy(&text));
         done.processor = (ended.rusage.utime + ended.rusage.stime).as_secs_f64();
         if ended.status.success() {
-            // Slow inputs, which it keeps as well, may only be due to a busy machine.
+            // Slow inputs, which libFuzzer also keeps, may be due to a busy machine.
             done.found = None;
         } else if ended.status.code() == Some(INTERRUPTED) {
             bail!("the fuzzer of {name} was interrupted");
@@ -73,7 +73,7 @@ impl Slice<'_> {
     }
 }
 
-/// Figures that libFuzzer prints.
+/// Parses the figures printed by libFuzzer.
 fn said(text: &str) -> Done {
     let mut done = Done::default();
     for line in text.lines() {

@@ -18,11 +18,11 @@ use xtask::layout::{Layout, Tools};
 pub struct RewrittenJar {
     /// Its file name, made unique.
     pub name: String,
-    /// A plain copy, beside which there are no other jars, as for the instrumented one.
+    /// A plain copy in a folder without other jars, as for the instrumented one.
     pub plain: PathBuf,
     /// The instrumented copy.
     pub rewritten: PathBuf,
-    /// The report of et-instrument.
+    /// Figures from the report of et-instrument.
     pub rewriting: Rewriting,
     /// Wall time of instrumenting it.
     pub seconds: f64,
@@ -38,7 +38,7 @@ pub fn packages(layout: &Layout) -> Result<Vec<String>> {
     Ok(lines.flat_map(str::split_whitespace).map(str::to_owned).collect())
 }
 
-/// All jars of the packages, each once: on Debian, most have several names by links, and some several copies.
+/// All jars of the packages, each once: on Debian, most have several names through links, and some are copied.
 pub fn of_packages(packages: &[String]) -> Result<Vec<PathBuf>> {
     let listed = command::read(Command::new("dpkg").arg("--listfiles").args(packages))?;
     let is_jar = |path: &&Path| path.extension().is_some_and(|extension| extension == "jar");

@@ -1,4 +1,5 @@
-//! `cargo xtask verify-world`: instruments every class of several JDKs and of hundreds of jars, and has a JVM verify it.
+//! `cargo xtask verify-world`: instruments every class of several JDKs and of hundreds of jars, and lets a JVM verify
+//! them.
 
 mod jars;
 mod table;
@@ -42,10 +43,10 @@ pub struct Options {
     markdown: Option<PathBuf>,
 }
 
-/// Number of jars linked in one JVM: many enough to amortize its startup, few enough for its memory.
+/// Number of jars linked in one JVM: enough to amortize its startup, but limited by its memory.
 const JARS_AT_ONCE: usize = 40;
 
-/// A JDK's own classes.
+/// The classes of a JDK.
 struct JdkResult {
     version: String,
     rewriting: Rewriting,
@@ -53,7 +54,7 @@ struct JdkResult {
     seconds: f64,
 }
 
-/// Sums of the report of et-instrument.
+/// Sums from the report of et-instrument.
 #[derive(Clone, Debug, Default)]
 struct Rewriting {
     classes: u64,
@@ -91,7 +92,7 @@ impl Rewriting {
     }
 }
 
-/// Instruments, links, and prints the tables; an error if a class failed.
+/// Instruments, links, and prints the tables; fails if a class failed.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let from_debian = !options.no_jars && options.jars.is_empty();
     let packages = jars::packages(layout)?;
@@ -158,7 +159,7 @@ fn whole_jdk(tools: &Tools, linker: &Linker, jdk: &Jdk) -> Result<JdkResult> {
     })
 }
 
-/// Prints the outcome of a part, since the whole takes long.
+/// Prints the outcome of a part immediately, because the whole takes long.
 fn say(jdk: &Jdk, comparison: &Comparison) {
     let (linked, failures) = (comparison.all_linked(), &comparison.failures);
     eprintln!("JDK {}: {linked} classes link, {} failures", jdk.version, failures.len());
@@ -167,7 +168,7 @@ fn say(jdk: &Jdk, comparison: &Comparison) {
     }
 }
 
-/// The jars' classes on one JDK.
+/// The classes of the jars on one JDK.
 struct JarsResult {
     version: String,
     feature: u32,

@@ -1,4 +1,4 @@
-//! Encoding groups of rows, and putting them into a file.
+//! Encodes row groups and writes them to a file.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use parquet::schema::types::{ColumnDescPtr, ColumnPath, SchemaDescPtr, SchemaDes
 use crate::row::Values;
 use crate::schema::{Packing, Table};
 
-/// Encodes groups of rows of one table, on any thread.
+/// Encodes row groups of one table, on any thread.
 #[derive(Debug)]
 pub struct Encoder {
     schema: TypePtr,
@@ -26,26 +26,26 @@ pub struct Encoder {
     properties: WriterPropertiesPtr,
 }
 
-/// A group of rows as it will stand in a file.
+/// An encoded row group.
 #[derive(Debug)]
 pub struct Group {
     columns: Vec<(Bytes, ColumnCloseResult)>,
 }
 
-/// A file that is complete.
+/// A complete file.
 #[derive(Debug)]
 pub struct Written {
-    /// The file.
+    /// The file, still open.
     pub file: File,
-    /// Rows in it.
+    /// Number of rows.
     pub rows: u64,
-    /// Its length.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// XXH3 of its bytes.
+    /// XXH3 of the file's content.
     pub hash: u64,
 }
 
-/// A file of encoded groups that is being written.
+/// Writes encoded row groups to a file.
 pub struct FileWriter {
     writer: SerializedFileWriter<Hashed>,
     rows: u64,
@@ -58,14 +58,14 @@ impl std::fmt::Debug for FileWriter {
 }
 
 impl Encoder {
-    /// Of a table.
+    /// Creates an encoder for a table.
     pub fn new(table: &Table) -> io::Result<Self> {
         let schema = Arc::new(parse_message_type(&table.message()).map_err(io_error)?);
         let columns = Arc::new(SchemaDescriptor::new(Arc::clone(&schema)));
         Ok(Self { schema, columns, properties: Arc::new(properties(table)?) })
     }
 
-    /// Encodes a group: the columns of the table in their order.
+    /// Encodes a row group; `values` are the columns in the order of the table.
     pub fn encode(&self, values: &[Values]) -> io::Result<Group> {
         let columns = self.columns.columns().iter().zip(values);
         let columns = columns.map(|(column, values)| self.encode_column(column, values).map_err(io_error));
@@ -99,7 +99,7 @@ impl Encoder {
         Ok((Bytes::from(sink.into_inner()?), closed))
     }
 
-    /// Begins an empty file.
+    /// Begins a Parquet file in an empty file.
     pub fn begin(&self, file: File) -> io::Result<FileWriter> {
         let (schema, properties) = (Arc::clone(&self.schema), Arc::clone(&self.properties));
         let writer = SerializedFileWriter::new(Hashed::new(file), schema, properties).map_err(io_error)?;
@@ -108,7 +108,7 @@ impl Encoder {
 }
 
 impl FileWriter {
-    /// Adds a group.
+    /// Appends a row group.
     pub fn append(&mut self, group: Group) -> io::Result<()> {
         let mut writer = self.writer.next_row_group().map_err(io_error)?;
         self.rows += group.columns.first().map_or(0, |(_, closed)| closed.rows_written);
@@ -119,7 +119,7 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Writes what stands at the end of a file.
+    /// Writes the footer.
     pub fn finish(self) -> io::Result<Written> {
         let (file, bytes, hash) = self.writer.into_inner().map_err(io_error)?.finish()?;
         Ok(Written { file, rows: self.rows, bytes, hash })
@@ -147,7 +147,7 @@ fn properties(table: &Table) -> io::Result<WriterProperties> {
     Ok(builder.build())
 }
 
-/// The system's error where there is one: Parquet only says that it is external.
+/// The I/O error behind a Parquet error, if there is one: Parquet's message says only that it is external.
 pub fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

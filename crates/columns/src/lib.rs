@@ -1,6 +1,6 @@
-//! Tables of columns in Parquet files. [`table!`] declares a table once: its columns, their types, encodings and meanings. A [`TableWriter`]
-//! writes its rows into one file; an [`Encoder`] encodes groups of them on any thread, for tables of many files; a [`TableReader`] reads
-//! single columns.
+//! Tables in Parquet files. [`table!`] declares a table once: its columns with types, encodings and documentation. A
+//! [`TableWriter`] writes its rows to one file; an [`Encoder`] encodes row groups on any thread, for tables in several
+//! files; a [`TableReader`] reads single columns.
 
 mod encode;
 mod reader;

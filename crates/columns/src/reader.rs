@@ -1,4 +1,4 @@
-//! Reading columns of a Parquet file.
+//! Reads columns of a Parquet file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,13 +12,13 @@ use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReade
 
 use crate::encode::io_error;
 
-/// A file that several threads read: each read says where it begins, so that none moves another's.
+/// A file shared by several threads; all reads are positional, so the threads do not move each other's file offset.
 struct Shared {
     file: Arc<File>,
     bytes: u64,
 }
 
-/// Reads on from a place.
+/// Reads sequentially from an offset.
 struct From {
     file: Arc<File>,
     at: u64,
@@ -46,7 +46,7 @@ impl ChunkReader for Shared {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        // Lengths of a damaged file may be anything.
+        // In a damaged file, offsets and lengths can be arbitrary.
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             return Err(parquet::errors::ParquetError::EOF("a column leads beyond the file".to_owned()));
         }
@@ -56,7 +56,7 @@ impl ChunkReader for Shared {
     }
 }
 
-/// Reads columns of a table, also on several threads.
+/// Reads columns of a table; can be shared by threads.
 pub struct TableReader {
     reader: SerializedFileReader<Shared>,
 }
@@ -68,47 +68,47 @@ impl std::fmt::Debug for TableReader {
 }
 
 impl TableReader {
-    /// Opens a table.
+    /// Opens a table and reads its footer.
     pub fn open(file: File) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         let shared = Shared { file: Arc::new(file), bytes };
         Ok(Self { reader: SerializedFileReader::new(shared).map_err(io_error)? })
     }
 
-    /// What it is called.
+    /// Name of the table.
     pub fn name(&self) -> &str {
         self.reader.metadata().file_metadata().schema().name()
     }
 
-    /// How many groups of rows it has.
+    /// Number of row groups.
     pub fn groups(&self) -> usize {
         self.reader.num_row_groups()
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn rows(&self) -> i64 {
         self.reader.metadata().file_metadata().num_rows()
     }
 
-    /// How many rows a group has.
+    /// Number of rows in a row group.
     pub fn rows_of(&self, group: usize) -> usize {
         let groups = self.reader.metadata().row_groups();
         groups.get(group).and_then(|group| usize::try_from(group.num_rows()).ok()).unwrap_or(0)
     }
 
-    /// Numbers of a column in a group of rows, null where there is none.
+    /// An integer column of a row group; `None` for null.
     pub fn numbers(&self, group: usize, column: &str) -> io::Result<Vec<Option<i64>>> {
         self.read::<Int64Type>(group, column)
     }
 
-    /// Texts of a column in a group of rows, null where there is none.
+    /// A string column of a row group; `None` for null.
     pub fn texts(&self, group: usize, column: &str) -> io::Result<Vec<Option<String>>> {
         let texts = self.read::<ByteArrayType>(group, column)?;
         let text = |text: ByteArray| String::from_utf8_lossy(text.data()).into_owned();
         Ok(texts.into_iter().map(|value| value.map(text)).collect())
     }
 
-    /// Flags of a column in a group of rows, null where there is none.
+    /// A boolean column of a row group; `None` for null.
     pub fn flags(&self, group: usize, column: &str) -> io::Result<Vec<Option<bool>>> {
         self.read::<BoolType>(group, column)
     }

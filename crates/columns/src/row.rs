@@ -1,4 +1,4 @@
-//! Rows of tables: each table is declared once, which defines its rows, columns and documentation.
+//! Rows of tables. A table is declared once, which defines its rows, columns and documentation.
 
 use std::fmt::Debug;
 
@@ -155,7 +155,7 @@ macro_rules! table {
             $($(#[doc = $about:literal])+ $column:ident: $ty:ty as $packing:ident,)+
         }
     ) => {
-        /// The table's columns and what they mean.
+        /// The table with its columns and their documentation.
         pub const TABLE: $crate::Table = $crate::Table {
             name: $name,
             about: concat!($($doc),+),

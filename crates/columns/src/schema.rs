@@ -26,7 +26,7 @@ impl Type {
         }
     }
 
-    /// As documents call it.
+    /// Name of the type in documents.
     fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -42,7 +42,7 @@ pub enum Packing {
     Dictionary,
     /// By the differences between consecutive values.
     Delta,
-    /// Plain, for objects: there are too many for a dictionary, but the same sequences repeat, which compression
+    /// Plain, for objects: too many values for a dictionary, but the same sequences repeat, which compression
     /// exploits.
     Plain,
 }
@@ -78,12 +78,12 @@ impl Table {
         format!("message {} {{ {columns} }}", self.name)
     }
 
-    /// Its columns as a table of Markdown.
+    /// The columns as a Markdown table.
     pub fn markdown(&self) -> String {
         let mut out = "| column | type | |\n|---|---|---|\n".to_owned();
         for column in self.columns {
             let nullable = if column.is_nullable { ", or null" } else { "" };
-            // Writing into a string does not fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(out, "| `{}` | {}{nullable} | {} |", column.name, column.ty.word(), column.about.trim());
         }
         out

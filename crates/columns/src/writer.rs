@@ -1,4 +1,4 @@
-//! Writing a table into one file.
+//! Writes a table to one file.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +10,14 @@ use et_system::threads::{NoThread, spawn};
 use crate::encode::{Encoder, Written};
 use crate::row::{Rows, Values};
 
-/// Rows of a group. A reader decides by the statistics of a group whether to look into it, and gives groups to its threads.
+/// Rows per row group. Readers skip groups by their statistics, and distribute groups over threads.
 pub const GROUP: usize = 1 << 17;
 
-/// Writes a table into a file, row by row; a thread of its own encodes one group of rows after the other.
+/// Writes a table row by row; a separate thread encodes the row groups.
 #[derive(Debug)]
 pub struct TableWriter<R: Rows> {
     rows: R,
-    /// `None`: there is no thread, or it has failed.
+    /// `None` if the thread could not be started or has failed.
     groups: Option<SyncSender<Vec<Values>>>,
     thread: Result<JoinHandle<io::Result<Written>>, NoThread>,
 }
@@ -25,7 +25,7 @@ pub struct TableWriter<R: Rows> {
 impl<R: Rows> TableWriter<R> {
     /// Begins a table in an empty file.
     pub fn new(file: File) -> Self {
-        // The program waits when the thread does not keep up: memory is bounded.
+        // A small queue bounds memory: the caller blocks while the thread is behind.
         let (groups, receiver) = sync_channel::<Vec<Values>>(1);
         let thread = spawn(move || {
             let encoder = Encoder::new(R::TABLE)?;
@@ -38,7 +38,7 @@ impl<R: Rows> TableWriter<R> {
         Self { rows: R::default(), groups: thread.is_ok().then_some(groups), thread }
     }
 
-    /// Adds a row.
+    /// Appends a row.
     #[inline]
     pub fn push(&mut self, row: R::Row) {
         self.rows.push(row);
@@ -53,16 +53,17 @@ impl<R: Rows> TableWriter<R> {
         self.groups.take_if(|groups| groups.send(values).is_err());
     }
 
-    /// Whether rows are no longer written: the disk takes no more, or there is no thread. [`finish`](Self::finish) says why.
+    /// Whether rows are discarded because a write failed or the thread could not be started. [`finish`](Self::finish)
+    /// returns the error.
     pub fn has_failed(&self) -> bool {
         self.groups.is_none()
     }
 
-    /// Writes the rest.
+    /// Writes the remaining rows and completes the file.
     ///
     /// # Errors
     ///
-    /// Something could not be written, or there was no thread to write it.
+    /// A write failed, or the thread could not be started.
     pub fn finish(mut self) -> io::Result<Written> {
         if !self.rows.is_empty() {
             self.hand_over();

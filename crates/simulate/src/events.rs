@@ -1,5 +1,5 @@
-//! What a collector tells a profiler: the five events with which every scheme of garbage collection can be told (JVMPI, "GC-independent
-//! events"). An object's id is its address: it holds until the object is deleted or moved, or its arena is deleted.
+//! What a collector reports to a profiler: five events that describe any collection scheme (JVMPI, "GC-independent
+//! events"). An object's id is its address: valid until the object is deleted or moved, or its arena is deleted.
 
 mod check;
 mod csv;
@@ -13,39 +13,39 @@ pub use parquet::{PARQUET_NAME, ParquetWriter};
 
 use crate::ops::Class;
 
-/// Where events are written. The first thing that goes wrong is kept for the end.
+/// Destination of events. The first error is kept until [`finish`](Self::finish).
 pub trait Sink {
-    /// An event that happens during that operation.
+    /// Writes an event that happens during that operation.
     fn push(&mut self, operation: u64, event: &Event);
 
-    /// Whether all could be written so far.
+    /// Whether no error has occurred so far.
     fn is_well(&self) -> bool;
 
-    /// That was all.
+    /// Completes the output. Returns the first error, if any.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// An arena: a part of the heap.
+/// Id of an arena, a part of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArenaId(pub u32);
 
-/// One event.
+/// An event of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Event {
-    /// An arena is made.
+    /// An arena is created.
     NewArena { arena: ArenaId, name: &'static str },
-    /// All objects left in it are freed.
+    /// An arena is deleted, which frees all objects left in it.
     DeleteArena { arena: ArenaId },
-    /// An object is allocated. The class is an index into the tables.
+    /// An object is allocated. `class` is an index into the tables.
     NewObject { arena: ArenaId, object: u64, class: u32, size: u64 },
     /// An object is freed.
     DeleteObject { arena: ArenaId, object: u64 },
-    /// An object gets another id, perhaps in another arena.
+    /// An object moves: it gets another id, possibly in another arena.
     MoveObject { arena: ArenaId, object: u64, new_arena: ArenaId, new_object: u64 },
 }
 
-/// JVMPI's `is_array`.
+/// The value of JVMPI's `is_array`.
 fn array_kind(class: &Class) -> u8 {
     match class.descriptor.as_bytes() {
         [b'[', b'[' | b'L', ..] => 2,
@@ -61,7 +61,7 @@ fn array_kind(class: &Class) -> u8 {
     }
 }
 
-/// How many of each.
+/// Number of events of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -74,7 +74,7 @@ pub struct EventCounts {
 }
 
 impl EventCounts {
-    /// One more.
+    /// Counts an event.
     #[inline]
     pub fn count(&mut self, event: &Event) {
         match event {

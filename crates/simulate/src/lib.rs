@@ -1,8 +1,9 @@
-//! Traces replayed: what would this program cost under another collector, another allocator, another cache?
+//! Replays of a trace: what would this program cost under another collector, another allocator, another cache?
 //!
-//! A trace is boiled down once to an operations file ([`prepare`], [`ops`]). It is played to simulated [`collectors`], whose [`events`] are checked
-//! and written, or to a real allocator ([`allocate`]); what they and the program touch is looked up in simulated caches ([`cache`]). [`mmtk`] is what
-//! `et-replay` and `et-collect` say to each other. The commands are thin: `et-replay`, `et-collect`, `et-allocate`, `et-jvmpi`.
+//! A trace is reduced once to an operations file ([`prepare`], [`ops`]). The operations run under simulated
+//! [`collectors`], whose [`events`] are checked and written, or with a real allocator ([`allocate`]); the memory
+//! accesses can be simulated in a [`cache`]. [`mmtk`] is the interface between `et-replay` and `et-collect`. The
+//! commands are thin: `et-replay`, `et-collect`, `et-allocate`, `et-jvmpi`.
 
 pub mod allocate;
 pub mod cache;

@@ -1,5 +1,5 @@
-//! Determines the user at the other end of a local connection: all users of the machine can connect to a port on the
-//! loopback interface, and only the system knows who did.
+//! Determines the user at the other end of a local connection: every user of the machine can connect to a port on the
+//! loopback interface, and only the system knows which one did.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -83,8 +83,8 @@ fn address(text: &str, is_v6: bool) -> Option<SocketAddr> {
 
 /// The user at the other end of a connection from `peer` to `here`.
 ///
-/// `None` if the other end has been closed, even partially: the system lists sockets that no process has open as
-/// root's. Compares both addresses, since two connections to different ports may have the same source.
+/// `None` if the other end has been closed, even partially: the system reports a socket that no process has open as
+/// owned by root. Compares both addresses, since two connections to different ports may have the same source.
 fn user_of(sockets: &[Socket], peer: SocketAddr, here: SocketAddr) -> Option<u32> {
     let is_its = |it: &&Socket| it.local == peer && it.remote == here && it.state == ESTABLISHED;
     sockets.iter().find(is_its).map(|it| it.user)
@@ -122,7 +122,7 @@ mod tests {
         let here = there.local_addr().unwrap();
         let client = TcpStream::connect(here).unwrap();
         let (_accepted, peer) = there.accept().unwrap();
-        // Its data has not been read yet; the system lists the socket as root's.
+        // Its data has not been read yet; the system reports the socket as owned by root.
         drop(client);
         assert!(!is_trusted(peer, here));
     }

@@ -1,4 +1,4 @@
-//! Class records: what a trace says of a class.
+//! Class records: how the trace describes a class.
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{ClassRecord, class_flags};
@@ -7,7 +7,8 @@ use et_jvm::jvmti::JvmtiError;
 
 use crate::tracer::Tracer;
 
-/// The id of `class`, whose record is queued unless it has one. `initial` classes existed when tracing began; their tickets are 0.
+/// Returns the id of `class`, and queues its record unless it has one. `initial` classes existed when tracing began;
+/// their tickets are 0.
 pub fn define(tracer: &Tracer, env: Env, class: Object, initial: bool) -> ObjectHash {
     let id = tracer.id(env, class);
     if tracer.classes.records.has(id) {
@@ -19,7 +20,7 @@ pub fn define(tracer: &Tracer, env: Env, class: Object, initial: bool) -> Object
             None => ObjectHash::NULL,
         };
         let known = ClassRecord { class: ObjectHash(id), superclass, ..ClassRecord::default() };
-        // No lock is held meanwhile: if two threads do the same, the first record counts.
+        // No lock is held here: if two threads do the same, the first record counts.
         let record = record(tracer, env, class, known);
         // Classes of the boot loader are never unloaded, except hidden ones; those that existed when tracing began stay as well.
         let stays = initial && record.as_ref().is_ok_and(|record| record.loader == ObjectHash::NULL);
@@ -44,7 +45,7 @@ fn record(tracer: &Tracer, env: Env, class: Object, known: ClassRecord) -> Resul
     if signature.starts_with('[') {
         flags |= class_flags::ARRAY;
     } else if signature.starts_with('L') {
-        // `Lapp/Main$$Lambda.0x…;`: no other descriptor holds a dot.
+        // `Lapp/Main$$Lambda.0x…;`: no other descriptor contains a dot.
         if signature.contains('.') {
             flags |= class_flags::HIDDEN;
         }

@@ -1,4 +1,4 @@
-//! What is done with the VM for a traced run: records of classes and threads, walks of the heap, the supply of ids, events of monitors.
+//! Actions on the VM during a traced run: class and thread records, heap walks, the supply of ids, monitor events.
 //! Each takes the tracer as an argument.
 
 pub mod compiled;

@@ -31,7 +31,7 @@ const OBJECT: &str = "Ljava/lang/Object;";
 /// The current thread waits to enter a monitor that another thread owns.
 pub fn contended_enter(tracer: &Tracer, env: Env, thread: Object, object: Object) {
     let nanos = tracer.run.nanos().0;
-    // First of all: the owner may leave at any time.
+    // First, because the owner may leave the monitor at any time.
     let owner = env.frame(16, |env| {
         let owner = tracer.machine.jvmti.monitor_usage(env, object).ok()?.owner?;
         if env.is_same(owner, thread) {
@@ -54,7 +54,7 @@ pub fn contended_entered(tracer: &Tracer, env: Env, thread: Object, object: Obje
 pub fn wait(tracer: &Tracer, env: Env, thread: Object, object: Object, timeout: i64) {
     let place = place(tracer.machine.jvmti, env, object);
     let timeout_millis = timeout.max(0).cast_unsigned();
-    // Last, since the thread waits from here on.
+    // Last, because the wait begins here.
     let nanos = tracer.run.nanos().0;
     put(tracer, env, thread, object, nanos, MonitorEvent::Wait { timeout_millis, place });
 }
@@ -65,18 +65,18 @@ pub fn waited(tracer: &Tracer, env: Env, thread: Object, object: Object, is_time
     put(tracer, env, thread, object, nanos, MonitorEvent::Waited { is_timed_out });
 }
 
-/// The class of virtual threads, if the VM has them. Looked for once, where Java code may run.
+/// The class of virtual threads, if the VM has them. Looked up once, where Java code may run.
 static VIRTUAL: OnceLock<Option<Global>> = OnceLock::new();
 static HAS_SEEN_VIRTUAL: AtomicBool = AtomicBool::new(false);
 
-/// To be called before the events are switched on: looks for the class of virtual threads.
+/// Call before the events are switched on: looks up the class of virtual threads.
 pub fn prepare(env: Env) {
     let find =
         || env.frame(2, |env| env.find_class(c"java/lang/BaseVirtualThread").and_then(|class| env.global(class)));
     VIRTUAL.get_or_init(find);
 }
 
-/// Whether this is a virtual thread, which may begin to wait on one thread of the trace and go on on another.
+/// Whether this is a virtual thread, whose wait may begin and end on different threads of the trace.
 fn is_virtual(env: Env, thread: Object) -> bool {
     let class = VIRTUAL.get().and_then(Option::as_ref);
     class.is_some_and(|class| env.is_instance(thread, class.get()))
@@ -95,7 +95,7 @@ fn put(tracer: &Tracer, env: Env, thread: Object, object: Object, nanos: u64, wh
     tracer.output.queue.monitor(&MonitorRecord { ticket, nanos, thread: index.0, object, what });
 }
 
-/// The class of the monitor's object, and where the current thread is.
+/// The class of the monitor's object, and the current frame of the thread.
 fn place(jvmti: Jvmti, env: Env, object: Object) -> MonitorPlace {
     env.frame(4 + FRAMES as i32, |env| {
         let class = env.class_of(object).and_then(|class| jvmti.class_signature(class).ok());

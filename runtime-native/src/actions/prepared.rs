@@ -13,14 +13,14 @@ use crate::actions::define::define;
 use crate::tracer::Tracer;
 use crate::tracer::machine::Machine;
 
-/// Records what was created for a class that has just been linked and is not initialized.
+/// Records what was created for a class that has just been linked and is not initialized yet.
 pub fn announce(tracer: &Tracer, env: Env, class: Object) {
     tracer.machine.proxy.announce_mirror(env, class);
     with_resolved_references(&tracer.machine, env, class, |env, references| tracer.machine.proxy.made(env, references));
 }
 
-/// Records at the end what was not recorded before: classes that were loaded and never linked, and strings that a compiler has resolved
-/// and no code has used.
+/// Records at the end what is still missing: of classes that were loaded and never linked, and strings that a compiler
+/// has resolved but no code has used.
 pub fn announce_the_rest(tracer: &Tracer, env: Env) {
     env.frame(CLASSES, |env| {
         for class in tracer.machine.jvmti.loaded_classes(env).unwrap_or_default() {
@@ -37,7 +37,7 @@ pub fn announce_the_rest(tracer: &Tracer, env: Env) {
     });
 }
 
-/// Calls `act` with the array of a linked class's resolved references, if it has one.
+/// Calls `act` with the array of resolved references of a linked class, if it has one.
 fn with_resolved_references(machine: &Machine, env: Env, class: Object, act: impl FnOnce(Env, Object)) {
     env.frame(8, |env| {
         let klass = machine.proxy.klass(env, class);

@@ -9,7 +9,7 @@ use crate::classes::dynamic::Purpose;
 use crate::tracer::Tracer;
 use et_jvm::env::{Env, Object};
 
-/// The class file to use in place of `bytes`, the new class file of `class`; none if that is to be used as it is.
+/// The class file to use in place of `bytes`, the new class file of `class`; `None` to use `bytes` unchanged.
 pub fn redefined(tracer: &Tracer, env: Env, class: Object, bytes: &[u8]) -> Option<Vec<u8>> {
     let Some(dynamic) = tracer.classes.dynamic else {
         if let Some(name) = name_without_hooks(bytes) {

@@ -1,4 +1,4 @@
-//! Finds the field references of fields named by an offset or a JNI field id. What is found is kept in `slots`.
+//! Finds the field references of fields given by an offset or a JNI field id. Results are cached in `slots`.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::actions::define::define;
 use crate::classes::slots::{Layout, Own, no_layout};
 use crate::tracer::Tracer;
 
-/// The address of the layout of a class; of one without fields if the layout cannot be found out.
+/// The address of the layout of a class; if the layout cannot be determined, that of a layout without fields.
 pub fn layout_address(tracer: &Tracer, env: Env, class: Object) -> usize {
-    // When ids are used up, nothing can be kept.
+    // Without an id for the class nothing can be cached.
     if tracer.id(env, class) == 0 {
         return no_layout();
     }
@@ -27,15 +27,15 @@ pub fn instance_field(tracer: &Tracer, env: Env, class: Object, field: FieldId) 
     slot.map_or(0, |slot| slot.field)
 }
 
-/// The field reference of the static reference field that lies at that offset of the mirror; 0 for none.
+/// The field reference of the static reference field at that offset of the mirror; 0 if there is none.
 pub fn static_field_at(tracer: &Tracer, env: Env, mirror: Object, offset: i64) -> u32 {
     let Ok(own) = own(tracer, env, mirror) else { return 0 };
     own.statics.iter().find(|(_, slot)| i64::from(slot.offset) == offset).map_or(0, |(_, slot)| slot.field)
 }
 
-/// The field reference of a static field by its id in JNI; 0 if it holds no reference.
+/// The field reference of a static field with that JNI field id; 0 if it is primitive.
 pub fn static_field(tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
-    // The class may have inherited it, from an interface even.
+    // The class may have inherited it, even from an interface.
     let Ok(Some(owner)) = tracer.machine.jvmti.field_declaring_class(env, class, field) else { return 0 };
     let Ok(own) = own(tracer, env, owner) else { return 0 };
     own.statics.iter().find(|(id, _)| *id == field.0 as usize).map_or(0, |(_, slot)| slot.field)
@@ -46,7 +46,7 @@ fn layout(tracer: &Tracer, env: Env, class: Object) -> Result<Layout, JvmtiError
     if let Some(layout) = tracer.classes.slots.layout(id) {
         return Ok(layout);
     }
-    // Superclasses first; the frame keeps the local references of one class at a time.
+    // Superclasses first; the JNI frame holds the local references of one class at a time.
     let mut slots = env.frame(8, |env| match env.superclass(class) {
         Some(superclass) => layout(tracer, env, superclass).map(|layout| layout.slots().collect()),
         None => Ok(Vec::new()),
@@ -60,9 +60,9 @@ fn own(tracer: &Tracer, env: Env, class: Object) -> Result<Arc<Own>, JvmtiError>
     if let Some(own) = tracer.classes.slots.own(id) {
         return Ok(own);
     }
-    // So that its unloading is reported, when this is forgotten.
+    // Needed so that its unloading is reported, and this cached layout dropped.
     define(tracer, env, class, false);
-    // No lock is held while the VM is asked: if two threads ask, one answer is thrown away.
+    // No lock is held while the VM is called: if two threads ask, one answer is discarded.
     let members = tracer.classes.slots.members(tracer.machine.jvmti, class)?;
     Ok(tracer.classes.slots.keep_own(id, members, tracer.classes.dynamic_ids, tracer.output.queue))
 }

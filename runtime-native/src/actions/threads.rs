@@ -1,4 +1,4 @@
-//! Thread records, and which thread of the trace the current one is.
+//! Thread records, and the index of the current thread.
 
 use std::cell::Cell;
 
@@ -14,14 +14,14 @@ use et_jvm::env::{Env, Object};
 use et_jvm::jvmti::{Jvmti, ThreadInfo};
 
 thread_local! {
-    /// Index of the current thread, 0 while it is not known.
+    /// Index of the current thread; 0 while unknown.
     static CURRENT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Hands in the chunk that the thread has filled up to the address `at` (0: none), and takes a new one for it. Returns the address of its
-/// first event; 0 if there is none, or tracing is over.
+/// Hands in the thread's chunk, filled up to the address `at` (0 for none), and takes a new one. Returns the address
+/// of its first event; 0 if there is no chunk, or tracing is over.
 pub fn next_chunk(tracer: &Tracer, env: Env, thread: Object, at: usize) -> usize {
-    // One time for both: after the events of the old chunk, before those of the new one.
+    // One time for both chunks: after the events of the old one, before those of the new one.
     let now = tracer.run.nanos();
     tracer.output.hand_in(at, now);
     if tracer.has_ended() {
@@ -42,7 +42,7 @@ pub fn next_chunk(tracer: &Tracer, env: Env, thread: Object, at: usize) -> usize
     }
 }
 
-/// The index of the current thread, which `thread` is the object of.
+/// The index of the current thread, whose object is `thread`.
 pub fn current(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
     match CURRENT.get() {
         0 => register(tracer, env, thread),
@@ -63,10 +63,11 @@ pub fn started(tracer: &Tracer, env: Env, thread: Object) {
     }
 }
 
-/// The current thread has run its last Java code. The VM also reports the thread that ends the program, in the midst of `System.exit`: that
-/// one gets no end, and what it does until `VMDeath` is still recorded as its own.
+/// The current thread has run its last Java code. The VM also reports the thread that ends the program, within
+/// `System.exit`: that one gets no end record, and its events until `VMDeath` are still recorded as its own.
 pub fn ended(tracer: &Tracer, env: Env, thread: Object) {
-    // Native code may detach a thread without checking for the exception of its last call; -Xcheck:jni would blame us.
+    // Native code may detach a thread without checking for the exception of its last call, for which -Xcheck:jni would
+    // blame this agent.
     env.has_exception();
     if tracer.machine.jvmti.frame_count(thread).is_ok_and(|frames| frames > 0) {
         return;
@@ -85,7 +86,7 @@ pub fn ended(tracer: &Tracer, env: Env, thread: Object) {
 }
 
 fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
-    // First the VM, then the lock: none is held while the VM is called.
+    // The VM is called before the lock is taken: no lock is held during a call of the VM.
     let object = tracer.id(env, thread);
     let (index, new) = tracer.threads.index(object);
     CURRENT.set(index.0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Processor time of the current thread; none if the system does not report it.
 pub fn of_this_thread() -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the struct is ours and of the kind that the call fills.
+    // SAFETY: the struct is local and of the type that the call fills.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) } != 0;
     (!failed).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }

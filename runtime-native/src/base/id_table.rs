@@ -1,15 +1,15 @@
-//! Tables by class id that HeapProxy searches without a lock: by linear probing from the id's low bits, up to a slot that was
-//! never taken.
+//! Hash tables keyed by class id that HeapProxy searches without a lock: by linear probing from the id's low bits, up
+//! to a slot that was never used.
 //!
-//! A thread that changes a table holds its owner's lock. Ids are removed when their class is unloaded; such an id is not looked up any more.
-//! Ids behind it in its run must still be found, so its slot is marked as gone. If no id follows, the slot becomes as if it had never been
-//! taken, so that runs do not grow with the number of classes that have been unloaded.
+//! A thread that changes a table holds its owner's lock. Ids are removed when their class is unloaded; such an id is
+//! never looked up again. Later ids of the same run must still be found, so its slot is marked as gone. If no id
+//! follows, the slot becomes empty again, so that runs do not grow with the number of unloaded classes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A slot without an id, at which a search ends.
+/// An empty slot, which ends a search.
 const NONE: u32 = 0;
-/// A slot without an id, behind which a search goes on. Ids have 31 bits.
+/// A slot whose id was removed; a search continues after it. Ids have 31 bits.
 const GONE: u32 = 1 << 31;
 
 /// A slot of a table.
@@ -24,22 +24,22 @@ impl Slot for AtomicU32 {
     }
 }
 
-/// Such a table. Its slots are at the same place for good: HeapProxy has the address.
+/// A table. Its slots are never moved: HeapProxy has their address.
 #[derive(Debug)]
 pub struct IdTable<S: 'static> {
     slots: &'static [S],
-    /// Slots that are not as at first.
+    /// Number of slots that are not empty.
     taken: usize,
 }
 
 impl<S: Slot> IdTable<S> {
-    /// `slots` hold zeros, their number is a power of two, and they are no other table's.
+    /// `slots` must be zeroed and exclusive to this table; their number must be a power of two.
     pub fn new(slots: &'static [S]) -> Self {
         Self { slots, taken: 0 }
     }
 
-    /// Enters an id that the table does not have. `fill` stores what belongs to it, before the id can be found. A table that is half full
-    /// takes no more, since searches would be slow: HeapProxy then asks natively.
+    /// Adds an id that the table does not contain. `fill` stores the rest of the slot before the id can be found. A
+    /// table that is half full accepts no more, because searches would be slow: HeapProxy then calls native code.
     pub fn insert(&mut self, id: u32, fill: impl FnOnce(&S)) {
         if id == NONE {
             return;
@@ -66,7 +66,7 @@ impl<S: Slot> IdTable<S> {
         }
         self.set(at, NONE);
         self.taken -= 1;
-        // Those before it that only led here.
+        // Also removes gone slots before it that are no longer needed.
         loop {
             at = at.wrapping_sub(1) & last;
             if self.at(at) != GONE {
@@ -77,7 +77,7 @@ impl<S: Slot> IdTable<S> {
         }
     }
 
-    /// All slots, in the order in which an id is looked for.
+    /// All slots, in search order of an id.
     fn row(&self, id: u32) -> impl Iterator<Item = usize> + use<S> {
         let count = self.slots.len();
         (0..count).map(move |step| (id as usize + step) & (count - 1))
@@ -101,7 +101,7 @@ mod tests {
         IdTable::new(Vec::leak((0..count).map(|_| AtomicU32::new(0)).collect()))
     }
 
-    /// As HeapProxy searches.
+    /// Searches like HeapProxy.
     fn has(table: &IdTable<AtomicU32>, id: u32) -> bool {
         table.row(id).map(|at| table.at(at)).take_while(|there| *there != NONE).any(|there| there == id)
     }
@@ -140,7 +140,7 @@ mod tests {
         table.remove(15);
         assert_eq!(all(&table), [GONE, 23, 0, 0, 0, 0, 0, GONE]);
         assert!(has(&table, 23) && !has(&table, 7));
-        // Its slot is taken again.
+        // Its slot is reused.
         table.insert(31, |_| ());
         assert_eq!(all(&table), [GONE, 23, 0, 0, 0, 0, 0, 31]);
         table.remove(23);

@@ -1,4 +1,4 @@
-//! What knows nothing of a trace: memory, locks, signals, messages.
+//! Utilities that do not depend on traces: memory, locks, signals, messages.
 
 pub mod cpu_time;
 pub mod id_table;

@@ -1,6 +1,8 @@
-//! How long the program waits for the reader of its trace: the command of `traceFile`, a pipe, the tool that makes the text.
+//! Limits how long the program waits for the reader of its trace: the command of `traceFile`, a pipe, or the tool that
+//! makes the text.
 //!
-//! A running program waits for a slow reader by design: no event is dropped. But it must not wait for ever for a reader that takes nothing.
+//! A running program waits for a slow reader by design: no event is dropped. But it must not wait forever for a reader
+//! that takes nothing.
 
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -10,21 +12,21 @@ use std::time::{Duration, Instant};
 
 use crate::base::signals;
 
-/// A wait is made of so many pieces. A process that is stopped (`Ctrl-Z`) counts one at most, however long that was.
+/// Length of one step of a wait. If the process is stopped (`Ctrl-Z`), that counts as one step, however long it was.
 const PIECE: Duration = Duration::from_millis(20);
-/// After `SIGTERM` and the like, if that is less.
+/// Limit after `SIGTERM` and similar signals, unless the normal limit is shorter.
 const WHEN_ASKED_TO_END: Duration = Duration::from_secs(2);
 
 /// The limits of waits for the reader.
 #[derive(Debug)]
 pub struct Patience {
     limit: Duration,
-    /// When all must be over: the program has ended.
+    /// The final deadline, set when the program has ended.
     deadline: OnceLock<Instant>,
 }
 
 impl Patience {
-    /// Longest wait without progress, and longest wait in all once the program has ended.
+    /// `limit` is the maximum wait without progress, and the maximum of all waits after the program's end.
     pub fn new(limit: Duration) -> Self {
         Self { limit, deadline: OnceLock::new() }
     }
@@ -34,12 +36,12 @@ impl Patience {
         self.limit
     }
 
-    /// The program has ended: what is left must be done within the limit.
+    /// Call when the program has ended: the rest must be done within the limit.
     pub fn program_ends(&self) {
         self.deadline.get_or_init(|| Instant::now() + self.limit);
     }
 
-    /// Begins to wait.
+    /// Starts a wait.
     pub fn wait(&self) -> Wait<'_> {
         Wait { patience: self, waited: Duration::ZERO, since_asked: Duration::ZERO }
     }
@@ -65,13 +67,13 @@ impl Patience {
         Ok(())
     }
 
-    /// Waits until the reader of a named pipe has taken everything: what is left would vanish with this process.
+    /// Waits until the reader of a named pipe has taken everything: unread data would vanish with this process.
     #[allow(unsafe_code, reason = "a system call")]
     pub fn drain(&self, pipe: &impl AsRawFd) -> io::Result<()> {
         let mut wait = self.wait();
         loop {
             let mut left: libc::c_int = 0;
-            // SAFETY: an open file, and a place for the answer.
+            // SAFETY: an open file, and a valid place for the result.
             let result = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut left) };
             if result != 0 || left == 0 {
                 return Ok(());
@@ -81,9 +83,9 @@ impl Patience {
         }
     }
 
-    /// Waits until a process has ended; `None` if that takes too long.
+    /// Waits until a process has ended; `None` on timeout.
     pub fn reap(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
-        // Most are at their end already.
+        // Most are about to end.
         let mut pause = Duration::from_micros(200);
         let mut wait = self.wait();
         loop {
@@ -97,7 +99,7 @@ impl Patience {
     }
 }
 
-/// A wait for one thing to happen.
+/// A wait for one event.
 #[derive(Debug)]
 pub struct Wait<'a> {
     patience: &'a Patience,
@@ -106,7 +108,7 @@ pub struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// How long to wait before the next look; `None` if it was long enough.
+    /// How long to wait before the next check; `None` on timeout.
     pub fn piece(&mut self) -> Option<Duration> {
         self.of(PIECE)
     }
@@ -136,7 +138,7 @@ impl Wait<'_> {
     }
 }
 
-/// A duration as options have it: `90s`, `250ms`.
+/// A duration in the form of options: `90s`, `250ms`.
 pub fn shown(time: Duration) -> String {
     match time.subsec_millis() {
         0 => format!("{}s", time.as_secs()),
@@ -144,10 +146,10 @@ pub fn shown(time: Duration) -> String {
     }
 }
 
-/// Has writes to a file come back at once if there is no room.
+/// Makes writes to a file non-blocking.
 #[allow(unsafe_code, reason = "a system call")]
 pub fn unblock(file: &impl AsRawFd) -> io::Result<()> {
-    // SAFETY: plain calls on an open file.
+    // SAFETY: system calls on an open file.
     unsafe {
         let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
         if flags < 0 || libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) < 0 {
@@ -157,11 +159,11 @@ pub fn unblock(file: &impl AsRawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until something can be written, or for so long.
+/// Waits until the file is writable, at most for that long.
 #[allow(unsafe_code, reason = "a system call")]
 fn writable(file: &impl AsRawFd, piece: Duration) {
     let mut one = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one entry, which is there for as long as the call takes.
+    // SAFETY: one entry, valid during the call.
     unsafe { libc::poll(&mut one, 1, piece.as_millis() as i32) };
 }
 

@@ -1,4 +1,4 @@
-//! What the runtime says to the user: one line at a time on standard error, never more.
+//! Messages of the runtime to the user: one line at a time on standard error.
 
 use std::fmt::Display;
 use std::io;

@@ -1,27 +1,27 @@
-//! Where the stack of a thread is.
+//! Bounds of a thread's stack.
 #![allow(unsafe_code, reason = "questions to the system about threads")]
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr;
 
-/// The addresses of the current thread's stack; none if the system does not tell. What runs on a stack of its own making (coroutines of
-/// native code) is not on it.
+/// Addresses of the current thread's stack; `None` if unknown. Stacks made by native code (coroutines) are not
+/// included.
 ///
-/// None for the process's first thread either: its stack grows, and what is said to be its own under `ulimit -s unlimited` may
-/// become another's. Java's launcher runs Java on a thread that it makes.
+/// `None` also for the initial thread: its stack grows, and under `ulimit -s unlimited` the reported range may be
+/// mapped for something else later. Java's launcher runs Java on a new thread.
 pub fn bounds() -> Option<Range<usize>> {
-    // SAFETY: plain questions.
+    // SAFETY: queries without side effects.
     if unsafe { libc::gettid() == libc::getpid() } {
         return None;
     }
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: about the current thread; it fills in the attributes if it returns 0.
+    // SAFETY: about the current thread; the attributes are initialized if it returns 0.
     if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
         return None;
     }
     let (mut low, mut len) = (ptr::null_mut(), 0);
-    // SAFETY: the attributes were filled in just now, and are given back whatever the answer is.
+    // SAFETY: the attributes have just been initialized, and are destroyed in any case.
     let found = unsafe {
         let found = libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut len) == 0;
         libc::pthread_attr_destroy(attributes.as_mut_ptr());

@@ -1,5 +1,5 @@
-//! The locks of the hand-over of chunks: the system's, or those of loom, which tries all orders in which threads may come
-//! (`cargo xtask loom`).
+//! Locks for the hand-over of chunks: the system's, or those of loom, which tries all interleavings of threads (`cargo
+//! xtask loom`).
 
 pub use et_jvm::sync::unpoisoned;
 

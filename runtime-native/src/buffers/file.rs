@@ -1,4 +1,4 @@
-//! The file with the event buffers: where it lies, and whose it is (`docs/inside/trace-file.md`).
+//! The file with the event buffers: its place and its owner (`docs/inside/trace-file.md`).
 #![allow(unsafe_code, reason = "the system is asked who we are")]
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,13 +15,13 @@ use thiserror::Error;
 pub enum Place {
     /// Beside this trace, where `et-trace` looks for it.
     Beside(PathBuf),
-    /// In this folder, under a name that the trace mentions.
+    /// In this folder, with a name that is in the trace.
     In(PathBuf),
-    /// In this folder, without a name: the reader of the trace inherits it open.
+    /// In this folder, unnamed: the reader of the trace inherits it open.
     Nameless(PathBuf),
 }
 
-/// Why the buffer file cannot be made.
+/// The buffer file cannot be created.
 #[derive(Debug, Error)]
 #[error("cannot make the event buffers {path}: {error}", path = .path.display())]
 pub struct BufferError {
@@ -29,22 +29,23 @@ pub struct BufferError {
     error: io::Error,
 }
 
-/// The buffer file, locked while it is open, so that no other run removes it as left over.
+/// The buffer file. It is locked while it is open, so that no other run removes it as left over.
 #[derive(Debug)]
 pub struct BufferFile {
     file: File,
-    /// None if it has no name.
+    /// None if it is unnamed.
     path: Option<PathBuf>,
 }
 
 impl BufferFile {
-    /// Makes a new file for this run only. An existing file is left alone, unless an earlier run of this user has left it.
+    /// Creates a new file for this run only. An existing file is left alone, unless an earlier run of this user has
+    /// left it.
     pub fn create(place: &Place, run: RunId) -> Result<Self, BufferError> {
         let names: Vec<PathBuf> = match place {
             Place::Beside(trace) => buffers::beside(trace, run).into(),
             Place::In(folder) => vec![folder.join(buffers::pipe_name(run))],
             Place::Nameless(folder) => {
-                // Not all file systems can.
+                // Not supported by all file systems.
                 if let Ok(file) = options().custom_flags(libc::O_TMPFILE).open(folder) {
                     return Ok(Self { file, path: None });
                 }
@@ -78,12 +79,12 @@ impl BufferFile {
         &self.file
     }
 
-    /// Its name, for messages.
+    /// Its name for messages.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| "without a name".into(), |path| path.display().to_string())
     }
 
-    /// Removes its name, if the name is still its own. Processes that have it open or mapped keep it.
+    /// Removes its name, if the name still refers to it. Processes that have it open or mapped keep it.
     pub fn remove(&self) {
         if let Some(path) = &self.path
             && is_at(&self.file, path)
@@ -92,7 +93,7 @@ impl BufferFile {
         }
     }
 
-    /// It cannot be used: it goes.
+    /// Removes the file, which cannot be used, and returns the error.
     pub fn fail(&self, place: &Place, error: io::Error) -> BufferError {
         self.remove();
         let (Place::Beside(near) | Place::In(near) | Place::Nameless(near)) = place;
@@ -106,7 +107,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Exclusive: no link is followed, not even one that leads nowhere. With `is_own` no other run has the name.
+/// Exclusive: does not follow links, not even dangling ones. With `is_own`, the name cannot be that of another run.
 fn create_new(path: &Path, is_own: bool) -> io::Result<File> {
     let file = options().create_new(true).open(path)?;
     let is_locked = lock(&file);
@@ -118,12 +119,12 @@ fn create_new(path: &Path, is_own: bool) -> io::Result<File> {
     }
 }
 
-/// Which process has a file locked.
+/// The process that has locked a file.
 enum Lock {
-    /// This one, while the file is open.
+    /// This process, while the file is open.
     Ours,
     Others,
-    /// There are no locks: some network file systems have none.
+    /// No process, because locks are not supported, as on some network file systems.
     None,
 }
 
@@ -133,13 +134,13 @@ fn lock(file: &File) -> Lock {
         Err(TryLockError::WouldBlock) => Lock::Others,
         Err(TryLockError::Error(error)) => match error.raw_os_error() {
             Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENOLCK | libc::EINVAL) => Lock::None,
-            // Who knows.
+            // Unknown, so assume that it is locked.
             _ => Lock::Others,
         },
     }
 }
 
-/// Whether it is the file of that name.
+/// Whether the file is still the one with that name.
 pub fn is_at(file: &File, path: &Path) -> bool {
     let identity = |meta: fs::Metadata| (meta.dev(), meta.ino());
     match (file.metadata(), fs::symlink_metadata(path)) {
@@ -148,28 +149,29 @@ pub fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes what a run of ours that was killed has left.
+/// Removes the file of an earlier run of this user that was killed.
 fn remove_left_over(path: &Path) {
     let is_ours = |meta: &fs::Metadata| meta.is_file() && meta.uid() == us();
     if !fs::symlink_metadata(path).is_ok_and(|meta| is_ours(&meta)) {
         return;
     }
-    // To be written, too: NFS locks no other.
+    // Opened for writing too, because NFS requires that for a lock.
     let Ok(mut file) = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path) else {
         return;
     };
     let mut start = Vec::new();
     let read = (&mut file).take(MAGIC.len() as u64).read_to_end(&mut start);
     let is_one = read.is_ok() && (start.is_empty() || start == MAGIC);
-    // Two that start at once look at the same file: who has the lock removes it, and nothing that came after it.
+    // Two runs that start at once may look at the same file: only the one with the lock removes it, and only if the
+    // name still refers to it.
     if is_one && !matches!(lock(&file), Lock::Others) && is_at(&file, path) {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Whose files we make.
+/// The user that owns our files.
 pub fn us() -> u32 {
-    // SAFETY: a plain call of the system, which cannot fail.
+    // SAFETY: a system call that cannot fail.
     unsafe { libc::geteuid() }
 }
 
@@ -182,7 +184,7 @@ mod tests {
         RunId::from_bytes([id; 6])
     }
 
-    /// A file as a run has it, with the first bytes that it writes.
+    /// Creates a file as a run does, with its first bytes.
     fn create(trace: PathBuf, run: RunId) -> Result<BufferFile, BufferError> {
         use std::io::Write;
         let made = BufferFile::create(&Place::Beside(trace), run)?;
@@ -190,7 +192,7 @@ mod tests {
         Ok(made)
     }
 
-    /// What lies in the folder, with the permissions of files.
+    /// Names and permissions of the files in the folder.
     fn listing(folder: &Path) -> Vec<(String, u32)> {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
         let mut found: Vec<_> = entries
@@ -223,7 +225,7 @@ mod tests {
         assert!(!at("nothing").exists());
         let made: Vec<_> = listing(folder.path()).into_iter().filter(|(name, _)| name.contains("0101")).collect();
         assert!(made.len() == 3 && made.iter().all(|(_, mode)| *mode == 0o600), "{made:?}");
-        // And once more: even the name that nobody can have foreseen is not taken from whoever has it.
+        // Once more: even an unpredictable name is not taken from an existing file.
         assert!(create(at("t"), run(1)).is_ok(), "a file that we have left there is ours");
         fs::remove_file(at("t.010101010101.buf")).unwrap();
         std::os::unix::fs::symlink(at("victim"), at("t.010101010101.buf")).unwrap();
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(listing(folder.path()), [("t.buf".to_owned(), 0o600)]);
         assert!(is_at(again.file(), &folder.path().join("t.buf")));
         drop(again);
-        // Killed before it wrote anything.
+        // Killed before its first write.
         fs::write(folder.path().join("t.buf"), "").unwrap();
         let _again = create(trace, run(2)).unwrap();
         assert_eq!(listing(folder.path()), [("t.buf".to_owned(), 0o600)]);
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(names(), ["t.020202020202.buf", "t.buf"]);
         second.remove();
         assert_eq!(names(), ["t.buf"]);
-        // Somebody removed it, and another run has the name now.
+        // The file was removed, and another run has the name now.
         fs::remove_file(folder.path().join("t.buf")).unwrap();
         let third = create(trace, run(2)).unwrap();
         first.remove();

@@ -1,8 +1,9 @@
-//! Records on their way to the writer, kept in the buffer file as well: what a killed program had not written yet.
+//! Records queued for the writer, with a copy in the buffer file, so that they survive if the program is killed before
+//! they are written.
 //!
-//! Two areas take turns. New records go to one; the other holds those that the writer is writing, until they are in the
-//! trace. What is larger than an area (the initial objects, names tables of whole artifacts) is not kept: it is only in
-//! danger at the start.
+//! Two areas take turns. New records go to one; the other holds those that the writer is writing, until they are in
+//! the trace. Records larger than an area (the initial objects, names tables of whole artifacts) are not kept: they
+//! are at risk only at the start.
 #![allow(unsafe_code, reason = "shared memory")]
 
 use std::sync::Arc;
@@ -24,13 +25,13 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Takes the areas of `bytes` each from `start` on, which are zero and inside the mapping.
+    /// Uses areas of `bytes` each from `start` on, which must be zeroed and inside the mapping.
     pub fn new(map: Arc<MmapRaw>, start: usize, bytes: usize) -> Option<Self> {
         let fits = start.is_multiple_of(8) && bytes.is_multiple_of(8) && bytes > JOURNAL_HEADER;
         (fits && start + JOURNALS * bytes <= map.len()).then_some(Self { map, start, bytes, active: 0 })
     }
 
-    /// Keeps a record, or marks that one is missing.
+    /// Keeps a record, or notes that one is missing.
     pub fn add(&mut self, kind: BlockKind, record: &[u8]) {
         let used = self.used(self.active).load(Ordering::Relaxed) as usize;
         let at = JOURNAL_HEADER + used;
@@ -44,17 +45,17 @@ impl Journal {
         let mut header = [0; ENTRY_HEADER];
         header[..4].copy_from_slice(&u32::from(kind as u8).to_le_bytes());
         header[4..].copy_from_slice(&record_len.to_le_bytes());
-        // SAFETY: inside the area, as just checked; nobody else writes there, and only a reader of the file reads.
+        // SAFETY: inside the area, as just checked; no other thread writes there, and only a reader of the file reads.
         unsafe {
             let entry = self.map.as_mut_ptr().add(self.area(self.active) + at);
             entry.copy_from_nonoverlapping(header.as_ptr(), ENTRY_HEADER);
             entry.add(ENTRY_HEADER).copy_from_nonoverlapping(record.as_ptr(), record.len());
         }
-        // Now it counts: a program that is killed before leaves none or a whole one.
+        // Published last: if the program is killed before, a reader sees no partial record.
         self.used(self.active).store(end, Ordering::Release);
     }
 
-    /// The writer takes the queued records, whose blocks will have numbers from `first_block` on.
+    /// The writer takes the queued records; `first_block` is the number of their first block.
     pub fn taken(&mut self, first_block: u64) {
         let is_empty = self.used(self.active).load(Ordering::Relaxed) == 0;
         if !is_empty || self.flags(self.active).load(Ordering::Relaxed) != 0 {
@@ -64,7 +65,7 @@ impl Journal {
         }
     }
 
-    /// The records that the writer took are in the trace.
+    /// The records taken by the writer are in the trace.
     pub fn written(&mut self) {
         self.clear((self.active + 1) % JOURNALS);
     }
@@ -88,7 +89,7 @@ impl Journal {
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: inside the mapping, aligned, only ever used atomically.
+        // SAFETY: inside the mapping, aligned, and only accessed atomically.
         unsafe { &*self.map.as_mut_ptr().add(at).cast::<AtomicU32>() }
     }
 
@@ -108,7 +109,7 @@ mod tests {
 
     type Found = (u64, Vec<(u32, usize)>, bool);
 
-    /// What a reader finds: the first block and the kinds and sizes of the records of each area, and whether some are missing.
+    /// The view of a reader: for each area the first block, kinds and sizes of records, and whether some are missing.
     fn found(path: &std::path::Path) -> Vec<Found> {
         let bytes = std::fs::read(path).unwrap();
         let header = FileHeader::decode(&bytes).unwrap();
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(found(&path)[1], (0, vec![(6, 48)], true));
         journal.taken(9);
         journal.written();
-        // Nothing is to be taken: nothing changes places.
+        // Nothing is queued, so the areas are not swapped.
         journal.taken(10);
         journal.written();
         assert_eq!(found(&path), [(0, vec![], false), (0, vec![], false)]);

@@ -1,4 +1,4 @@
-//! The mapping of the buffer file: where things are in it, and how they are read while threads write to them.
+//! The mapping of the buffer file: its layout, and reads of it while threads write.
 #![allow(unsafe_code, reason = "shared memory, written by Java code through raw addresses")]
 
 use std::fs::File;
@@ -14,14 +14,14 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::SLACK;
 
-/// Bytes of a journal of records.
+/// Size of a journal area in bytes.
 pub const JOURNAL_BYTES: usize = 256 << 10;
-/// Where the first chunk starts.
+/// Offset of the first chunk.
 pub const CHUNKS_AT: usize = JOURNALS_AT + JOURNALS * JOURNAL_BYTES;
-/// Address space for chunks: what is not used costs nothing.
+/// Address space to reserve for chunks, largest first: unused address space costs nothing.
 const RESERVED: [usize; 3] = [4 << 30, 1 << 30, 256 << 20];
 
-/// The mapping of the buffer file. The tracer keeps it for good: late threads may store events after the end.
+/// The mapping of the buffer file. It is never unmapped: late threads may store events after the end.
 #[derive(Debug)]
 pub struct Memory {
     map: Arc<MmapRaw>,
@@ -32,55 +32,55 @@ impl Memory {
     /// Maps the file, which has `size` bytes and may grow.
     pub fn map(file: &File, size: usize, chunk_size: usize) -> io::Result<Self> {
         let map = map_with_room(file, size)?;
-        // Else the system reads ahead at the first touch: megabytes of zeros for a page, that a short run never comes to.
+        // Otherwise the system reads ahead at the first access: megabytes of zeros that a short run never uses.
         let _ = map.advise(Advice::Random);
         Ok(Self { map: Arc::new(map), chunk_size })
     }
 
-    /// The mapping, for what shares it.
+    /// The mapping, for sharing.
     pub fn shared(&self) -> Arc<MmapRaw> {
         Arc::clone(&self.map)
     }
 
-    /// Its addresses.
+    /// Its address range.
     pub fn range(&self) -> Range<usize> {
         let start = self.map.as_mut_ptr() as usize;
         start..start + self.map.len()
     }
 
-    /// Where the chunk with this index lies in the file, whether there is one or not.
+    /// Range in the file of the chunk with this index, which need not exist.
     pub fn file_range(&self, index: u32) -> Range<usize> {
         let start = CHUNKS_AT + index as usize * self.chunk_size;
         start..start + self.chunk_size
     }
 
-    /// Bytes of a chunk for events.
+    /// Bytes for events per chunk.
     pub fn chunk_bytes(&self) -> usize {
         self.chunk_size - CHUNK_HEADER
     }
 
-    /// The chunk that an address of its events is in, and how far they reach there.
+    /// The chunk whose events contain an address, and the offset there.
     pub fn place_of(&self, address: usize) -> Option<(u32, usize)> {
         let offset = address.checked_sub(self.range().start + CHUNKS_AT)?;
         let len = (offset % self.chunk_size).checked_sub(CHUNK_HEADER)?;
         Some(((offset / self.chunk_size) as u32, len))
     }
 
-    /// The counter that gives out tickets; it lies in the mapping, so that a crash does not lose it.
+    /// The ticket counter; it is in the mapping, so that it survives a crash.
     pub fn counter(&self) -> &AtomicU64 {
-        // SAFETY: inside the mapping, which lives as long as `self`; 8-byte aligned; only ever used atomically, by
-        // Java code too.
+        // SAFETY: inside the mapping, which lives as long as `self`; 8-byte aligned; only accessed atomically, also by
+        // Java code.
         unsafe { &*self.map.as_mut_ptr().add(TICKET_AT).cast::<AtomicU64>() }
     }
 
-    /// Where the events of a chunk begin.
+    /// Address of a chunk's events.
     pub fn events_at(&self, index: u32) -> *mut u8 {
-        // SAFETY: chunks that have an index lie inside the mapping.
+        // SAFETY: existing chunks are inside the mapping.
         unsafe { self.map.as_mut_ptr().add(CHUNKS_AT + index as usize * self.chunk_size + CHUNK_HEADER) }
     }
 
-    /// The whole events of a chunk from that offset on, while its thread may be adding to them. It
-    /// stores the first word of an event last and whole, so what is read is the event or its absence.
+    /// The complete events of a chunk from that offset on, while its thread may be adding events. The thread stores
+    /// the first word of an event last and atomically, so a reader sees either the complete event or none.
     pub fn shared_events(&self, index: u32, from: usize) -> Vec<u8> {
         let whole = self.chunk_size - CHUNK_HEADER;
         let mut until = from + SLACK;
@@ -88,7 +88,7 @@ impl Memory {
             until = (from + 4 * (until - from)).min(whole);
             let mut copy = self.copy(index, from..until);
             let used = event::used_bytes(&copy);
-            // What ends so close to where we stopped may have a part beyond.
+            // An event this close to the end of the copy may be incomplete.
             if until == whole || used + SLACK < copy.len() {
                 copy.truncate(used);
                 return copy;
@@ -96,25 +96,25 @@ impl Memory {
         }
     }
 
-    /// A part of a chunk, each of its words as it is at some moment.
+    /// Copies part of a chunk, each word atomically.
     pub fn copy(&self, index: u32, range: Range<usize>) -> Vec<u8> {
         let at = CHUNKS_AT + index as usize * self.chunk_size + CHUNK_HEADER;
         let words = range.step_by(event::WORD).map(|offset| self.word(at + offset).load(Ordering::Acquire));
         words.flat_map(u32::to_ne_bytes).collect()
     }
 
-    /// A field of a chunk's header, of four bytes.
+    /// A 4-byte field of a chunk's header.
     pub fn header_word(&self, index: u32, at: usize) -> &AtomicU32 {
         self.word(CHUNKS_AT + index as usize * self.chunk_size + at)
     }
 
-    /// Four bytes at that offset of the file.
+    /// The 4 bytes at that offset of the file.
     pub fn word(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: inside the mapping, aligned, only ever used atomically.
+        // SAFETY: inside the mapping, aligned, and only accessed atomically.
         unsafe { &*self.map.as_mut_ptr().add(at).cast::<AtomicU32>() }
     }
 
-    /// A field of a chunk's header, of eight bytes.
+    /// An 8-byte field of a chunk's header.
     pub fn header_long(&self, index: u32, at: usize) -> &AtomicU64 {
         let at = CHUNKS_AT + index as usize * self.chunk_size + at;
         // SAFETY: as above; the offsets of such fields are multiples of 8.
@@ -122,17 +122,17 @@ impl Memory {
     }
 }
 
-/// Disk space first: a store to a page that a full disk has no room for would kill the process.
+/// Allocates disk space first: a store to a page without space on a full disk would kill the process.
 pub fn allocate(file: &File, start: usize, len: usize) -> io::Result<()> {
-    // SAFETY: a plain system call on an open file.
+    // SAFETY: a system call on an open file.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), start as libc::off_t, len as libc::off_t) } {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
     }
 }
 
-/// Maps more than the file has, so that it can grow without moving. A limit on address space (`ulimit -v`) may
-/// forbid that; then there is less room to grow.
+/// Maps more than the file's size, so that it can grow in place. A limit on address space (`ulimit -v`) may forbid
+/// that; then there is less room to grow.
 fn map_with_room(file: &File, size: usize) -> io::Result<MmapRaw> {
     let mut error = None;
     for len in RESERVED.into_iter().filter(|len| *len >= size).chain([size]) {

@@ -1,8 +1,9 @@
 //! The event buffers: chunks of a shared file mapping, which survive the process (`docs/inside/trace-file.md`).
 //!
-//! A chunk is free, owned by one thread, or full and on its way to the trace. Threads pack full ones themselves, or wait, when
-//! the writers lag: memory stays bounded and no event is dropped. What a thread owns it may keep for as long as it
-//! lives, so waiting is only allowed while the writer holds some; otherwise the file grows. Who has which is `pool`'s part.
+//! A chunk is free, owned by one thread, or full and on its way to the trace. If the writers lag, threads pack full
+//! chunks themselves, or wait: memory stays bounded and no event is dropped. A thread may keep its chunk for as long
+//! as it lives, so waiting is allowed only while the writer holds some chunks; otherwise the file grows. `pool` tracks
+//! the owners.
 #![allow(unsafe_code, reason = "shared memory, written by Java code through raw addresses")]
 
 pub mod file;
@@ -34,12 +35,12 @@ pub use crate::buffers::pool::{CutChunk, FullChunk, NoChunk, ThreadIndex};
 
 /// Room at the end of a chunk for the longest event with its ticket, so that one comparison is enough.
 pub const SLACK: usize = (event::MAX_WORDS + 2) * event::WORD;
-/// Chunks that the writer may hold before threads wait for it instead of getting new ones.
+/// Number of chunks held by the writer from which threads wait instead of getting new ones.
 const MIN_CHUNKS: usize = 8;
-/// As much memory as the longest event takes.
+/// Memory for the longest event.
 static NOWHERE: [AtomicU64; SLACK.div_ceil(8)] = [const { AtomicU64::new(0) }; SLACK.div_ceil(8)];
 
-/// Where threads without a chunk write their events, each over the last. It is never read.
+/// Address at which threads without a chunk write their events, each over the last. It is never read.
 pub fn nowhere() -> usize {
     NOWHERE.as_ptr() as usize
 }
@@ -47,7 +48,7 @@ pub fn nowhere() -> usize {
 const SMALLEST_CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 256 << 10;
 
-/// The buffer file, its mapping, and who owns which chunk.
+/// The buffer file, its mapping, and the owners of chunks.
 #[derive(Debug)]
 pub struct Buffers {
     memory: Memory,
@@ -56,7 +57,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Makes the buffer file of a run, with `bytes` for chunks.
+    /// Creates the buffer file of a run, with `bytes` for chunks.
     pub fn create(place: &Place, bytes: usize, run: RunId) -> Result<Self, BufferError> {
         let chunk_size = (bytes / 32).next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
         let count = (bytes / chunk_size).max(MIN_CHUNKS);
@@ -71,23 +72,24 @@ impl Buffers {
             run,
             chunks_at: CHUNKS_AT as u32,
         };
-        // The header first: whatever becomes of the rest, a later run knows the file as one of ours.
+        // The header first: even if the rest fails, a later run recognizes the file as one of ours.
         file.file().write_all_at(&header.encode(), 0).map_err(fail)?;
         allocate(file.file(), 0, size).map_err(fail)?;
         let memory = Memory::map(file.file(), size, chunk_size).map_err(fail)?;
         Ok(Self { memory, file, pool: Pool::new(count as u32, (count / 2) as u32) })
     }
 
-    /// From now on the program survives that another process cuts the file short; [`are_whole`](Self::are_whole) tells.
+    /// From now on the program survives if another process truncates the file; [`are_whole`](Self::are_whole) reports
+    /// that.
     pub fn guard(&self) {
         let mapped = self.memory.range();
         signals::guard(mapped.start, mapped.len());
     }
 
-    /// Whether what was stored so far is what will be read. If not, tracing is over: another process has cut the file short.
+    /// Whether the buffers are intact. If not, another process has truncated the file, and tracing is over.
     pub fn are_whole(&self) -> bool {
         let enough = self.memory.file_range(self.pool.count() as u32).start;
-        // A process that truncates a file to nothing may let it grow again.
+        // After truncation to 0, the file may have been extended again.
         let mut start = [0; 8];
         let mut starts_well = || self.file.file().read_exact_at(&mut start, 0).is_ok_and(|()| start == MAGIC);
         !signals::memory_was_lost()
@@ -95,27 +97,27 @@ impl Buffers {
             && starts_well()
     }
 
-    /// The file's name, for messages.
+    /// The name of the file for messages.
     pub fn name(&self) -> String {
         self.file.name()
     }
 
-    /// For a process that is to inherit it.
+    /// The file, for a process that inherits it.
     pub fn file(&self) -> io::Result<File> {
         self.file.file().try_clone()
     }
 
-    /// Bytes from a chunk's first event to where the next one no longer surely fits.
+    /// Bytes from a chunk's first event up to where the next event may not fit.
     pub fn room(&self) -> usize {
         self.memory.chunk_bytes() - SLACK
     }
 
-    /// The counter that gives out tickets.
+    /// The ticket counter.
     pub fn counter(&self) -> &AtomicU64 {
         self.memory.counter()
     }
 
-    /// Where records are kept on their way to the writer. To be taken once.
+    /// The journal of records; returned once.
     pub fn journal(&self) -> Option<Journal> {
         Journal::new(self.memory.shared(), JOURNALS_AT, JOURNAL_BYTES)
     }
@@ -130,14 +132,14 @@ impl Buffers {
         Ticket(self.counter().fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// As [`take_or_help`](Self::take_or_help), with nothing to help with.
+    /// As [`take_or_help`](Self::take_or_help), without helping.
     #[cfg(test)]
     pub fn take(&self, thread: ThreadIndex, now: Nanos) -> Result<usize, NoChunk> {
         self.take_or_help(thread, now, || false)
     }
 
-    /// A free chunk for `thread`: the address of its first event. While the writers lag it helps them, and waits if there is
-    /// nothing to help with. `now` is when it was asked for.
+    /// Takes a free chunk for `thread` and returns the address of its first event. If the writers lag, helps them, or
+    /// waits if there is nothing to help with. `now` is the time of the request.
     pub fn take_or_help(
         &self,
         thread: ThreadIndex,
@@ -151,8 +153,8 @@ impl Buffers {
                 taken => break taken?,
             }
         };
-        // By the thread that is about to fill it, into whose caches it comes so, and not by those who write.
-        // SAFETY: inside the chunk, which no other thread has now.
+        // Cleared by the thread that will fill it, which brings it into the right caches, and not by the writers.
+        // SAFETY: inside the chunk, which no other thread owns now.
         unsafe { self.memory.events_at(index).write_bytes(0, used) };
         for (at, value) in [(CHUNK_SEQUENCE_AT, sequence), (CHUNK_BEGIN_AT, now.0), (CHUNK_END_AT, 0)] {
             self.memory.header_long(index, at).store(value, Ordering::Relaxed);
@@ -165,8 +167,8 @@ impl Buffers {
         Ok(self.memory.events_at(index) as usize)
     }
 
-    /// Takes the chunk back that its thread has written up to the address `end` until `now`, and does `give` with it,
-    /// which hands it to the writer. False if it was taken already.
+    /// Takes back a chunk that its thread has written up to the address `end`, until `now`, and calls `give`, which
+    /// hands it to the writer. False if it was already taken back.
     pub fn hand_in(&self, end: usize, now: Nanos, give: impl FnOnce(FullChunk)) -> bool {
         let Some((index, len)) = self.memory.place_of(end) else { return false };
         self.pool.hand_in(index, |thread| {
@@ -176,8 +178,8 @@ impl Buffers {
         })
     }
 
-    /// Ends it: takes all chunks back, in the state that their threads have just reached, which `clock` tells the time of.
-    /// From then on no thread gets one.
+    /// Ends recording: takes back all chunks with the events written so far; `clock` gives the time. No thread gets a
+    /// chunk afterwards.
     pub fn hand_in_all(&self, clock: impl Fn() -> Nanos) -> Vec<FullChunk> {
         let taken = self.pool.hand_in_all(|index| self.mark_full(index)).into_iter();
         taken
@@ -189,23 +191,23 @@ impl Buffers {
             .collect()
     }
 
-    /// When the events of a chunk happened.
+    /// The time range of a chunk's events.
     pub fn wall(&self, chunk: &FullChunk) -> Option<Wall> {
         let [begin, end] = [CHUNK_BEGIN_AT, CHUNK_END_AT].map(|at| self.memory.header_long(chunk.index, at));
         Wall::from_fields(begin.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
     }
 
-    /// How many events threads have added since to a chunk that [`hand_in_all`](Self::hand_in_all) took.
+    /// Number of events added to a chunk since [`hand_in_all`](Self::hand_in_all) took it.
     pub fn late_events(&self, chunk: CutChunk) -> u64 {
         event::count(&self.memory.shared_events(chunk.index, chunk.len))
     }
 
-    /// Whether so many chunks wait for the writer that it should hurry. Threads wait only with twice as many.
+    /// Whether enough chunks wait for the writer that it should hurry: half the number at which threads wait.
     pub fn is_short(&self) -> bool {
         self.pool.is_short()
     }
 
-    /// From now on no thread gets a chunk; those that wait return.
+    /// No thread gets a chunk from now on; waiting threads return.
     pub fn stop(&self) {
         self.pool.stop();
     }
@@ -215,27 +217,27 @@ impl Buffers {
         if chunk.is_shared {
             return Cow::Owned(self.memory.copy(chunk.index, 0..chunk.len));
         }
-        // SAFETY: inside the mapping and the file. Its thread has handed it in, under a lock, and has no address of it any more;
-        // until it is released, which is when the last of those who read it is done, it stays as it is.
+        // SAFETY: inside the mapping and the file. The thread has handed it in under a lock and has no address of it
+        // any more; it does not change until it is released, after its last reader is done.
         Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.memory.events_at(chunk.index), chunk.len) })
     }
 
-    /// Makes a chunk free. The thread that gets it next clears it.
+    /// Frees a chunk. The next thread that gets it clears it.
     pub fn release(&self, chunk: FullChunk) {
-        // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
-        // middle of an event may have left a little behind its end. Of one that was taken from a thread that still runs, what
-        // is added is counted; nobody gets it anymore.
+        // Readers stop at the first zero word, so everything written must be cleared. A thread stopped in the middle
+        // of an event may have left a partial one after the end. Events added to a chunk that was taken from a running
+        // thread are counted, and that chunk is never reused.
         let used = if chunk.is_shared { 0 } else { (chunk.len + SLACK).min(self.memory.chunk_bytes()) };
         self.memory.header_word(chunk.index, CHUNK_STATE_AT).store(STATE_FREE, Ordering::Release);
         self.pool.release(chunk.index, used);
     }
 
-    /// Removes the file. The memory stays: late threads may still write to it.
+    /// Removes the file. The mapping stays: late threads may still write to it.
     pub fn remove_file(&self) {
         self.file.remove();
     }
 
-    /// Its thread will add no more to it.
+    /// Marks the chunk as ended: its thread adds no more events.
     fn ended(&self, index: u32, now: Nanos) {
         self.memory.header_long(index, CHUNK_END_AT).store(now.0, Ordering::Relaxed);
     }
@@ -281,7 +283,7 @@ mod tests {
 
     fn write(at: usize, words: &[u32]) -> usize {
         for (index, word) in words.iter().enumerate() {
-            // SAFETY: tests write into chunks they own.
+            // SAFETY: a test writes to its own chunk.
             unsafe { (at as *mut u32).add(index).write(*word) };
         }
         at + words.len() * 4
@@ -397,7 +399,7 @@ mod tests {
         assert!(!folder.path().join("t.buf").exists());
     }
 
-    /// What lies in the folder.
+    /// Names of the files in the folder.
     fn names(folder: &Path) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }

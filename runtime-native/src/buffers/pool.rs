@@ -1,6 +1,4 @@
-//! Who has which chunk: the bookkeeping of the event buffers, without their memory.
-//!
-//! A chunk is free, owned by one thread, or full and with the writer.
+//! Owners of chunks: the bookkeeping of the event buffers, without their memory.
 
 use crate::base::sync::{Condvar, Mutex, lock, unpoisoned};
 
@@ -15,18 +13,18 @@ pub enum NoChunk {
     Stopped,
     /// All chunks are owned by other threads, and no more can be made.
     NoSpace,
-    /// The writer lags: a thread that waits gets one.
+    /// The writer lags: a chunk becomes free if the thread waits.
     Lag,
 }
 
-/// A chunk that a thread has just got.
+/// A chunk that a thread has just taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The chunk's index.
     pub index: u32,
-    /// How many chunks have been handed out, this one included.
+    /// Number of chunks taken so far, including this one.
     pub sequence: u64,
-    /// Bytes at its start that still hold its previous events.
+    /// Number of bytes at its start that still contain earlier events.
     pub used: usize,
 }
 
@@ -38,11 +36,11 @@ pub struct FullChunk {
     pub(crate) len: usize,
     /// The thread that wrote the events.
     pub thread: ThreadIndex,
-    /// It was taken from its thread, which may be adding to it still.
+    /// Whether it was taken from its thread, which may still be adding events.
     pub(crate) is_shared: bool,
 }
 
-/// A chunk that was taken from its thread: behind this place is what the thread has added since.
+/// The end of a chunk that was taken from its thread; events after it were added since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutChunk {
     pub(crate) index: u32,
@@ -55,21 +53,21 @@ impl FullChunk {
         self.len
     }
 
-    /// The same chunk, for another thread that only reads it. The original is what gets released.
+    /// A second handle of the chunk for a thread that only reads it. Only the original is released.
     pub(crate) fn alias(&self) -> Self {
         Self { index: self.index, len: self.len, thread: self.thread, is_shared: self.is_shared }
     }
 
-    /// Where it was cut, if it was taken from its thread.
+    /// The place where it was cut, if it was taken from its thread.
     pub fn cut(&self) -> Option<CutChunk> {
         self.is_shared.then_some(CutChunk { index: self.index, len: self.len })
     }
 }
 
-/// The chunks, and who owns each.
+/// The chunks and their owners.
 #[derive(Debug)]
 pub struct Pool {
-    /// With this many chunks at the writer, threads wait instead of getting new ones.
+    /// Number of chunks at the writer from which threads wait instead of getting new ones.
     lag: u32,
     state: Mutex<State>,
     freed: Condvar,
@@ -77,11 +75,11 @@ pub struct Pool {
 
 #[derive(Debug)]
 struct State {
-    /// Most recently used last: it is the one still in the caches.
+    /// The most recently used is last: it may still be in the caches.
     free: Vec<Free>,
     /// The owner of each chunk, by index.
     owners: Vec<Option<ThreadIndex>>,
-    /// How many chunks are with the writer.
+    /// Number of chunks at the writer.
     full: u32,
     handed_out: u64,
     stopped: bool,
@@ -91,12 +89,12 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 struct Free {
     index: u32,
-    /// Bytes that its last events took, which are still there.
+    /// Bytes of earlier events that it still contains.
     used: usize,
 }
 
 impl Pool {
-    /// `count` chunks, all free. With `lag` of them at the writer, threads wait instead of getting new ones.
+    /// `count` free chunks. With `lag` chunks at the writer, threads wait instead of getting new ones.
     pub fn new(count: u32, lag: u32) -> Self {
         let state = State {
             free: (0..count).rev().map(|index| Free { index, used: 0 }).collect(),
@@ -108,8 +106,8 @@ impl Pool {
         Self { lag, state: Mutex::new(state), freed: Condvar::new() }
     }
 
-    /// A free chunk, which is to be emptied and then [owned](Self::own). While the writers lag, waits or says so; otherwise
-    /// `grow` makes another, whose index it is given, if it can.
+    /// Takes a free chunk, which must be cleared and then [owned](Self::own). If the writers lag, waits or returns
+    /// [`NoChunk::Lag`]; otherwise calls `grow` with the index of another chunk to create.
     pub fn take(&self, waits: bool, grow: impl Fn(u32) -> bool) -> Result<Taken, NoChunk> {
         let mut state = lock(&self.state);
         let Free { index, used } = loop {
@@ -136,9 +134,9 @@ impl Pool {
         Ok(Taken { index, sequence: state.handed_out, used })
     }
 
-    /// The chunk is empty, and from now on that thread's. False if tracing has ended meanwhile.
+    /// Makes the thread the owner of a chunk that has been cleared. False if tracing has ended meanwhile.
     ///
-    /// Not before: [`hand_in_all`](Self::hand_in_all) would take what was in it for events of the thread.
+    /// Not earlier: [`hand_in_all`](Self::hand_in_all) would take the old content for events of the thread.
     pub fn own(&self, index: u32, thread: ThreadIndex) -> bool {
         let mut state = lock(&self.state);
         if !state.stopped {
@@ -147,11 +145,11 @@ impl Pool {
         !state.stopped
     }
 
-    /// Takes a chunk back from its thread and gives it to the writer, which is what `give` does. False if it was taken
-    /// already.
+    /// Takes a chunk back from its thread and calls `give`, which hands it to the writer. False if it was already
+    /// taken back.
     ///
-    /// Both under one lock: a chunk that [`hand_in_all`](Self::hand_in_all) no longer finds has reached the writer
-    /// before the end does.
+    /// Both happen under one lock: a chunk that [`hand_in_all`](Self::hand_in_all) no longer finds has reached the
+    /// writer before the end does.
     pub fn hand_in(&self, index: u32, give: impl FnOnce(ThreadIndex)) -> bool {
         let mut state = lock(&self.state);
         let Some(thread) = state.owners.get_mut(index as usize).and_then(Option::take) else { return false };
@@ -160,7 +158,7 @@ impl Pool {
         true
     }
 
-    /// Takes all chunks back that threads own, for the writer. From then on no thread gets one.
+    /// Takes back all owned chunks for the writer. No thread gets one afterwards.
     pub fn hand_in_all(&self, mark: impl Fn(u32)) -> Vec<(u32, ThreadIndex)> {
         let mut state = lock(&self.state);
         state.stopped = true;
@@ -176,18 +174,18 @@ impl Pool {
         taken
     }
 
-    /// Whether so many chunks are with the writer that it should hurry. Threads wait only with twice as many.
+    /// Whether enough chunks are at the writer that it should hurry: half the number at which threads wait.
     pub fn is_short(&self) -> bool {
         lock(&self.state).full > self.lag / 2
     }
 
-    /// From now on no thread gets a chunk; those that wait return.
+    /// No thread gets a chunk from now on; waiting threads return.
     pub fn stop(&self) {
         lock(&self.state).stopped = true;
         self.freed.notify_all();
     }
 
-    /// The writer is done with a chunk, whose first bytes are in use still.
+    /// The writer is done with a chunk, whose first `used` bytes must be cleared.
     pub fn release(&self, index: u32, used: usize) {
         let mut state = lock(&self.state);
         state.free.push(Free { index, used });
@@ -197,13 +195,13 @@ impl Pool {
         if writer_lags {
             self.freed.notify_one();
         } else {
-            // All of them may have a new one now, or learn that there is none. Who gets this one may keep it, and wait for the
-            // others to do something.
+            // Wakes all: each may get a new chunk now, or learn that there is none. The thread that gets this one may
+            // keep it while it waits for the others.
             self.freed.notify_all();
         }
     }
 
-    /// How many chunks there are.
+    /// Number of chunks.
     pub fn count(&self) -> usize {
         lock(&self.state).owners.len()
     }
@@ -220,7 +218,7 @@ mod tests {
         if pool.own(index, ThreadIndex(thread)) { Ok(index) } else { Err(NoChunk::Stopped) }
     }
 
-    /// What it held would be taken for events of the thread.
+    /// Otherwise its old content would be taken for events of the thread.
     #[test]
     fn a_chunk_that_is_being_emptied_is_nobodys() {
         let pool = Pool::new(1, 1);
@@ -232,7 +230,8 @@ mod tests {
         assert!(!pool.own(index, ThreadIndex(1)));
     }
 
-    /// `cargo xtask loom` found it: with one thread woken, the other waited until the first was done with its chunk.
+    /// Found by `cargo xtask loom`: with only one thread woken, the other waited until the first was done with its
+    /// chunk.
     #[test]
     fn all_that_wait_go_on_when_there_may_be_new_chunks() {
         let pool = Pool::new(1, 1);
@@ -250,14 +249,14 @@ mod tests {
             pool.release(index, 0);
             let patience = Duration::from_secs(20);
             let mut indexes = [(); 2].map(|()| all.recv_timeout(patience).map(|taken| taken.unwrap()));
-            // A test that fails must not wait for its threads.
+            // A failing test must not wait for its threads.
             pool.stop();
             indexes.sort_unstable_by_key(|index| *index.as_ref().unwrap_or(&u32::MAX));
             assert_eq!(indexes, [Ok(0), Ok(1)]);
         });
     }
 
-    /// `cargo xtask loom` found it, too: the end came between, and the chunk behind the end.
+    /// Also found by `cargo xtask loom`: the end came in between, and the chunk after the end.
     #[test]
     fn a_chunk_reaches_the_writer_before_anybody_learns_that_its_thread_has_it_no_longer() {
         let pool = Pool::new(1, 1);

@@ -1,7 +1,7 @@
-//! Classes created at run time: their bytes pass through the rewriter before the VM defines them.
+//! Classes created at run time: their class files pass through the rewriter before the VM defines them.
 //!
-//! Runs on the program's threads, inside class definition, with whatever locks the program holds there: no Java code is
-//! called on the way, and no lock is taken but those of the trace's queue, for a few instructions.
+//! Runs on the program's threads, inside class definition, where the program may hold any locks: no Java code is
+//! called, and the only locks taken are those of the trace's queue, for a few instructions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
 use crate::classes::dynamic_ids;
 use crate::output::queue::Queue;
 
-/// Maximum number of classes that could not be rewritten and are named in the trace; the others are only counted.
+/// Maximum number of classes named in the trace because they could not be rewritten; others are only counted.
 const NAMED_FAILURES: u64 = 20;
 
 /// The rewriter of a run.
@@ -41,14 +41,14 @@ struct Counts {
     nanos: AtomicU64,
 }
 
-/// What a class file is for.
+/// Purpose of a class file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To define a new class.
     Definition,
     /// To replace the class file of an existing class.
     Redefinition {
-        /// Whether the class is the boot loader's: the special cases of `java.base` apply.
+        /// Whether the class is defined by the boot loader: the special cases of `java.base` apply.
         boot: bool,
     },
 }
@@ -61,7 +61,7 @@ impl Purpose {
         }
     }
 
-    /// The start of the line about a class that is left without hooks.
+    /// Beginning of the message about a class left without hooks.
     fn text(self) -> &'static str {
         match self {
             Self::Definition => "made at run time",
@@ -75,13 +75,13 @@ impl Purpose {
 pub struct Rewritten {
     /// The class file.
     pub bytes: Vec<u8>,
-    /// Its id, which goes to the trace when it is defined.
+    /// Its id, which is recorded when the class is defined.
     pub class: ClassId,
 }
 
 enum Instrumentation {
     Rewritten(Rewritten, Box<NamesTable>),
-    /// As a class of that artifact.
+    /// Already instrumented, as a class of that artifact.
     AlreadyInstrumented(String, u64),
     Excluded,
     Malformed,
@@ -89,12 +89,12 @@ enum Instrumentation {
 }
 
 impl Dynamic {
-    /// `events` are those that the JDK's classes have hooks for: classes created at run time get the same.
+    /// `events` are those for which the JDK's classes have hooks: classes created at run time get the same.
     pub fn new(events: EventSet, filter: Filter) -> Self {
         Self { events, filter, counts: Counts::default() }
     }
 
-    /// Rewrites a class and queues its names. None if it is to be defined as it is.
+    /// Rewrites a class and queues its names. `None` if it is to be defined unchanged.
     pub fn rewrite(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds, queue: &Queue) -> Option<Rewritten> {
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.outcome(bytes, purpose, ids)))
@@ -173,12 +173,12 @@ impl Dynamic {
         }
     }
 
-    /// The VM has defined a class that was rewritten.
+    /// Records that the VM has defined a rewritten class.
     pub fn defined(&self, mirror: ObjectHash, class: ClassId, queue: &Queue) {
         queue.dynamic_class(&DynamicClass { mirror, class });
     }
 
-    /// The VM has refused a class that was rewritten.
+    /// Records that the VM has refused a rewritten class.
     pub fn refused(&self, bytes: &[u8], queue: &Queue) {
         if self.counts.refused.fetch_add(1, Ordering::Relaxed) < NAMED_FAILURES {
             let name = ClassFile::read(bytes).map_or_else(|_| "a class".into(), |class| to_string(class.name));
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use et_format::BlockKind;
 
-    /// A class file with a static method of one `new Object()` and a store to a static field.
+    /// A class file with a static method that stores a `new Object()` to a static field.
     fn class_file(name: &str) -> Vec<u8> {
         let mut out = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 52];
         let mut pool: Vec<Vec<u8>> = Vec::new();
@@ -307,7 +307,7 @@ mod tests {
             let done = dynamic.rewrite(&class_file("java/lang/Thread"), purpose, &rig.ids, &rig.queue);
             sizes.push(done.unwrap().bytes.len());
         }
-        // A thread's fields for its buffer are there, and must not go.
+        // The fields of a thread for its buffer exist and must stay.
         assert!(sizes[0] < sizes[1], "{sizes:?}");
         let kinds: Vec<_> = rig.queue.take_names().iter().map(|table| table.artifact.kind).collect();
         assert_eq!(kinds, [ArtifactKind::Redefined; 2]);
@@ -347,7 +347,7 @@ mod tests {
         assert!(String::from_utf8(rig.queue.take_blocks().remove(0).1).unwrap().contains("a/A"));
     }
 
-    /// The VM guarantees native methods some 80 KiB (StackShadowPages) of a stack that is all but used up.
+    /// The VM guarantees native methods some 80 KiB (StackShadowPages) even if the stack is nearly used up.
     #[test]
     fn a_little_stack_is_enough() {
         let small = std::thread::Builder::new().stack_size(64 << 10);

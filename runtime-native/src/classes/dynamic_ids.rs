@@ -1,5 +1,5 @@
-//! Static ids that are given out while the program runs, for what no artifact on disk describes: classes made at run
-//! time, and fields that native code stores to. Each block of them has a names table of its own in the trace.
+//! Static ids given out at run time, for what no artifact on disk describes: classes created at run time, and fields
+//! that native code stores to. Each block of them has its own names table in the trace.
 
 use et_names::{Artifact, ArtifactKind, EventSet, NamesTable};
 
@@ -7,7 +7,7 @@ use crate::output::queue::Queue;
 
 /// The artifact whose ids start at `base`, shown to users as `name`.
 pub fn artifact(base: u32, name: impl Into<String>, kind: ArtifactKind) -> Artifact {
-    // Within a trace the base is enough to tell it from all others.
+    // Within a trace, the base is unique.
     Artifact { hash: base.into(), base, name: name.into(), kind, events: EventSet::ALL }
 }
 

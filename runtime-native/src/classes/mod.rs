@@ -1,4 +1,4 @@
-//! What the runtime keeps for each class: whether it has its record, where its fields are, whether it was created at run time.
+//! State by class: whether it has its record, the offsets of its fields, whether it was created at run time.
 
 pub mod dynamic;
 pub mod dynamic_ids;
@@ -15,35 +15,35 @@ use records::Classes;
 use slots::{Kept, Slots};
 use unloading::Unloading;
 
-/// The tables by class of a run.
+/// The tables of a run that are keyed by class.
 #[derive(Debug)]
 pub struct ClassTables {
-    /// Which classes have their record.
+    /// The classes that have their record.
     pub records: Classes,
-    /// Which field is at which offset.
+    /// The fields by offset.
     pub slots: Slots,
-    /// Rewrites classes created at run time; none if that is off.
+    /// Rewrites classes created at run time; `None` if that is off.
     pub dynamic: Option<&'static Dynamic>,
-    /// Ids of what classes created at run time have: methods, sites, fields.
+    /// Ids for methods, sites and fields of classes created at run time.
     pub dynamic_ids: &'static DynamicIds,
-    /// Reports classes that are unloaded; none if the VM does not.
+    /// Reports classes that are unloaded; unset if the VM does not report them.
     pub unloading: OnceLock<Unloading>,
 }
 
 impl ClassTables {
-    /// Of a run that begins.
+    /// The tables at the beginning of a run.
     pub fn new(slots: Slots, dynamic: Option<&'static Dynamic>, dynamic_ids: &'static DynamicIds) -> Self {
         Self { records: Classes::default(), slots, dynamic, dynamic_ids, unloading: OnceLock::new() }
     }
 
     /// The class with this id was unloaded.
     pub fn forget(&self, id: u32) {
-        // Its id is free once the records do not have it, which must be last.
+        // The records must be last: then the id is free.
         self.slots.forget(id);
         self.records.forget(id);
     }
 
-    /// How large the tables are, by name, for tests.
+    /// Sizes of the tables by name, for tests.
     pub fn sizes(&self) -> [(&'static str, usize); 3] {
         let Kept { own, layouts } = self.slots.kept();
         [("classes", self.records.count()), ("fields", own), ("layouts", layouts)]

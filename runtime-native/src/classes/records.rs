@@ -1,4 +1,4 @@
-//! The classes that have their record, which is written once for each, before an event names it (`define`).
+//! The classes that have their record, which is written once, before an event names the class (`define`).
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
@@ -13,10 +13,10 @@ use crate::base::pages;
 use crate::output::queue::Queue;
 use et_jvm::jvmti::JvmtiError;
 
-/// Slots of the table that HeapProxy searches; it has the same constant.
+/// Number of slots of the table that HeapProxy searches; HeapProxy has the same constant.
 const SLOTS: usize = 1 << 18;
 
-/// The table that HeapProxy searches. Pages of it take no memory before they are used.
+/// The table that HeapProxy searches. Its pages take no memory until they are used.
 static TABLE: [AtomicU32; SLOTS] = [const { AtomicU32::new(0) }; SLOTS];
 
 /// The table's address, for HeapProxy.
@@ -39,7 +39,7 @@ struct Defined {
 
 impl Default for Classes {
     fn default() -> Self {
-        // The first few hundred classes come at once, and their ids are all over it.
+        // The first few hundred classes are added at once, with ids all over the table.
         pages::populate(&TABLE);
         Self::with_table(&TABLE)
     }
@@ -73,8 +73,8 @@ impl Classes {
         lock(&self.defined).ids.contains(&id)
     }
 
-    /// Queues the record of a class unless it has one. The record's ticket is taken before any other thread can see that there is a record, so
-    /// it precedes everything that such a thread records about the class.
+    /// Queues the record of a class unless it has one. The record's ticket is taken before any other thread can see
+    /// that the record exists, so it precedes everything that such a thread records about the class.
     pub fn enter(
         &self,
         id: u32,
@@ -113,7 +113,7 @@ mod tests {
     fn a_class_counts_as_defined_only_when_its_record_is_queued() {
         let ((classes, table), queue) = (classes(), Queue::default());
         classes.enter(7, record(), &queue, || {
-            // Another thread cannot find out now, neither here nor in HeapProxy's table.
+            // Other threads cannot see it yet, neither here nor in HeapProxy's table.
             assert!(classes.defined.try_lock().is_err());
             assert_eq!(table[7].load(Ordering::Relaxed), 0);
             Ticket(3)
@@ -137,7 +137,7 @@ mod tests {
         classes.forget(7);
         classes.forget(8);
         assert_eq!((ids(), classes.count(), table[7].load(Ordering::Relaxed)), (vec![], 0, 0));
-        // The id may be that of another class one day.
+        // The id may be reused for another class.
         classes.enter(7, record(), &queue, || Ticket(9));
         let queued = ClassRecord::decode_block(&queue.take_classes()).unwrap();
         assert_eq!(queued.iter().map(|class| class.ticket).collect::<Vec<_>>(), [Ticket(3), Ticket(9)]);

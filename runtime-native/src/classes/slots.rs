@@ -1,7 +1,7 @@
-//! Which field is at which offset, for stores that name an object and an offset, or a JNI field id, instead of a field.
+//! Maps offsets to fields, for stores that give an object and an offset, or a JNI field id, instead of a field.
 //!
 //! A class's *layout* is the list of the reference fields of its instances, each with the field reference that its
-//! updates are reported with. Layouts are made when they are first asked for, and kept until the class is unloaded.
+//! updates name. Layouts are created on first use, and kept until the class is unloaded.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use et_jvm::env::{Env, FieldId, Object};
 use et_jvm::field_ids::FieldIds;
 use et_jvm::jvmti::{Jvmti, JvmtiError, STATIC};
 
-/// Slots of the table that HeapProxy searches; it has the same constant.
+/// Number of slots of the table that HeapProxy searches; HeapProxy has the same constant.
 const SLOTS: usize = 1 << 18;
 
-/// A field that JVMTI keeps to itself: the stack trace of an exception.
+/// A field that JVMTI does not list: the stack trace of an exception.
 const BACKTRACE: (&str, &str) = ("java/lang/Throwable", "backtrace");
 
 /// An entry of the table, as HeapProxy reads it.
@@ -46,7 +46,7 @@ impl id_table::Slot for TableEntry {
     }
 }
 
-/// The table that HeapProxy searches. Pages of it take no memory before they are used.
+/// The table that HeapProxy searches. Its pages take no memory until they are used.
 static TABLE: [TableEntry; SLOTS] = [const { TableEntry::none() }; SLOTS];
 
 /// The table's address, for HeapProxy.
@@ -54,18 +54,18 @@ pub fn table_address() -> usize {
     TABLE.as_ptr() as usize
 }
 
-/// The address of a layout without fields, for classes of which nothing is known.
+/// A layout without fields, for unknown classes.
 static NO_FIELDS: [i32; 1] = [0];
 
-/// A layout without fields, for classes of which nothing is known.
+/// Address of a layout without fields, for unknown classes.
 pub fn no_layout() -> usize {
     NO_FIELDS.as_ptr() as usize
 }
 
-/// A reference field: where it is, and what it is called in events.
+/// A reference field: its offset, and its id in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
-    /// In bytes from the start of the object, or of the mirror.
+    /// Bytes from the start of the object or of the mirror.
     pub offset: i32,
     /// The id of the field reference that events name.
     pub field: u32,
@@ -108,7 +108,7 @@ impl Layout {
 pub struct HiddenStores {
     /// `Reference.referent`.
     pub referent: Option<i32>,
-    /// `Reference.discovered`, which links what the collector has cleared.
+    /// `Reference.discovered`, which links the references that the collector has cleared.
     pub discovered: Option<i32>,
     /// `CallSite.target`.
     pub target: Option<i32>,
@@ -139,7 +139,7 @@ impl State {
     }
 }
 
-/// For how many classes something is kept.
+/// Number of classes with cached data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Classes whose own fields are kept.
@@ -149,7 +149,7 @@ pub struct Kept {
 }
 
 impl Slots {
-    /// Learns how to read field ids. Runs Java code, so it is done before the hooks are on.
+    /// Determines how to read field ids. Runs Java code, so it is called before the hooks are on.
     pub fn new(env: Env, jvmti: Jvmti) -> Self {
         let ids = FieldIds::probe(env, jvmti);
         let offset = |class, name, descriptor| {
@@ -174,7 +174,7 @@ impl Slots {
         self.hidden
     }
 
-    /// Whether field ids can be read at all.
+    /// Whether field ids can be read.
     pub fn are_known(&self) -> bool {
         self.ids.are_known()
     }
@@ -188,7 +188,7 @@ impl Slots {
         }
     }
 
-    /// For how many classes something is kept.
+    /// Number of classes with cached data.
     pub fn kept(&self) -> Kept {
         let state = lock(&self.state);
         Kept { own: state.own.len(), layouts: state.layouts.len() }
@@ -199,17 +199,17 @@ impl Slots {
         self.ids.instance_offset(field)
     }
 
-    /// The layout of the class with this id, if it was made.
+    /// The layout of the class with this id, if it was created.
     pub fn layout(&self, class: u32) -> Option<Layout> {
         lock(&self.state).layouts.get(&class).cloned()
     }
 
-    /// The fields that the class with this id declares, if they were asked for.
+    /// The fields that the class with this id declares, if they are cached.
     pub fn own(&self, class: u32) -> Option<Arc<Own>> {
         lock(&self.state).own.get(&class).cloned()
     }
 
-    /// Keeps the fields that a class declares, and queues their names. If they are kept already, those stay.
+    /// Caches the fields that a class declares, and queues their names. Existing entries stay.
     pub fn keep_own(&self, class: u32, members: Members, ids: &DynamicIds, queue: &Queue) -> Arc<Own> {
         let mut state = lock(&self.state);
         let publish = || Arc::new(members.publish(ObjectHash(class), ids, queue));
@@ -250,7 +250,7 @@ impl Slots {
         Ok(members)
     }
 
-    /// Keeps a layout. If the class has one already, that stays.
+    /// Caches a layout. An existing one stays.
     pub fn keep(&self, class: u32, layout: Layout) -> Layout {
         let mut state = lock(&self.state);
         if let Some(known) = state.layouts.get(&class) {
@@ -279,8 +279,8 @@ struct Declared {
 }
 
 impl Members {
-    /// Gives the fields ids, and their names to the trace. Without ids left, there are no fields. `class` is the id of the
-    /// class, which may not be the only one of its name.
+    /// Gives ids to the fields, and their names to the trace. If no ids are left, there are no fields. `class` is the
+    /// id of the class, because its name need not be unique.
     fn publish(self, class: ObjectHash, ids: &DynamicIds, queue: &Queue) -> Own {
         let mut own = Own::default();
         if self.fields.is_empty() {

@@ -1,8 +1,8 @@
-//! What the VM calls first: the agent's entry points, and JVMTI's event `VMInit`. Later events are handled in `tracing`; the natives of
-//! HeapProxy are in `natives`.
+//! What the VM calls first: the agent's entry points, and JVMTI's event `VMInit`. Later events are handled in
+//! `tracing`; the natives of HeapProxy are in `natives`.
 //!
-//! No panic leaves this module and no failure disturbs the program: the worst outcome is that tracing ends with one
-//! line of explanation.
+//! No panic leaves this module and no failure disturbs the program: at worst tracing ends with one line of
+//! explanation.
 #![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -27,14 +27,14 @@ use et_jvm::listener::Listener;
 use et_jvm::standard_files;
 use et_jvm::sync::lock;
 
-/// What `Agent_OnLoad` leaves for `VMInit`, and for an exit before it, whose handler has no arguments.
+/// State from `Agent_OnLoad` for `VMInit`, and for an exit before it, whose handler has no arguments.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
 
 struct Prepared {
     vm: Vm,
     options: Options,
     early: &'static Early,
-    /// None while the trace would be the only thing in its place: see [`try_sink`].
+    /// None if the trace file did not exist before: it is opened again when the VM is up, see [`try_sink`].
     sink: Option<Sink>,
     patience: Arc<Patience>,
     pid: u32,
@@ -47,10 +47,10 @@ struct Prepared {
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
     guarded(None, JNI_ERR, || {
-        // The message goes out in `guarded`, on one line.
+        // `guarded` reports the panic, on one line.
         std::panic::set_hook(Box::new(|_| {}));
         standard_files::keep_numbers();
-        // SAFETY: as the VM hands them over: a string that ends with zero, or null.
+        // SAFETY: arguments from the VM: `options` is a string that ends with zero, or null.
         let (vm, agent) = unsafe {
             let agent = if options.is_null() { "".into() } else { CStr::from_ptr(options).to_string_lossy() };
             (Vm::new(vm), agent)
@@ -111,7 +111,7 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     if let Some(wanted) = &options.live {
         live::load(vm, wanted)?;
     }
-    // Last, so that an error before leaves no empty file behind.
+    // Last, so that an earlier error leaves no empty file behind.
     let patience = Arc::new(Patience::new(options.patience));
     let sink = try_sink(&options, &patience)?;
     let early = early::install(options.dynamic.then(|| options.dynamic_filter.clone()));
@@ -121,8 +121,8 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the trace, so that mistakes end the run here. A new file is removed again until the VM is up: a VM that fails to start (for want of
-/// a module) does not report it, and would leave an empty file.
+/// Opens the trace, so that mistakes end the run here. A new file is removed again until the VM is up: a VM that fails
+/// to start (because of a missing module) does not report that, and would leave an empty file.
 fn try_sink(options: &Options, patience: &Arc<Patience>) -> Result<Option<Sink>, String> {
     let is_new = matches!(&options.target, Target::File(path) if path.symlink_metadata().is_err());
     let sink = open_sink(options, patience)?;
@@ -144,7 +144,7 @@ fn open_sink(options: &Options, patience: &Arc<Patience>) -> Result<Sink, String
     Ok(sink)
 }
 
-/// The system properties that are options, without the prefix.
+/// System properties that are options, without the prefix.
 fn properties(jvmti: Jvmti) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for name in jvmti.system_properties() {
@@ -174,13 +174,13 @@ impl Listener for UntilTheVmIsUp {
                 return say(error);
             }
         };
-        // A frame of its own: more local references are made than a callback is guaranteed.
+        // In a frame of its own: it creates more local references than a callback is guaranteed.
         let prepared = start::Prepared { early, sink, patience };
         let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, prepared));
         if let Err(error) = started {
             say(error);
             early.give_up();
-            // The trace, if it was begun, gets its end.
+            // If the trace has begun, it gets its end.
             if let Some(tracer) = tracer::get() {
                 tracer.end(env, "error");
             }
@@ -200,7 +200,7 @@ fn notice_exits_without_handlers(env: Env) {
         return;
     }
     let (old, new) = (libc::_exit as *const c_void, exit_at_once as *const c_void);
-    // SAFETY: the C library's function and ours, which never goes away, have the same signature.
+    // SAFETY: the C library's function and ours, which is never unloaded, have the same signature.
     if !unsafe { imports::replace(env, c"_exit", old, new) } {
         let line =
             "if memory runs out (ExitOnOutOfMemoryError) this VM may exit without notice: the trace is cut off then";
@@ -208,27 +208,27 @@ fn notice_exits_without_handlers(env: Env) {
     }
 }
 
-/// The exit code of `-XX:+ExitOnOutOfMemoryError`. A VM that crashes may call `_exit` as well, with another code: then nothing can be relied
-/// on.
+/// The exit code of `-XX:+ExitOnOutOfMemoryError`. A crashing VM may call `_exit` too, with another code: then nothing
+/// is reliable.
 const OUT_OF_MEMORY: c_int = 3;
 
-/// Replaces `_exit` for libjvm: ends the trace first if memory ran out.
+/// Replaces `_exit` for libjvm: if memory ran out, ends the trace first.
 extern "C" fn exit_at_once(code: c_int) -> ! {
     if code == OUT_OF_MEMORY {
         at_exit();
     }
-    // SAFETY: what the VM has called.
+    // SAFETY: the call that the VM has made.
     unsafe { libc::_exit(code) }
 }
 
-/// The exit handler: ends the trace, or removes what there is of one. Not every process that exits has its VM report `VMDeath` before.
+/// The exit handler: ends the trace, or removes an empty one. Not every process reports `VMDeath` before it exits.
 extern "C" fn at_exit() {
     guarded(None, (), || {
-        // A forked child shares our files, and is not the program.
+        // A forked child shares our files, but is not the traced program.
         let is_us = |pid| pid == std::process::id();
         match (tracer::get(), lock(&PREPARED).take()) {
             (Some(tracer), _) if is_us(tracer.run.pid) => tracer.end_at_exit(),
-            // The VM did not come up, and has said why: an empty trace would be of no use.
+            // The VM did not start, and has reported why: an empty trace would be useless.
             (None, Some(Prepared { sink: Some(sink), pid, .. })) if is_us(pid) => sink.discard(),
             // A forked child must not close what its parent uses.
             (_, prepared) => std::mem::forget(prepared),

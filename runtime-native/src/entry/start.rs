@@ -1,4 +1,4 @@
-//! Starts a run, when the VM is up and before the program's first class runs.
+//! Starts a run after the VM is up, before the program's first class runs.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -44,18 +44,18 @@ use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::{EventKind, Jvmti, JvmtiError};
 use et_jvm::threads::{CurrentThread, agent_thread};
 
-/// What exists before the VM is up.
+/// State from before the VM is up.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The queue, and classes that were created at run time already.
+    /// The queue, and the classes created at run time so far.
     pub early: &'static Early,
-    /// Where the trace goes.
+    /// Destination of the trace.
     pub sink: Sink,
-    /// How long its reader is waited for.
+    /// How long to wait for the reader of the trace.
     pub patience: Arc<Patience>,
 }
 
-/// The VM as it calls the agent, on the thread that it starts on.
+/// The VM, on the thread that it starts on.
 #[derive(Clone, Copy)]
 struct Start<'a> {
     vm: Vm,
@@ -65,8 +65,8 @@ struct Start<'a> {
     options: &'a Options,
 }
 
-/// Begins tracing on the thread that the VM started on, in three steps: looks at the VM, makes the tracer and sets the hooks, switches them
-/// on.
+/// Begins tracing on the thread that the VM started on, in three steps: inspects the VM, creates the tracer and
+/// installs the hooks, switches them on.
 pub fn run(
     vm: Vm,
     jvmti: Jvmti,
@@ -89,10 +89,10 @@ pub fn run(
     }
 }
 
-/// What tracing needs of the VM and the system, all of it found.
+/// What tracing requires from the VM and the system.
 struct Ground {
     run: Run,
-    /// The run's start on the other clock: times in the trace are distances from it.
+    /// Wall-clock time of the run's start; times in the trace are relative to it.
     started: SystemTime,
     java_home: String,
     /// The Java version, as in `java.vm.specification.version`.
@@ -102,16 +102,16 @@ struct Ground {
     buffers: Buffers,
 }
 
-/// The tracer, with the hooks set and off.
+/// The tracer, with the hooks installed but off.
 struct Installed {
     tracer: &'static Tracer,
     tracing: &'static Tracing,
-    /// The trace's first block.
+    /// The first block of the trace.
     meta: Meta,
     scheme: Scheme,
     hashes_show: bool,
     mirrors: Mirrors,
-    /// Whether classes that are unloaded will be reported.
+    /// Whether unloaded classes will be reported.
     unloading: Result<(), JvmtiError>,
     release: String,
 }
@@ -121,7 +121,8 @@ impl Start<'_> {
         self.jvmti.system_property(name).unwrap_or_default()
     }
 
-    /// First step: finds the Java half and the VM's functions, and makes the buffers. What fails leaves nothing behind.
+    /// First step: finds the Java half and the VM's functions, and creates the buffers. A failure leaves nothing
+    /// behind.
     fn look(&self, sink: &Sink) -> Result<Ground, StartError> {
         let Self { env, options, .. } = *self;
         let (run, started) = (Run::begin(), SystemTime::now());
@@ -135,14 +136,14 @@ impl Start<'_> {
         Ok(Ground { run, started, java_home, release, proxy, hotspot, buffers })
     }
 
-    /// Second step: makes the tracer, which gets JVMTI's events from here on, and sets everything that hooks need. None if there is a tracer
-    /// already.
+    /// Second step: creates the tracer, which gets JVMTI's events from here on, and installs what hooks need. `None`
+    /// if there is already a tracer.
     fn install(&self, ground: Ground, prepared: Prepared) -> Result<Option<Installed>, StartError> {
         let Self { vm, jvmti, env, thread, options } = *self;
         let Ground { run, started, java_home, release, proxy, hotspot, buffers } = ground;
         let Prepared { early, mut sink, patience } = prepared;
         sink.hand_over(buffers.file());
-        // The VM would print warnings about handlers that are not its own.
+        // The VM would print warnings about signal handlers that are not its own.
         if !checks_handlers(env) {
             buffers.guard();
             if sink.has_reader() {
@@ -168,7 +169,7 @@ impl Start<'_> {
 
         let tracing = Tracing::new(tracer, Control::new(options.start.clone(), options.stop.clone()));
         let unloading = Unloading::new(vm, tracing).map(|unloading| _ = tracer.classes.unloading.set(unloading));
-        // From here on events are the tracer's.
+        // From here on, events go to the tracer.
         jvmti.listen(tracing)?;
         proxy.set(env, settings(tracer));
         proxy.set_places(env, &array_layout, tracer.classes.slots.hidden_stores());
@@ -187,7 +188,7 @@ impl Start<'_> {
         Ok(Some(Installed { tracer, tracing, meta, scheme, hashes_show, mirrors, unloading, release }))
     }
 
-    /// Third step: starts the writer, and begins with tracing, or waits for what it is to begin with.
+    /// Third step: starts the writer, and begins tracing or waits for the event of option `start`.
     fn open(&self, installed: Installed) -> Result<(), StartError> {
         let Self { jvmti, env, thread, .. } = *self;
         let Installed { tracer, tracing, .. } = installed;
@@ -206,7 +207,7 @@ impl Start<'_> {
         let writer = agent_thread(jvmti, env, c"elephant-tracks writer", move |_| tracer.write());
         let writer = writer.map_err(|_| StartError::Thread).inspect_err(|_| tracer.abandon(env))?;
         tracing.control.own_thread(env, writer);
-        // Until it runs: its start must not be taken for that of a thread of the program.
+        // Wait until it runs: its start must not be taken for that of a program thread.
         tracer.output.writer_runs.wait();
         tracer.machine.proxy.switch_rewriting(env, tracer.classes.dynamic.is_some());
         jvmti.set_event(EventKind::ClassFileLoadHook, true)?;
@@ -215,7 +216,7 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// What the trace says of the run.
+    /// The first block: describes the run.
     fn meta(
         &self,
         started: SystemTime,
@@ -238,7 +239,7 @@ impl Start<'_> {
         }
     }
 
-    /// Notes in the trace what it lacks because the VM is not one of those that are known.
+    /// Notes in the trace what is missing because the VM is not a known one.
     fn say_what_is_not_known(&self, installed: &Installed) {
         let Installed { tracer, scheme, mirrors, .. } = *installed;
         let queue = tracer.output.queue;
@@ -275,7 +276,7 @@ impl Start<'_> {
     }
 }
 
-/// What hooks need to know of a tracer.
+/// Settings for the hooks.
 fn settings(tracer: &'static Tracer) -> Settings {
     Settings {
         counter: std::ptr::from_ref(tracer.output.buffers.counter()) as usize,
@@ -288,7 +289,7 @@ fn settings(tracer: &'static Tracer) -> Settings {
     }
 }
 
-/// Whether the VM checks now and then that signal handlers are still its own (`-Xcheck:jni`).
+/// Whether the VM periodically checks that signal handlers are its own (`-Xcheck:jni`).
 fn checks_handlers(env: Env) -> bool {
     env.frame(8, |env| {
         let class = env.find_class(c"jdk/internal/misc/VM")?;
@@ -305,18 +306,19 @@ fn checks_handlers(env: Env) -> bool {
     .unwrap_or(false)
 }
 
-/// Identity hashes of fresh objects, drawn one after the other.
+/// Identity hashes of new objects, drawn consecutively.
 fn draw(env: Env, hotspot: &HotSpot, count: i32) -> Vec<u32> {
     env.frame(count, |env| {
         (0..count).filter_map(|_| env.new_byte_array(0)).map(|object| hotspot.identity_hash(env, object)).collect()
     })
 }
 
-/// Properties with paths of classes. `--patch-module` has none: its paths are given by the option `names`.
+/// Properties with class paths. `--patch-module` has none: its paths are given by the option `names`.
 const PATHS: [&CStr; 4] =
     [c"java.class.path", c"jdk.module.path", c"jdk.module.upgrade.path", c"jdk.boot.class.path.append"];
 
-/// Looks for names tables on a thread of its own: reading jars takes longer than all the rest, and is not needed before the end.
+/// Searches for names tables on a separate thread: reading jars takes longer than everything else, and is not needed
+/// before the end.
 fn look_for_names(output: &'static Output, jvmti: Jvmti, java_home: String, options: &Options) {
     let mut places = Places { java_home: PathBuf::from(java_home), paths: options.names.clone() };
     for name in PATHS {

@@ -1,26 +1,26 @@
-//! Decides which thread gives an object its id when several try at once, without a lock that is held while the VM is called.
+//! Decides which thread's id an object gets if several try at once, without holding a lock while the VM is called.
 //!
-//! A suspended thread stops at its next call of the VM, with all locks that it holds. So no thread waits for another here: a thread claims an
-//! object for an id, and then sets the tag. Of several claims the first counts, and threads with later claims set its id instead of their own;
-//! when the thread of the first claim goes on does not matter to them.
+//! A suspended thread stops at its next call of the VM, with all locks that it holds. So no thread waits for another
+//! here: a thread claims an object for an id, and then sets the tag. The first claim counts, and threads with later
+//! claims set its id instead of their own, no matter when the first thread continues.
 //!
-//! Why all agree: tags never change again, and a claim is given up only when its object has a tag. A thread that finds no tag behind its
-//! claim therefore sees all claims for the object that there ever were before, the first one among them.
+//! Why all agree: tags never change once set, and a claim is removed only when its object has a tag. A thread that
+//! finds no tag after its claim therefore sees all earlier claims for the object, including the first.
 
 use et_jvm::sync::lock;
 use std::sync::{Arc, Mutex};
 
-/// An object, and how the VM is asked about it.
+/// An object, and access to its tag in the VM.
 pub trait Subject: Sized {
-    /// A reference to an object that is claimed.
+    /// Reference to a claimed object.
     type Held: Clone;
     /// The object's tag, 0 if it has none.
     fn tag(&self) -> u32;
     /// Sets the object's tag.
     fn set_tag(&self, tag: u32);
-    /// Makes a reference to the object; none without memory.
+    /// Creates a reference to the object; `None` if out of memory.
     fn hold(&self) -> Option<Self::Held>;
-    /// Whether this reference is to the same object.
+    /// Whether the reference refers to this object.
     fn is(&self, held: &Self::Held) -> bool;
     /// Releases a reference.
     fn release(&self, held: Self::Held);
@@ -32,10 +32,10 @@ struct Claim<H> {
     id: u32,
 }
 
-/// The claims of a run.
+/// The pending claims of a run.
 #[derive(Debug)]
 pub struct Claims<H> {
-    /// In the order in which they were made.
+    /// In the order of creation.
     claims: Mutex<Vec<Arc<Claim<H>>>>,
 }
 
@@ -46,12 +46,12 @@ impl<H> Default for Claims<H> {
 }
 
 impl<H: Clone> Claims<H> {
-    /// The id of an object that seems to have none. `next` takes one for it, without calling the VM. None if `next` has none.
+    /// The id of an object that seems to have none. `next` provides one without calling the VM; `None` if it cannot.
     pub fn settle<S: Subject<Held = H>>(&self, object: &S, next: impl FnOnce() -> Option<u32>) -> Option<u32> {
         let held = object.hold()?;
         let claimed = {
             let mut claims = lock(&self.claims);
-            // Under the lock, so that every id that is taken either is found by `ids` or is a tag.
+            // Under the lock, so that every id given out is either found by `ids` or already a tag.
             match next() {
                 Some(id) => {
                     let own = Arc::new(Claim { held, id });
@@ -80,7 +80,7 @@ impl<H: Clone> Claims<H> {
         };
         lock(&self.claims).retain(|claim| !Arc::ptr_eq(claim, &own));
         for claim in before.into_iter().chain([own]) {
-            // The last thread that uses a claim releases its object.
+            // The last user of a claim releases its object.
             if let Some(claim) = Arc::into_inner(claim) {
                 object.release(claim.held);
             }
@@ -88,7 +88,7 @@ impl<H: Clone> Claims<H> {
         Some(id)
     }
 
-    /// Ids that are taken and may not be tags yet.
+    /// Ids given out that may not be tags yet.
     pub fn ids(&self) -> Vec<u32> {
         lock(&self.claims).iter().map(|claim| claim.id).collect()
     }
@@ -100,7 +100,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
     use std::sync::mpsc;
 
-    /// Objects are numbers; the VM's memory is an array of tags.
+    /// A model of the VM: objects are numbers, its memory is an array of tags.
     #[derive(Default)]
     struct Vm {
         tags: [AtomicU32; 2],

@@ -1,20 +1,20 @@
 //! The VM's position in the sequence from which it draws identity hashes with `-XX:hashCode=0` ([`et_names::hashes`]).
 //!
-//! It does not repeat; what can still repeat are the hashes of objects in a CDS archive: they were drawn by the process
-//! that made the archive, from the start of the same sequence. So the runtime looks where in the sequence the hashes of
-//! existing objects lie ahead, and skips that far.
+//! The sequence has a full period; only hashes of objects in a CDS archive can repeat: they were drawn by the process
+//! that created the archive, from the beginning of the same sequence. So the runtime determines which hashes of
+//! existing objects lie ahead in the sequence, and skips past them.
 
 use et_names::hashes::next;
 use rustc_hash::FxHashMap;
 
-/// Draws that lie between two of ours at most: other threads draw, too.
+/// Maximum number of draws by other threads between two of ours.
 const GAP: u32 = 64;
-/// How far ahead an archive's hashes are looked for. Making one draws a few ten thousand.
+/// How far ahead to search for an archive's hashes. Creating an archive draws a few ten thousand.
 const HORIZON: u32 = 1 << 18;
-/// Bits of a sieve: many times what a JVM has of objects when it starts.
+/// Bits of the sieve: many times the number of objects in a JVM when it starts.
 const SIEVE: u32 = 1 << 20;
 
-/// Whether hashes drawn one after the other come from the generator that does not repeat.
+/// Whether consecutively drawn hashes come from the generator with the full period.
 pub fn is_full_period(drawn: &[u32]) -> bool {
     drawn.len() > 1
         && drawn.windows(2).all(|pair| {
@@ -26,9 +26,9 @@ pub fn is_full_period(drawn: &[u32]) -> bool {
         })
 }
 
-/// How many draws after `last` the last one of `taken` would come, of those within reach.
+/// Number of draws after `last` until the last one of `taken` within reach.
 pub fn draws_to_skip(last: u32, taken: impl Iterator<Item = u32> + Clone) -> u32 {
-    // Most draws are told from all that is taken by some of their bits, in memory that is close at hand.
+    // A bit set in the cache rejects most draws without a lookup in `taken`.
     let place = |hash: u32| ((hash % SIEVE) as usize / 64, 1_u64 << (hash % 64));
     let mut sieve = vec![0_u64; SIEVE as usize / 64];
     for hash in taken.clone() {

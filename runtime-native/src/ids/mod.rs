@@ -1,4 +1,4 @@
-//! The ids of objects, which are their identity hashes and must not repeat.
+//! Object ids, which are identity hashes and must be unique.
 
 mod claims;
 mod generator;
@@ -11,24 +11,24 @@ pub use generator::{draws_to_skip, is_full_period};
 pub use space::{Block, Holder, IdSpace};
 pub use tags::Tags;
 
-/// For tests: the number of ids after which they are used again.
+/// For tests: the number of ids in a lap.
 const LAP_VARIABLE: &str = "ET_TEST_ID_LAP";
 
-/// How objects get their ids, the best way first. The choice is made once, by trying ([`Scheme::choose`]).
+/// How objects get their ids, the best way first. Chosen once, by trying ([`Scheme::choose`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// Hooks write ids of ours into the mark words of fresh objects; for the others the VM draws from the same sequence.
+    /// Hooks write our ids into the mark words of new objects; for others the VM draws from the same sequence.
     #[default]
     MarkWord,
-    /// The VM draws all of them, from a sequence that does not repeat: `-XX:hashCode=0`.
+    /// The VM draws all ids from a sequence without repetition: `-XX:hashCode=0`.
     Drawn,
-    /// The VM draws at random and hashes repeat: objects are tagged instead.
+    /// The VM draws at random and hashes repeat, so objects are tagged instead.
     Tags,
 }
 
 impl Scheme {
-    /// The first one that works, from the wanted one on. `unique` says that the VM's hashes do not repeat; `write` has mark words
-    /// written, if that works.
+    /// The first scheme that works, starting with the wanted one. `unique` says that the VM's hashes do not repeat;
+    /// `write` tries to write mark words.
     pub fn choose(wanted: Self, unique: bool, write: impl FnOnce() -> bool) -> Self {
         match wanted {
             Self::MarkWord if unique && write() => Self::MarkWord,
@@ -37,7 +37,7 @@ impl Scheme {
         }
     }
 
-    /// Its name in the trace.
+    /// Name in the trace.
     pub fn name(self) -> &'static str {
         match self {
             Self::MarkWord => "mark word",
@@ -47,23 +47,23 @@ impl Scheme {
     }
 }
 
-/// The ids that are the runtime's to give out. `drawn` is the last hash that the VM drew.
+/// The ids that the runtime gives out. `drawn` is the last hash that the VM drew.
 pub fn space(drawn: u32) -> IdSpace {
     let lap = env::var(LAP_VARIABLE).ok().and_then(|lap| lap.parse().ok());
     IdSpace::new(drawn, lap)
 }
 
 thread_local! {
-    /// Its address identifies the thread while it lives.
+    /// Its address identifies the thread as long as it lives.
     static HERE: u8 = const { 0 };
 }
 
-/// The current thread, as the owner of a block of ids.
+/// The current thread as the holder of a block of ids.
 pub fn holder() -> Holder {
     HERE.with(|here| Holder::Thread(std::ptr::from_ref(here) as usize))
 }
 
-/// The current thread ends, and returns the ids that it has not used.
+/// The current thread ends, and returns its unused ids.
 pub fn give_back(space: &IdSpace, left: Block) {
     space.give_back(holder(), left);
 }
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(choose(Scheme::default(), true, false), Scheme::Drawn);
         assert_eq!(choose(Scheme::Drawn, true, true), Scheme::Drawn);
         assert_eq!(choose(Scheme::Tags, true, true), Scheme::Tags);
-        // What the VM draws for locked objects would meet ours.
+        // Hashes that the VM draws for locked objects could be equal to our ids.
         assert_eq!(choose(Scheme::MarkWord, false, true), Scheme::Tags);
     }
 }

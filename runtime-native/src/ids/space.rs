@@ -1,8 +1,8 @@
-//! Ids that the runtime gives out by itself, for hooks to write into the mark words of fresh objects.
+//! Ids given out by the runtime, for hooks to write into the mark words of new objects.
 //!
-//! They are a part of the same sequence that the VM draws from, so that what it draws meanwhile, for objects whose mark
-//! word cannot be written, is never one of them: the VM's part is [`VMS_OWN`] steps long. Threads get them in blocks.
-//! When all have been given out, the next *lap* begins at the first again, without those that objects still have.
+//! They are part of the sequence that the VM draws from, so that hashes drawn by the VM, for objects whose mark word
+//! cannot be written, never collide with them: the VM's part is [`VMS_OWN`] steps long. Threads get ids in blocks.
+//! When all have been given out, the next *lap* begins with the first again, omitting ids still in use.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -11,15 +11,16 @@ use et_jvm::sync::{lock, unpoisoned};
 use et_names::hashes::{PERIOD, after, next};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Maximum number of ids in a block. One native call for this many costs next to nothing, and what a short thread leaves goes to the next.
+/// Maximum number of ids in a block. One native call for this many is cheap, and the rest of a short-lived thread's
+/// block is reused.
 const BLOCK: u32 = 1 << 12;
 /// Number of ids from the VM's position in the sequence that are left to the VM.
 const VMS_OWN: u32 = 1 << 28;
-/// Ids before where the VM's generator started that archived objects may have: the archive of a copy is dumped from 2^24
-/// steps before that, and the runtime comes some steps after it.
+/// Number of ids before the start of the VM's generator that archived objects may have: the archive of a copy is
+/// dumped from 2^24 steps before it, and the runtime starts some steps after it.
 const ARCHIVED: u32 = 1 << 25;
 
-/// Ids that follow each other in the sequence.
+/// Consecutive ids of the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// The first id, 0 if there is none.
@@ -29,17 +30,17 @@ pub struct Block {
 }
 
 impl Block {
-    /// In one word, as `Thread.etIds` has it.
+    /// The block in one word, as in `Thread.etIds`.
     pub fn to_bits(self) -> i64 {
         i64::from(self.count) << 32 | i64::from(self.first)
     }
 
-    /// From one word, as `Thread.etIds` has it.
+    /// The block from one word, as in `Thread.etIds`.
     pub fn from_bits(bits: i64) -> Self {
         Self { first: bits as u32, count: (bits >> 32) as u32 }
     }
 
-    /// Takes the first id off the block.
+    /// Removes the first id from the block.
     pub fn pop(&mut self) -> Option<u32> {
         self.count = self.count.checked_sub(1)?;
         let id = self.first;
@@ -52,18 +53,18 @@ impl Block {
     }
 }
 
-/// How long a thread waits for another that looks for the ids that objects still have. Then it looks itself: the other may be
+/// How long a thread waits for another that searches for ids in use. Then it searches itself, because the other may be
 /// suspended.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 5000 });
 
-/// The owner of a block.
+/// The holder of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// A thread, by a number that no other live thread has.
+    /// A thread, by a number unique among live threads.
     Thread(usize),
-    /// The walk of the heap when tracing begins.
+    /// The heap walk when tracing begins.
     Walk,
-    /// Ids as tags, for which one block after the other is taken.
+    /// Ids as tags; each block has its own number.
     Tags(u64),
 }
 
@@ -80,26 +81,26 @@ pub struct IdSpace {
 #[derive(Debug)]
 struct State {
     next: u32,
-    /// Ids of this lap that are left.
+    /// Number of ids left in this lap.
     left: u32,
-    /// Blocks that were given out for the first time in this lap.
+    /// Number of new blocks given out in this lap.
     given: u32,
-    /// Ids that are not to be given out in this lap.
+    /// Ids in use, which this lap skips.
     taken: FxHashSet<u32>,
-    /// The last block of each thread, as it was given out: how much of it is used is not known here.
+    /// The last block of each holder, as it was given out; how much of it has been used is unknown.
     held: FxHashMap<Holder, Block>,
-    /// What threads have returned at their end.
+    /// Blocks returned by threads that have ended.
     spare: Vec<Block>,
-    /// How many threads are looking for the ids that objects still have, for the next lap.
+    /// Number of threads searching for ids in use, for the next lap.
     looking: u32,
-    /// Holders that ended meanwhile.
+    /// Holders that have ended meanwhile.
     ended: Vec<Holder>,
     used_up: bool,
     laps: u32,
 }
 
 impl IdSpace {
-    /// `drawn` is the last hash that the VM drew; `lap` is how many ids there are before they are used again, for tests.
+    /// `drawn` is the last hash that the VM drew; `lap` is the number of ids in a lap, for tests.
     pub fn new(drawn: u32, lap: Option<u32>) -> Self {
         let first = after(drawn, VMS_OWN);
         let lap = lap.unwrap_or(u32::MAX).min(PERIOD - VMS_OWN - ARCHIVED);
@@ -118,8 +119,8 @@ impl IdSpace {
         Self { state: Mutex::new(state), lap_begun: Condvar::new(), first, lap }
     }
 
-    /// A block for a thread that has used up its last one; an empty one if there are no ids left. `live` tells the ids of all
-    /// objects that there are, none if that cannot be found out; no lock is held while it runs.
+    /// A new block for a thread that has used up its last one; an empty one if no ids are left. `live` returns the ids
+    /// of all existing objects, or `None` if they cannot be found; no lock is held while it runs.
     pub fn take(&self, holder: Holder, live: impl Fn() -> Option<FxHashSet<u32>>) -> Block {
         let mut state = lock(&self.state);
         let mut is_patient = true;
@@ -136,7 +137,8 @@ impl IdSpace {
             if let Some(block) = state.take(holder) {
                 return block;
             }
-            // What is in use of its own block will be found; by this thread's walk, not by that of another, which may be over.
+            // The walk will find the used ids of its own block; that must be a walk by this thread, since another's
+            // may be over.
             if state.looking == 0 {
                 state.held.remove(&holder);
             }
@@ -145,7 +147,7 @@ impl IdSpace {
             drop(state);
             let found = live();
             state = lock(&self.state);
-            // Another may have been faster, and what was found is of the lap before.
+            // If another thread was faster, this result belongs to the previous lap.
             if state.laps == lap && !state.used_up {
                 state.begin_lap(self.first, self.lap, found);
                 self.lap_begun.notify_all();
@@ -153,13 +155,13 @@ impl IdSpace {
         }
     }
 
-    /// A block, as long as nobody need look for ids. The world may stand still meanwhile.
+    /// A block, unless that requires a search for ids in use. Can be called while other threads are stopped.
     pub fn take_at_once(&self, holder: Holder) -> Option<Block> {
         let mut state = lock(&self.state);
         if state.used_up { None } else { state.take(holder) }
     }
 
-    /// The thread ends and returns `left`.
+    /// The holder ends and returns `left`.
     pub fn give_back(&self, holder: Holder, left: Block) {
         let mut state = lock(&self.state);
         if state.looking > 0 {
@@ -172,12 +174,12 @@ impl IdSpace {
         }
     }
 
-    /// How often ids have been started from the first again.
+    /// Number of laps begun after the first.
     pub fn laps(&self) -> u32 {
         lock(&self.state).laps
     }
 
-    /// Whether objects have had to do without an id of ours because there was none left.
+    /// Whether some object has got no id of ours because none was left.
     pub fn is_used_up(&self) -> bool {
         lock(&self.state).used_up
     }
@@ -193,7 +195,7 @@ impl State {
         Some(block)
     }
 
-    /// The next ids that are not in use, as many as follow each other.
+    /// The next unused ids, as many as are consecutive.
     fn next_block(&mut self) -> Option<Block> {
         while self.left > 0 && self.taken.contains(&self.next) {
             self.step();
@@ -229,7 +231,7 @@ impl State {
         for holder in std::mem::take(&mut self.ended) {
             self.held.remove(&holder);
         }
-        // What is spare comes up again in its place.
+        // Spare ids come up again in the new lap.
         self.spare.clear();
         (self.next, self.left, self.given) = (first, lap, 0);
         self.laps += 1;
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(ids.len(), 3 * BLOCK as usize);
         assert!(ids.windows(2).all(|pair| next(pair[0]) == pair[1]));
         assert_eq!(ids[0], after(1_234_567, 1 << 28));
-        // A lap ends before what archives have, and the VM's own come behind that.
+        // A lap ends before the ids of archives, which are followed by the VM's own.
         assert_eq!(after(ids[0], space.lap + ARCHIVED), 1_234_567);
     }
 
@@ -279,7 +281,7 @@ mod tests {
         let found = space.take(Thread(1), look);
         assert_eq!(found, Block { first: blocks[0].first, count: 9 });
         assert_eq!(space.take(Thread(1), look), Block { first: next(live), count: BLOCK - 10 });
-        // Threads 2 and 3 still have theirs, and nobody knows how far they are.
+        // Threads 2 and 3 still hold blocks that may be partly used.
         assert_eq!(space.take(Thread(1), look), found);
         assert_eq!(space.laps(), 2);
     }
@@ -331,7 +333,7 @@ mod tests {
         assert!(space.laps() > 0 && !space.is_used_up());
     }
 
-    /// A thread that looks for ids is suspended, perhaps by one that wants an id itself.
+    /// A thread that searches for ids is suspended, perhaps by one that wants an id itself.
     #[test]
     fn nobody_waits_for_ever_for_one_that_looks() {
         let space = IdSpace::new(1, Some(BLOCK));
@@ -345,7 +347,7 @@ mod tests {
                 let found = space.take(Thread(1), || {
                     let _ = looks.send(());
                     let _ = suspended.lock().unwrap().recv();
-                    // Of the lap before: to believe it would give out ids twice.
+                    // Result of the previous lap: using it would give out ids twice.
                     Some(FxHashSet::default())
                 });
                 assert_eq!(found, Block::default(), "the other thread has all ids");
@@ -358,7 +360,7 @@ mod tests {
         });
     }
 
-    /// What a thread has of its block need not be there yet when another walks.
+    /// The ids of a thread's block need not be in use yet when another thread walks.
     #[test]
     fn what_was_found_early_says_nothing_of_a_thread_that_looks_later() {
         let space = IdSpace::new(1, Some(2 * BLOCK));

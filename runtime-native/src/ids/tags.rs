@@ -1,7 +1,7 @@
 //! Ids as JVMTI tags, for VMs whose identity hashes repeat.
 //!
-//! Each object is tagged, not only those whose hash another one has: which these are cannot be told of an object that is
-//! locked when it is first met. It is slow (a native call for every id), and exact.
+//! All objects are tagged, not only those that share a hash: an object that is locked when first seen does not reveal
+//! its hash. Slow (a native call for every id), but exact.
 
 use std::sync::Mutex;
 
@@ -13,7 +13,7 @@ use et_jvm::env::{Env, Global, Object, Vm};
 use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 use et_jvm::sync::lock;
 
-/// The tags, in an environment of their own.
+/// The tags, in a JVMTI environment of their own.
 #[derive(Debug)]
 pub struct Tags {
     jvmti: Jvmti,
@@ -21,15 +21,15 @@ pub struct Tags {
     claims: Claims<Global>,
 }
 
-/// Ids ready to be given.
+/// Ids that are ready for use.
 #[derive(Debug, Default)]
 struct Ready {
     blocks: Vec<(Holder, Block)>,
-    /// Blocks taken so far.
+    /// Number of blocks taken so far.
     count: u64,
 }
 
-/// An object in hand.
+/// An object to be tagged.
 struct Tagged<'a> {
     jvmti: Jvmti,
     env: Env<'a>,
@@ -73,7 +73,7 @@ impl Tags {
         self.jvmti.tag(object).unwrap_or(0) as u32
     }
 
-    /// The object's id, which it gets if it has none. `add_known` adds the ids of classes that the runtime knows.
+    /// The object's id; assigns one if it has none. `add_known` adds the ids of classes that the runtime knows.
     pub fn give(&self, space: &IdSpace, env: Env, object: Object, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
         match self.of(object) {
             0 => self.tag(space, &Tagged { jvmti: self.jvmti, env, object }, add_known),
@@ -100,7 +100,7 @@ impl Tags {
         }
     }
 
-    /// Takes more ids; false if there are none.
+    /// Takes another block of ids; false if there is none.
     fn refill(&self, space: &IdSpace, add_known: impl Fn(&mut FxHashSet<u32>)) -> bool {
         let holder = {
             let mut ready = lock(&self.ready);
@@ -118,16 +118,16 @@ impl Tags {
         block.count > 0
     }
 
-    /// All ids that objects have or are about to have.
+    /// All ids of objects, including ids being assigned.
     fn live(&self) -> Option<FxHashSet<u32>> {
-        // First those that are on their way: behind the walk they may be tags.
+        // Pending ids first: after the walk they may be tags.
         let mut live: FxHashSet<u32> = self.claims.ids().into_iter().collect();
         self.jvmti.tags(|tag| _ = live.insert(tag as u32)).ok().map(|()| live)
     }
 }
 
 impl Ready {
-    /// The next id, and whose block it was the last of.
+    /// The next id, and the holder of the block if it was the last of it.
     fn pop(&mut self) -> Option<(u32, Option<Holder>)> {
         let (holder, block) = self.blocks.last_mut()?;
         let (holder, id, left) = (*holder, block.pop()?, block.count);

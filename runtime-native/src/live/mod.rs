@@ -1,5 +1,6 @@
-//! The agent that monitors look through (`monitor/`), as part of a traced run: `ddm`, `xml` and `profile`. It is a library of its own
-//! beside this one, loaded only if it is wanted; what it cannot know without hooks, the runtime tells it ([`rates`]).
+//! The agent for monitors (`monitor/`) as part of a traced run: options `ddm`, `xml` and `profile`. It is a separate
+//! library in the same folder, loaded only on request; the runtime provides what it cannot know without hooks
+//! ([`rates`]).
 #![allow(unsafe_code, reason = "loads a library and calls its functions")]
 
 pub mod rates;
@@ -17,7 +18,7 @@ pub use wanted::{Wanted, WantedError};
 
 const LIBRARY: &str = "libet_monitor.so";
 
-/// Loads the agent with its options. It reports errors in them itself.
+/// Loads the agent with its options. The agent reports errors in them itself.
 pub fn load(vm: Vm, wanted: &Wanted) -> Result<(), String> {
     let path =
         library().ok_or_else(|| format!("cannot find {LIBRARY}: the system does not say where this library is"))?;
@@ -26,16 +27,16 @@ pub fn load(vm: Vm, wanted: &Wanted) -> Result<(), String> {
         |what: &CStr| format!("{} has no {}: it is of another version", path.display(), what.to_string_lossy());
     if wanted.serves {
         let take = symbol(handle, TAKE_SOURCE).ok_or_else(|| missing(TAKE_SOURCE))?;
-        // SAFETY: that is what the function of this name is, in every version of the library.
+        // SAFETY: the type of this function in every version of the library.
         let take: TakeSource = unsafe { std::mem::transmute::<*mut c_void, TakeSource>(take) };
         take(rates::source());
     }
     let on_load = symbol(handle, c"Agent_OnLoad").ok_or_else(|| missing(c"Agent_OnLoad"))?;
     type OnLoad = unsafe extern "system" fn(*mut JavaVM, *const c_char, *mut c_void) -> jint;
-    // SAFETY: JVMTI says what a function of this name is.
+    // SAFETY: the type that JVMTI defines for this function.
     let on_load: OnLoad = unsafe { std::mem::transmute::<*mut c_void, OnLoad>(on_load) };
     let options = CString::new(wanted.agent_options()).map_err(|_| "options cannot hold a zero byte".to_owned())?;
-    // SAFETY: within our own `Agent_OnLoad`, with the VM that it was given.
+    // SAFETY: called within our own `Agent_OnLoad`, with the VM passed to it.
     match unsafe { on_load(vm.raw(), options.as_ptr(), std::ptr::null_mut()) } {
         JNI_OK => Ok(()),
         _ => {
@@ -46,7 +47,7 @@ pub fn load(vm: Vm, wanted: &Wanted) -> Result<(), String> {
 
 /// The agent's path, beside this library.
 fn library() -> Option<PathBuf> {
-    // SAFETY: an address of this library; the answer is only read.
+    // SAFETY: an address in this library; the result is only read.
     let own = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(library as *const c_void, &mut info) == 0 || info.dli_fname.is_null() {
@@ -60,7 +61,7 @@ fn library() -> Option<PathBuf> {
 fn open(path: &Path) -> Result<*mut c_void, String> {
     const FLAGS: c_int = libc::RTLD_NOW | libc::RTLD_LOCAL;
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| format!("cannot load {}", path.display()))?;
-    // SAFETY: the library is our own and does nothing when it is loaded; it is never unloaded.
+    // SAFETY: our own library, which does nothing when it is loaded and is never unloaded.
     unsafe {
         let handle = libc::dlopen(name.as_ptr(), FLAGS);
         if !handle.is_null() {
@@ -73,7 +74,7 @@ fn open(path: &Path) -> Result<*mut c_void, String> {
 }
 
 fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: a handle that `dlopen` gave, and a name that ends with zero.
+    // SAFETY: a handle from `dlopen`, and a name that ends with zero.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }

@@ -1,5 +1,5 @@
-//! What the program allocates, by class, site and callers, while a monitor looks. It is counted where full chunks of events are packed: the
-//! program does nothing for it, and what a thread has in a chunk that is not full yet is counted later.
+//! Allocation rates by class, site and callers, while a monitor is watching. Counted where full chunks of events are
+//! packed, at no cost to the program; events in a chunk that is not full yet are counted later.
 
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
@@ -16,16 +16,16 @@ use et_jvm::sync::lock;
 use et_names::{MethodId, NamesTable, SiteId};
 use rustc_hash::FxHashMap;
 
-/// Frames that are kept of an allocation: constructors stand between the site's method and the object.
+/// Maximum number of frames kept per allocation: constructors are between the site's method and the object.
 const FRAMES: usize = 8;
 /// Number of callers in a report.
 const CALLERS: usize = 3;
-/// Maximum number of places counted between two reports; further places are only in the sums.
+/// Maximum number of places counted between two reports; allocations at further places count only in the sums.
 const MOST_PLACES: usize = 1 << 16;
 
 static RATES: OnceLock<Rates> = OnceLock::new();
 
-/// The counts of this process, if a monitor can ask for them.
+/// The counts of this process, if a monitor can request them.
 pub fn get() -> Option<&'static Rates> {
     RATES.get()
 }
@@ -49,23 +49,23 @@ extern "C" fn report(rows: u32, to: *mut c_void, put: Put) {
     }
 }
 
-/// Where something is allocated.
+/// Where an object is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     site: SiteId,
-    /// Null for arrays of bytecode, which their site tells.
+    /// Null for arrays allocated by bytecode, whose site determines the class.
     class: ObjectHash,
-    /// How many `[` less than the site's type.
+    /// Number of dimensions below that of the site's type.
     depth: u8,
-    /// Callers, innermost first; 0: not known.
+    /// Callers, innermost first; 0 if unknown.
     frames: [MethodId; FRAMES],
 }
 
-/// What was allocated at a place. The size of array elements is only looked up for a report.
+/// Allocations at a place. Sizes of array elements are looked up only for a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Made {
     objects: u64,
-    /// Of arrays: their bytes if elements had 1, 2, 4 or 8.
+    /// For arrays: the bytes if elements had 1, 2, 4 or 8.
     bytes: [u64; 4],
 }
 
@@ -90,19 +90,19 @@ pub struct Rates {
 
 #[derive(Debug, Default)]
 struct Names {
-    /// Not looked at yet.
+    /// Tables not decoded yet.
     raw: Vec<Vec<u8>>,
-    /// By their first id.
+    /// Sorted by their first id.
     tables: Vec<NamesTable>,
 }
 
-/// The stack as far as a chunk tells it.
+/// The stack as far as the events of the chunk show it.
 #[derive(Debug, Default)]
 struct Stack(Vec<MethodId>);
 
 impl Stack {
     fn left(&mut self, method: MethodId) {
-        // Below the oldest that the chunk tells there are others.
+        // Below the oldest frame that the chunk shows, there are others.
         match self.0.iter().rposition(|known| *known == method) {
             Some(place) => self.0.truncate(place),
             None => self.0.clear(),
@@ -191,7 +191,7 @@ impl Rates {
         }
     }
 
-    /// What was allocated since the last call.
+    /// Allocations since the last call.
     fn report(&self, rows: usize) -> Allocations {
         let counted = std::mem::take(&mut *lock(&self.counted));
         let now = Instant::now();
@@ -243,7 +243,7 @@ fn array_bytes(layout: &ArrayLayout, element: &str, length: u32) -> u64 {
     bytes.next_multiple_of(u64::from(layout.object_alignment.max(1)))
 }
 
-/// Of an array: which of four sizes its elements have.
+/// For an array class: log2 of the element size.
 fn element_shift(descriptor: &str, layout: Option<&ArrayLayout>) -> Option<usize> {
     let element = descriptor.strip_prefix('[')?;
     let letter = match element.chars().next()? {
@@ -254,7 +254,7 @@ fn element_shift(descriptor: &str, layout: Option<&ArrayLayout>) -> Option<usize
     Some(scale.trailing_zeros().min(3) as usize)
 }
 
-/// The type that a descriptor stands for, as in Java.
+/// The type of a descriptor in Java syntax.
 fn readable(descriptor: &str) -> String {
     let element = descriptor.trim_start_matches('[');
     let dimensions = descriptor.len() - element.len();
@@ -272,7 +272,7 @@ fn readable(descriptor: &str) -> String {
     name.replace('/', ".") + &"[]".repeat(dimensions)
 }
 
-/// What a report says of a site.
+/// Description of a site in a report.
 struct Told {
     text: String,
     descriptor: String,
@@ -280,19 +280,19 @@ struct Told {
 }
 
 impl Names {
-    /// Reads the tables that came since the last call.
+    /// Decodes the tables added since the last call.
     fn read(&mut self) {
         let fresh = std::mem::take(&mut self.raw);
         if !fresh.is_empty() {
             let mut tables = std::mem::take(&mut self.tables);
             tables.extend(fresh.iter().filter_map(|raw| NamesTable::decode(raw).ok()));
-            // Classes come one by one.
+            // Tables may come one per class.
             self.tables = NamesTable::join(tables);
             self.tables.sort_by_key(|table| table.artifact.base);
         }
     }
 
-    /// The table that may have an id.
+    /// The only table that may contain an id.
     fn table(&self, id: u32) -> Option<&NamesTable> {
         let after = self.tables.partition_point(|table| table.artifact.base <= id);
         self.tables.get(after.checked_sub(1)?)
@@ -382,7 +382,7 @@ mod tests {
         ] {
             encode(&event, &mut events);
         }
-        // Nobody looks.
+        // No monitor is watching.
         rates.count(&events);
         assert_eq!(rates.report(10).objects, 0);
         rates.switch(true);

@@ -1,19 +1,19 @@
-//! Which parts of the agent for monitors are wanted, and with which options.
+//! The requested parts of the agent for monitors, and their options.
 
 use thiserror::Error;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Monitors may connect.
+    /// Whether monitors may connect.
     pub serves: bool,
-    /// Further options of the agent, as they were given.
+    /// Further options of the agent, passed on unchanged.
     options: String,
     /// The log for TPTP.
     xml: Option<String>,
-    /// Allocations and deaths go to the log.
+    /// Whether allocations and deaths are logged.
     heap: bool,
-    /// Of which classes: a file, or lines with `;` between them.
+    /// Filter for their classes: a file, or lines separated by `;`.
     filter: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub enum WantedError {
 }
 
 impl Wanted {
-    /// Reads the options; none if no part of the agent is wanted.
+    /// Reads the options; `None` if no part of the agent is requested.
     pub fn read<'a>(value: impl Fn(&str) -> Option<&'a str>) -> Result<Option<Self>, WantedError> {
         let mut wanted = Self::default();
         match value("ddm") {

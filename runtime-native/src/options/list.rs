@@ -1,19 +1,19 @@
-//! All options there are, with what the docs say of each.
+//! All options, with their documentation.
 
 /// An option.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
-    /// What it is given by.
+    /// Name of the option.
     pub name: &'static str,
-    /// What it takes.
+    /// Form of the value.
     pub value: &'static str,
-    /// What counts if it is not given: a value, or none.
+    /// The default value, if there is one.
     pub default: Option<&'static str>,
-    /// What it does, in Markdown with links as in `docs/`.
+    /// Documentation in Markdown, with links as in `docs/`.
     pub meaning: &'static str,
 }
 
-/// The options, those that are needed most first.
+/// The options, the most important first.
 pub const OPTIONS: [Described; 23] = [
     Described {
         name: "traceFile",
@@ -168,7 +168,7 @@ pub const OPTIONS: [Described; 23] = [
     },
 ];
 
-/// Options of earlier versions, which are taken with a note, and why they do nothing. `namesFile` does something for a text.
+/// Options of earlier versions, accepted with a note, and why they have no effect. `namesFile` has one for a text.
 pub const OUTDATED: [(&str, &str); 3] = [
     ("classPath", "classes are rewritten before the run"),
     ("javaPath", "classes are rewritten before the run"),
@@ -179,7 +179,7 @@ pub(super) fn is_known(name: &str) -> bool {
     OPTIONS.iter().any(|option| option.name == name) || OUTDATED.iter().any(|(outdated, _)| *outdated == name)
 }
 
-/// For whoever misspelt one.
+/// Names of all options, for the message about an unknown one.
 pub(super) fn names() -> String {
     OPTIONS.map(|option| option.name).join(", ")
 }

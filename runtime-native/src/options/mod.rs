@@ -1,4 +1,4 @@
-//! The options of a run (`docs/runtime-options.md`): where they come from, what they mean.
+//! The options of a run (`docs/runtime-options.md`): their sources and their meaning.
 
 mod list;
 mod trigger;
@@ -34,7 +34,7 @@ const MAX_BUFFERS: usize = 2 << 30;
 const MAX_WRITERS: u32 = 64;
 /// The share is an `int` of HeapProxy.
 const MAX_SHARE: u32 = i32::MAX as u32;
-/// An options file may name another; more than this many are taken for a cycle.
+/// Maximum number of options files that name each other; more are taken for a cycle.
 const MAX_FILES: usize = 16;
 
 /// Why the options cannot be used.
@@ -99,66 +99,66 @@ pub enum OptionError {
     TooManyFiles,
 }
 
-/// Where the trace goes.
+/// Destination of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// To a file, or a pipe with a name.
+    /// A file or a named pipe.
     File(PathBuf),
     /// To the standard input of a shell command.
     Command(String),
 }
 
-/// The text to be written in place of the trace.
+/// The text to write instead of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// The text's dialect, by its name in `et-trace text`.
+    /// Dialect of the text, by its name in `et-trace text`.
     pub dialect: String,
-    /// The file for the names of what ids stand for; beside the text if none is given.
+    /// The names file; by default beside the text.
     pub names: Option<PathBuf>,
-    /// The `et-trace` that makes the text; the installed one if none is given.
+    /// The `et-trace` that makes the text; by default the installed one.
     pub tool: Option<PathBuf>,
 }
 
 /// The options of this run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the trace goes.
+    /// Destination of the trace.
     pub target: Target,
-    /// The text to write in place of the trace (`format=text`).
+    /// The text to write instead of the trace (`format=text`).
     pub text: Option<Text>,
-    /// When tracing begins, if not with the program.
+    /// When tracing begins; by default with the program.
     pub start: Option<Trigger>,
-    /// When tracing ends, if not with the program.
+    /// When tracing ends; by default with the program.
     pub stop: Option<Trigger>,
-    /// Bytes of event buffers at the start. More are made if threads own most of them.
+    /// Initial size of the event buffers in bytes. They grow if threads own most of them.
     pub buffer_bytes: usize,
     /// How long to wait for the reader of a pipe.
     pub patience: Duration,
-    /// Further places to look for names tables in.
+    /// Further places to search for names tables.
     pub names: Vec<PathBuf>,
     /// Whether classes created at run time are rewritten.
     pub dynamic: bool,
-    /// How objects are to get their ids; another way is taken if that does not work.
+    /// How objects get their ids; if that does not work, another way is used.
     pub ids: Scheme,
     /// Which classes created at run time are rewritten.
     pub dynamic_filter: Filter,
     /// `deaths=gc/N`: the collector is asked about one object in N.
     pub collector: Option<NonZeroU32>,
-    /// Maximum number of the runtime's threads that pack events; half of the processors if not given.
+    /// Maximum number of the runtime's threads that pack events; by default half the number of processors.
     pub writers: Option<u32>,
-    /// Whether contention for monitors is recorded, and waits.
+    /// Whether contention for monitors and waits are recorded.
     pub monitors: bool,
     /// The agent for monitors, if it is part of the run.
     pub live: Option<Wanted>,
-    /// Whether events are thrown away instead of written.
+    /// Whether events are discarded instead of written.
     pub discard: bool,
-    /// All options that were given, as the trace records them.
+    /// All options given, as recorded in the trace.
     pub given: BTreeMap<String, String>,
     /// Messages to the user about outdated options.
     pub notes: Vec<String>,
 }
 
-/// Where options are given, weakest first.
+/// Sources of options, weakest first.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The value of the environment variable [`VARIABLE`].
@@ -170,7 +170,7 @@ pub struct Sources {
 }
 
 impl Options {
-    /// Reads the options of process `pid`. What is given later, or in a stronger place, wins.
+    /// Reads the options of process `pid`. Later options and those of stronger sources win.
     pub fn read(sources: &Sources, pid: u32) -> Result<Self, OptionError> {
         let mut given = Given::default();
         given.text(&sources.variable)?;
@@ -194,7 +194,7 @@ struct Given {
 }
 
 impl Given {
-    /// Options joined by `@`. The `@` of a mail address or a path ends no option: a name and `=` must follow it.
+    /// Options separated by `@`. An `@` in a mail address or path is no separator: a name and `=` must follow.
     fn text(&mut self, text: &str) -> Result<(), OptionError> {
         let mut rest = text.trim();
         while !rest.is_empty() {
@@ -318,7 +318,7 @@ impl Given {
         }
         let mut notes = Vec::new();
         for (name, why) in OUTDATED {
-            // A text has its names beside it, as ever.
+            // For a text, the option still names the names file.
             if self.values.contains_key(name) && (text.is_none() || name != "namesFile") {
                 notes.push(format!("option {name} is no longer needed: {why}"));
             }

@@ -1,4 +1,4 @@
-//! What tracing can wait for (`docs/runtime-options.md`).
+//! Events that begin or end tracing (`docs/runtime-options.md`).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use thiserror::Error;
 
 use crate::base::patience::shown;
 
-/// An event at which tracing begins or ends.
+/// An event that begins or ends tracing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// This time has passed, since the program's start or that of tracing.
+    /// This time has passed since the start of the program or of tracing.
     After(Duration),
     /// A file of this name exists.
     File(PathBuf),
@@ -21,13 +21,13 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// Whether it is the call of a method.
+    /// Whether it is a method call.
     pub fn is_method(&self) -> bool {
         matches!(self, Self::Method(_))
     }
 }
 
-/// In the form in which options have it.
+/// As written in options.
 impl fmt::Display for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -38,7 +38,7 @@ impl fmt::Display for Trigger {
     }
 }
 
-/// A method, or several of one name.
+/// A method, or all methods of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
     /// The descriptor of the class.
@@ -55,7 +55,7 @@ impl MethodName {
     }
 }
 
-/// A text is not a trigger.
+/// A value is not a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("write method:com.acme.Main.run, after:30s (ms, s, m) or file:PATH")]
 pub struct NoTrigger;

@@ -1,5 +1,5 @@
-//! What was instrumented before the run. The trace gets the names only of classes that the program loads, each with its record: a JDK
-//! has thirty thousand classes, and few programs load two thousand.
+//! Artifacts instrumented before the run. The trace gets names only of classes that the program loads, each with its
+//! record: a JDK has thirty thousand classes, and few programs load two thousand.
 
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::{io, mem};
 use et_jvm::sync::lock;
 use et_names::{ClassEntries, DecodeError, MOST_UNPACKED, NamesTable, Source};
 
-/// Where the classes of a table are read from, and what the table is called in messages.
+/// A names table, and its name in messages.
 #[derive(Debug)]
 pub struct Artifact {
     pub name: String,
@@ -40,7 +40,7 @@ impl Source for OnDisk {
     }
 }
 
-/// The table of a JDK stays on disk; those in jars are read into memory.
+/// The table of a JDK stays on disk; tables in jars are read into memory.
 #[derive(Debug)]
 pub enum Classes {
     OnDisk(ClassEntries<OnDisk>),
@@ -59,13 +59,13 @@ impl Classes {
 
     fn take_rest(&mut self, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
         match self {
-            // Reading all of a JDK's would hold the program up.
+            // Reading all names of a JDK would delay the program.
             Self::OnDisk(entries) => entries.take_rest(),
             Self::InMemory(entries) => readable(entries.take_rest()?, left),
         }
     }
 
-    /// Whether it is this artifact, and has no class of that name.
+    /// Whether this is the artifact, and it lacks a class of that name.
     fn lacks(&self, name: &str, artifact: u64) -> bool {
         match self {
             Self::OnDisk(entries) => entries.artifact().hash == artifact && !entries.has(name),
@@ -74,7 +74,7 @@ impl Classes {
     }
 }
 
-/// Checks a names table: readers would refuse a trace with a malformed one.
+/// Checks a names table: readers would reject a trace with a malformed one.
 fn readable(names: Option<Vec<u8>>, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
     if let Some(names) = &names {
         decode(names, left)?;
@@ -82,27 +82,27 @@ fn readable(names: Option<Vec<u8>>, left: &mut usize) -> Result<Option<Vec<u8>>,
     Ok(names)
 }
 
-/// A jar is anybody's, and this is the program's memory: what its names take uncompressed comes out of what is `left`, to which each
-/// table adds several times what tables save.
+/// Decodes a names table. A jar is untrusted input, and this is the program's memory: the uncompressed size of names
+/// is subtracted from `left`, to which each table adds several times its own size.
 pub fn decode(names: &[u8], left: &mut usize) -> Result<NamesTable, DecodeError> {
     const EXPANSION: usize = 16;
     *left = left.saturating_add(names.len().saturating_mul(EXPANSION)).min(MOST_UNPACKED);
     NamesTable::decode_within(names, left)
 }
 
-/// Classes whose names are to go to the trace.
+/// Classes whose names must go to the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wanted {
     /// Classes by internal name.
     names: Vec<String>,
-    /// Classes made from the bytes of an artifact's class, under whatever name: the flight recorder renames them.
+    /// Classes made from the bytes of a class of an artifact under any name: the flight recorder renames them.
     made: Vec<(String, u64)>,
-    /// All classes.
+    /// Whether all classes are wanted.
     is_all: bool,
 }
 
-/// This class is prepared before the first virtual thread runs. From then on JVMTI does not report the preparation of all classes: not of
-/// those that a virtual thread prepares.
+/// A class that is prepared before the first virtual thread runs. From then on JVMTI does not report the preparation
+/// of all classes: those prepared by virtual threads are missing.
 const OF_VIRTUAL_THREADS: &str = "java/lang/VirtualThread$VThreadContinuation";
 
 impl Wanted {
@@ -113,18 +113,18 @@ impl Wanted {
 
     /// Names tables of these classes.
     fn of(&self, classes: &mut Classes, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
-        // The class that it was made of is not known.
+        // The class may have been renamed, and its original is unknown.
         let was_renamed = self.made.iter().any(|(name, artifact)| classes.lacks(name, *artifact));
         if self.is_all || was_renamed { classes.take_rest(left) } else { classes.take(&self.names, left) }
     }
 }
 
-/// Something to be queued for the trace.
+/// Something to queue for the trace.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
     /// A names table for the trace.
     Names(Vec<u8>),
-    /// A table cannot be read any more: a problem.
+    /// A problem: a table that has become unreadable.
     Problem(String),
 }
 
@@ -135,18 +135,18 @@ pub struct Artifacts {
 }
 
 enum State {
-    /// Their tables are being looked for, and these were loaded.
+    /// The search for tables is not finished; these classes were loaded meanwhile.
     Unknown(Wanted),
     Known(Known),
 }
 
 struct Known {
     artifacts: Vec<Artifact>,
-    /// What their names may still take in the trace, uncompressed.
+    /// Bytes that further names in the trace may take, uncompressed.
     left: usize,
 }
 
-/// The other half is for tables that have no index.
+/// Limit for tables with an index; the other half is for those without.
 pub const SHARE: usize = MOST_UNPACKED / 2;
 
 impl Default for State {
@@ -165,7 +165,7 @@ impl Debug for State {
 }
 
 impl Artifacts {
-    /// Sets all artifacts. Returns the names of classes that were loaded before.
+    /// Sets all artifacts. Returns the names of classes loaded so far.
     pub fn found(&self, artifacts: Vec<Artifact>) -> Vec<Told> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut *state, State::Known(Known { artifacts, left: SHARE }));
@@ -175,7 +175,7 @@ impl Artifacts {
         }
     }
 
-    /// A class was loaded, with this descriptor. Returns its names.
+    /// A class with this descriptor was loaded. Returns its names.
     pub fn loaded(&self, descriptor: &str) -> Vec<Told> {
         // Arrays have no names of their own.
         let Some(name) = descriptor.strip_prefix('L').and_then(|name| name.strip_suffix(';')) else {
@@ -184,7 +184,7 @@ impl Artifacts {
         self.want(|wanted| wanted.add(name))
     }
 
-    /// A class is made from the bytes of this class of an artifact. The VM may give it another name, if it is hidden.
+    /// A class is made from the bytes of this class of an artifact. If it is hidden, the VM may rename it.
     pub fn made_of(&self, name: &str, artifact: u64) -> Vec<Told> {
         self.want(|wanted| {
             wanted.add(name);
@@ -274,7 +274,7 @@ mod tests {
         let read = std::iter::repeat_with(|| decode(&bomb, &mut left)).take_while(Result::is_ok).count();
         assert!((10..20).contains(&read), "{read}");
         assert!(matches!(decode(&bomb, &mut left), Err(DecodeError::TooMuch)));
-        // What saves no more than tables do is always read.
+        // A table whose saved size is within its own contribution can always be read.
         assert!((0..1000).all(|_| decode(&plain, &mut left).is_ok()));
     }
 
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(classes(&artifacts.loaded("La/Late;")), ["a/Late", "a/Late"]);
         assert_eq!(artifacts.loaded("La/Late;"), []);
         assert_eq!(artifacts.loaded("La/Unknown;"), []);
-        // Nobody tells of what virtual threads load.
+        // The loading of classes by virtual threads is not reported.
         let rest = classes(&artifacts.loaded(&format!("L{OF_VIRTUAL_THREADS};")));
         assert_eq!(rest, ["a/Never", OF_VIRTUAL_THREADS, "b/Other"]);
         assert_eq!(artifacts.loaded("La/Never;"), []);
@@ -306,14 +306,14 @@ mod tests {
         assert_eq!(artifacts.made_of("a/A", 100), []);
         assert_eq!(artifacts.made_of("c/D", 7), [], "nobody has that artifact");
         assert_eq!(classes(&artifacts.made_of("relocated/A", 100)), ["a/B"]);
-        // As well if its table was not found yet.
+        // The same if its table was not found yet.
         let artifacts = Artifacts::default();
         assert_eq!(artifacts.made_of("relocated/C", 200), []);
         let known = vec![artifact("one", file("one", 100, &["a/A"])), artifact("two", file("two", 200, &["b/C"]))];
         assert_eq!(classes(&artifacts.found(known)), ["b/C"]);
     }
 
-    /// The table is found, and the first class out of it is a problem.
+    /// The table is found, and its first class reports a problem.
     fn told_to_be_damaged(artifacts: &Artifacts, bytes: Vec<u8>) {
         assert_eq!(artifacts.found(vec![artifact("one.jar", bytes)]), []);
         let told = artifacts.loaded("La/A;");
@@ -327,7 +327,7 @@ mod tests {
     fn a_table_that_cannot_be_read_any_more_is_a_problem_once() {
         let artifacts = Artifacts::default();
         let mut bytes = file("one", 100, &["a/A"]);
-        // Places far behind the end.
+        // Offsets far beyond the end.
         let at = bytes.len() - 2;
         bytes[at] = 0xff;
         told_to_be_damaged(&artifacts, bytes);

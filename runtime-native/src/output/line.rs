@@ -1,8 +1,8 @@
-//! Chunks on their way to the file: packed by many threads at a time, appended one after the other, in the order in which they came.
+//! Chunks on their way to the file: packed by several threads in parallel, appended sequentially in order of arrival.
 //!
-//! A thread may take long to pack a chunk (it is not scheduled, or a native debugger has stopped it), and all chunks behind wait for
-//! it. So the writer may take over the first chunk of the line and pack it as well. A chunk stays unchanged until all its readers are
-//! done; the first result counts.
+//! A thread may take long to pack a chunk (it is not scheduled, or a native debugger has stopped it), and all later
+//! chunks wait for it. So the writer may take over the first chunk of the line and pack it too. A chunk stays
+//! unchanged until all its readers are done; the first result counts.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::buffers::pool::FullChunk;
 /// A packed chunk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// The block, whose sequence number is set when it is appended; empty if the chunk is.
+    /// The block, whose sequence number is set when it is appended; empty if the chunk is empty.
     pub block: Vec<u8>,
     /// Number of events, tickets not counted.
     pub events: u64,
@@ -22,16 +22,17 @@ pub struct Packed {
     pub problem: Option<String>,
 }
 
-/// A packed chunk whose turn it is to be appended.
+/// A packed chunk that is next to be appended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Done {
-    /// What to append.
+    /// The block to append.
     pub packed: Packed,
-    /// To be released once the block is in the trace; none if another thread still reads the chunk, and will release it.
+    /// The chunk to release once the block is in the trace; `None` if another thread still reads it, and will release
+    /// it.
     pub chunk: Option<FullChunk>,
 }
 
-/// A chunk that the holder of this is to pack.
+/// A chunk to pack.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Task {
     /// Its place in the order of all chunks.
@@ -40,21 +41,21 @@ pub struct Task {
     pub chunk: FullChunk,
 }
 
-/// Chunks in the order in which they were handed in: those taken by packing threads, then those still waiting.
+/// Chunks in hand-in order: first those taken by packing threads, then those still waiting.
 #[derive(Debug, Default)]
 pub struct Line {
     waiting: VecDeque<FullChunk>,
     taken: VecDeque<Slot>,
     /// The number of the first chunk in `taken`.
     first: u64,
-    /// Chunks that were appended while another thread still read them.
+    /// Chunks that were appended while another thread was still reading them.
     read_still: Vec<(u64, Slot)>,
 }
 
 #[derive(Debug)]
 struct Slot {
     chunk: FullChunk,
-    /// How many threads are packing it.
+    /// Number of threads packing it.
     readers: u32,
     since: Instant,
     packed: Option<Packed>,
@@ -66,7 +67,7 @@ impl Line {
         self.waiting.push_back(chunk);
     }
 
-    /// How many chunks no thread has taken.
+    /// Number of chunks not taken by any thread.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -76,12 +77,12 @@ impl Line {
         self.waiting.is_empty() && self.taken.is_empty()
     }
 
-    /// Whether a chunk was taken that is not appended yet.
+    /// Whether there is a chunk that was taken and is not appended yet.
     pub fn is_moving(&self) -> bool {
         !self.taken.is_empty()
     }
 
-    /// Takes the first chunk that no thread has taken.
+    /// Takes the first chunk not taken by any thread.
     pub fn take(&mut self) -> Option<Task> {
         let chunk = self.waiting.pop_front()?;
         let number = self.first + self.taken.len() as u64;
@@ -90,7 +91,7 @@ impl Line {
         Some(task)
     }
 
-    /// Takes the first chunk of the line, if the thread that packs it has given it up or has taken longer than `limit`.
+    /// Takes over the first chunk of the line, if its thread has given up or has taken longer than `limit`.
     pub fn take_over(&mut self, limit: Duration) -> Option<Task> {
         let slot = self.taken.front_mut()?;
         if slot.packed.is_some() || slot.readers > 0 && slot.since.elapsed() < limit {
@@ -101,8 +102,8 @@ impl Line {
         Some(Task { number: self.first, chunk: slot.chunk.alias() })
     }
 
-    /// A thread is done with a task, with a result or without. Returns the chunk to release if it was appended before and has no other
-    /// reader.
+    /// Finishes a task, with or without a result. Returns the chunk to release, if it has been appended already and
+    /// has no other reader.
     pub fn done(&mut self, number: u64, packed: Option<Packed>) -> Option<FullChunk> {
         let Some(place) = number.checked_sub(self.first) else {
             let at = self.read_still.iter().position(|(other, _)| *other == number)?;
@@ -118,12 +119,12 @@ impl Line {
         None
     }
 
-    /// Whether the first chunk is packed or given up, so that the writer must act.
+    /// Whether the first chunk is packed or given up, so that the writer has work.
     pub fn needs_writer(&self) -> bool {
         self.taken.front().is_some_and(|slot| slot.packed.is_some() || slot.readers == 0)
     }
 
-    /// Takes the first chunk off the line, if it is packed.
+    /// Removes the first chunk from the line, if it is packed.
     pub fn next_done(&mut self) -> Option<Done> {
         let packed = self.taken.front_mut()?.packed.take()?;
         let slot = self.taken.pop_front()?;
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(line.next_done(), Some(Done { packed: packed(7).unwrap(), chunk: None }), "somebody still reads it");
         let next = line.take().unwrap();
         assert_eq!(next.number, 1);
-        // After a long time: what it has made is of no use any more, and the chunk is free.
+        // Much later: the result is ignored, and the chunk becomes free.
         assert_eq!(line.done(stuck.number, packed(8)), Some(chunk(0)));
         line.done(next.number, packed(9));
         assert_eq!(line.next_done().unwrap().chunk, Some(chunk(1)));

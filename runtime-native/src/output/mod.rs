@@ -1,4 +1,5 @@
-//! From full chunks and records to the trace: the queue, the threads that pack, the writer, and where the trace goes.
+//! From full chunks and records to the trace: the queue, packing threads, the writer, and the destination of the
+//! trace.
 
 pub mod artifacts;
 pub mod line;

@@ -1,4 +1,4 @@
-//! Finds the names tables of everything that the program may run.
+//! Finds the names tables of everything that the program may load.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -25,13 +25,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Adds a list as `java.class.path` holds it.
+    /// Adds the entries of a class path, as in `java.class.path`.
     pub fn add_list(&mut self, list: &str) {
         self.paths.extend(std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()));
     }
 }
 
-/// Finds each table once. What the program loads of it goes to the trace.
+/// Finds each table once. Names of classes that the program loads go to the trace.
 pub fn find(places: &Places, queue: &Queue) {
     let mut tables =
         Tables { queue, seen: HashSet::new(), blocks: Vec::new(), artifacts: Vec::new(), left: artifacts::SHARE };
@@ -41,7 +41,7 @@ pub fn find(places: &Places, queue: &Queue) {
     }
     let mut done = HashSet::new();
     let mut waiting: Vec<PathBuf> = places.paths.iter().rev().cloned().collect();
-    // Those of instrumented jmods, in an image that was linked from them.
+    // Tables of instrumented jmods, in an image linked from them.
     waiting.extend(own.parent().map(children).unwrap_or_default().into_iter().filter(|path| *path != own));
     while let Some(path) = waiting.pop() {
         if !done.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
@@ -50,8 +50,8 @@ pub fn find(places: &Places, queue: &Queue) {
         if path.is_dir() {
             match plain_file(&path.join(ENTRY_IN_JAR)) {
                 Some(file) => tables.add(&path, read_table(file, LARGEST)),
-                // A folder of a module path holds jars and folders of modules; one of a class path may hold
-                // classes that were instrumented one by one, their tables beside them.
+                // A module path entry may be a folder of jars and module folders; a class path entry may contain
+                // classes that were instrumented one by one, with their tables beside them.
                 None => waiting.extend(children(&path)),
             }
         } else if is_table(&path) {
@@ -68,21 +68,21 @@ pub fn find(places: &Places, queue: &Queue) {
     queue.artifacts(tables.artifacts);
 }
 
-/// Opens a file that can be read to its end.
+/// Opens a regular file.
 fn plain_file(path: &Path) -> Option<File> {
     if fs::metadata(path).ok()?.is_file() { File::open(path).ok() } else { None }
 }
 
-/// A names table that lies by itself: `names.etn`, `Foo.class.etn`.
+/// Whether the file is a names table by itself: `names.etn`, `Foo.class.etn`.
 fn is_table(path: &Path) -> bool {
     path.extension().is_some_and(|ext| ext == "etn")
 }
 
-/// Folders to look into below one of the class path: it may be `.` in a place with a great many.
+/// Maximum number of folders searched below a class path entry, which may be `.` in a large tree.
 const MOST_FOLDERS: usize = 10_000;
 
-/// Modules that lie in a folder without a table of its own, and names tables in it or below: classes that were
-/// instrumented one by one lie in the folders of their packages.
+/// Modules in a folder without a table of its own, and names tables in it or below: tables of classes instrumented one
+/// by one are in the folders of their packages.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let is_module =
         |path: &Path| path.extension().is_some_and(|ext| ext == "jar") || path.join("module-info.class").exists();
@@ -95,7 +95,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
             if is_table(&path) || (next == 0 && is_module(&path)) {
                 found.push(path);
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !path.join(PATH_IN_JDK).exists() {
-                // Not through links, which may lead in circles, nor into another JDK, which may lie beside the program.
+                // Symbolic links, which may form cycles, are not followed, and other JDKs are not entered.
                 folders.push(path);
             }
         }
@@ -110,12 +110,12 @@ struct Tables<'a> {
     seen: HashSet<u64>,
     blocks: Vec<(IdBlock, String)>,
     artifacts: Vec<Artifact>,
-    /// What tables that go to the trace in one piece may still have uncompressed.
+    /// Bytes that further tables may take in the trace if they go there whole, uncompressed.
     left: usize,
 }
 
 impl Tables<'_> {
-    /// The JDK's own table, whose ids overlap with no other. It is large, and stays on disk.
+    /// Adds the table of the JDK, whose ids do not overlap with others. It is large, and stays on disk.
     fn add_jdk(&mut self, path: &Path, file: File) {
         match ClassEntries::open(OnDisk(file)) {
             Ok(Opened::ByClass(entries)) => self.artifacts.push(artifact(path, Classes::OnDisk(entries))),
@@ -131,7 +131,7 @@ impl Tables<'_> {
                     self.artifacts.push(artifact(path, Classes::InMemory(entries)));
                 }
             }
-            // Of an earlier version of the tool.
+            // From an earlier version of the tool.
             Ok(Opened::Whole(bytes)) => match artifacts::decode(&bytes, &mut self.left) {
                 Ok(table) => {
                     if self.is_new(path, &table.artifact, table.block()) {
@@ -150,7 +150,7 @@ impl Tables<'_> {
         self.queue.problem(line, 1);
     }
 
-    /// False if it is a copy of one that there is.
+    /// False if the table is a copy of one already added.
     fn is_new(&mut self, path: &Path, artifact: &et_names::Artifact, block: IdBlock) -> bool {
         if !self.seen.insert(artifact.hash) {
             return false;
@@ -178,16 +178,17 @@ fn artifact(path: &Path, classes: Classes) -> Artifact {
     Artifact { name: path.display().to_string(), classes }
 }
 
-/// No table is larger: the JDK's, of 30,000 classes, has some 10 MB.
+/// Maximum size of a table in bytes; that of a JDK with 30,000 classes has some 10 MB.
 const LARGEST: u64 = 256 << 20;
-/// What a table in a jar may be larger than what is stored of it: it is compressed already. A jar is anybody's, and this is the program's memory.
+/// Maximum ratio of a table's size to its compressed size in a jar, since tables are compressed already. A jar is
+/// untrusted input, and this is the program's memory.
 const EXPANSION: u64 = 64;
-/// Bytes by which a table may be larger in addition.
+/// Bytes that a table may have in addition.
 const SMALL: u64 = 1 << 20;
-/// What is read of a manifest: its main section comes first.
+/// Bytes read of a manifest: its main section comes first.
 const MANIFEST_START: u64 = 1 << 20;
 
-/// Reads a table that is no larger than it may be. What does not start like one is not read.
+/// Reads a table up to a maximum size. Stops early if it does not begin like one.
 fn read_table(mut from: impl Read, limit: u64) -> Result<Vec<u8>, DecodeError> {
     let mut bytes = Vec::new();
     let mut read_up_to = |size: u64, bytes: &mut Vec<u8>| {
@@ -206,7 +207,7 @@ fn read_table(mut from: impl Read, limit: u64) -> Result<Vec<u8>, DecodeError> {
     Ok(bytes)
 }
 
-/// What is read of a jar.
+/// The relevant content of a jar.
 struct Jar {
     names: Option<Result<Vec<u8>, DecodeError>>,
     /// `Class-Path` of the manifest.
@@ -214,14 +215,14 @@ struct Jar {
 }
 
 impl Jar {
-    /// None if there is no readable archive: the JVM will say so, or not care.
+    /// `None` if it is no readable archive: the JVM reports that, or ignores it.
     fn open(path: &Path) -> Option<Self> {
         let file = plain_file(path)?;
         let size = file.metadata().ok()?.len();
         let mut archive = ZipArchive::new(BufReader::new(file)).ok()?;
         let names = match archive.by_name(ENTRY_IN_JAR) {
             Ok(entry) => {
-                // An entry can say anything of its size.
+                // The size in an entry may be forged.
                 let stored = entry.compressed_size().min(size);
                 let limit = stored.saturating_mul(EXPANSION).saturating_add(SMALL).min(LARGEST);
                 Some(read_table(entry, limit))
@@ -246,8 +247,8 @@ fn manifest(archive: &mut ZipArchive<BufReader<File>>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The names in the `Class-Path` of a manifest's main section. A line that starts with a space continues the one
-/// before it.
+/// The names in the `Class-Path` of a manifest's main section. A line that begins with a space continues the previous
+/// one.
 fn class_path(manifest: &str) -> Vec<PathBuf> {
     let mut value = String::new();
     let mut inside = false;
@@ -267,7 +268,7 @@ fn class_path(manifest: &str) -> Vec<PathBuf> {
             }
         }
     }
-    // URLs relative to the jar; `file:` is the only other scheme that the JVM takes.
+    // URLs relative to the jar; the only other scheme that the JVM accepts is `file:`.
     let names = value.split(' ').filter(|name| !name.is_empty());
     names.map(et_names::class_path::decoded).collect()
 }
@@ -298,7 +299,7 @@ mod tests {
         zip.finish().unwrap();
     }
 
-    /// Names tables in the trace of a program that loads one class, and what else is in it.
+    /// Number of names tables in the trace of a program that loads one class, and the other blocks.
     fn found(places: &Places) -> (usize, Vec<(BlockKind, Vec<u8>)>) {
         let queue = Queue::default();
         queue.class(&ClassRecord { signature: "LA;".into(), ..ClassRecord::default() });
@@ -360,7 +361,7 @@ mod tests {
         jar(&path("good.jar"), &[(ENTRY_IN_JAR, &table(1, 5_000_000)), (MANIFEST, &manifest)]);
         fs::create_dir_all(path("folder/META-INF/elephant-tracks")).unwrap();
         File::create(path("folder").join(ENTRY_IN_JAR)).unwrap().set_len(4 << 30).unwrap();
-        // It says that two gigabytes of it are stored.
+        // Claims a compressed size of two gigabytes.
         let mut forged = fs::read(path("start.jar")).unwrap();
         let directory = forged.windows(4).rposition(|four| four == b"PK\x01\x02").unwrap();
         forged[directory + 20..directory + 24].copy_from_slice(&(i32::MAX as u32).to_le_bytes());
@@ -380,7 +381,7 @@ mod tests {
             assert!(of.contains(why), "{of}");
         }
         assert_eq!(problems.len(), 4, "{problems:?}");
-        // What has no end is not read to its end.
+        // Reading an endless input stops early.
         assert!(matches!(read_table(io::repeat(0), LARGEST), Err(DecodeError::Magic)));
         let endless = read_table(et_names::MAGIC.chain(io::repeat(0)), 3 << 20).unwrap_err().to_string();
         assert!(endless.contains("more than 3 MB"), "{endless}");

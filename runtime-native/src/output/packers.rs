@@ -1,8 +1,8 @@
-//! The threads that pack full chunks: the writer, more threads of the runtime when the writer falls behind, and threads of the program that
-//! would otherwise wait for an empty chunk.
+//! The threads that pack full chunks: the writer, further threads of the runtime when the writer falls behind, and
+//! threads of the program that would otherwise wait for a free chunk.
 //!
-//! None of them calls the VM while it packs, nor holds a lock. A thread that a debugger or another agent suspends goes on
-//! in native code until it calls the VM or returns to it, so that it finishes what it packs.
+//! None of them calls the VM or holds a lock while it packs. A thread suspended by a debugger or another agent
+//! continues in native code until it calls the VM or returns to it, so it finishes packing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
@@ -25,12 +25,12 @@ use crate::output::queue::{Job, Queue};
 const EVENTS_CODEC: Codec = Codec::Packed;
 /// Another thread of the runtime is started when this many chunks wait and none of its threads is idle.
 const BACKLOG: usize = 3;
-/// An idle thread ends after this time.
+/// Time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(5);
 /// Bytes of stack of a thread that only packs.
 const STACK: usize = 512 << 10;
 
-/// How many threads may pack at a time.
+/// Maximum numbers of packing threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Threads of the runtime, including the writer.
@@ -40,8 +40,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// `given` by the option `writers`, or half of the processors: the program keeps at least as many as the writing of its trace takes. What
-    /// these cannot pack, threads of the program pack in the time in which they would have waited.
+    /// `given` by the option `writers`, or half of the processors, so that the program keeps as many as the writing of
+    /// its trace takes. The rest is packed by threads of the program, in the time in which they would have waited.
     pub fn new(given: Option<u32>, processors: u32) -> Self {
         Self { writers: given.unwrap_or(processors / 2).max(1), helpers: processors.max(1) }
     }
@@ -57,17 +57,18 @@ impl Limits {
 #[derive(Debug)]
 pub struct Packers {
     limits: Limits,
-    /// For threads of the program. The writer makes them: making one takes more stack than a thread of the program may have left.
+    /// For threads of the program. Created by the writer, because creation takes more stack than a thread of the
+    /// program may have left.
     idle: Mutex<Vec<BlockPacker>>,
-    /// How many packers of `idle` exist, those in use included.
+    /// Number of packers created for `idle`, including those in use.
     made: AtomicU32,
-    /// Threads of the runtime beside the writer.
+    /// Number of threads of the runtime besides the writer.
     running: AtomicU32,
     most: AtomicU32,
     helped: AtomicU64,
     /// Nanoseconds of processor time spent packing.
     nanos: AtomicU64,
-    /// The part of `nanos` that was not the writer's.
+    /// The part of `nanos` not spent by the writer.
     others: AtomicU64,
 }
 
@@ -87,7 +88,7 @@ pub enum Who {
 }
 
 impl Packers {
-    /// No thread packs yet.
+    /// The state before any thread packs.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -101,7 +102,8 @@ impl Packers {
         }
     }
 
-    /// Packs one full chunk on a thread of the program; false if there is none, or if enough threads pack already.
+    /// Packs one full chunk on a thread of the program; false if there is none, or if the maximum number of threads
+    /// are packing.
     pub fn help(&self, queue: &Queue, buffers: &Buffers) -> bool {
         let Some(mut packer) = lock(&self.idle).pop() else { return false };
         let Some(job) = queue.job() else {
@@ -116,7 +118,8 @@ impl Packers {
         true
     }
 
-    /// Called by the writer now and then: prepares threads of the program for packing, and starts a thread if the writer falls behind.
+    /// Called periodically by the writer: prepares working memory for threads of the program, and starts a thread if
+    /// the writer falls behind.
     pub fn provide<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -132,7 +135,7 @@ impl Packers {
         let running = self.running.load(Ordering::Relaxed);
         if running + 1 < self.limits.writers && queue.lacks_packers(BACKLOG) {
             let packer = thread::Builder::new().name("et-packer".into()).stack_size(STACK);
-            // Without memory for another thread, the existing ones have to do.
+            // If no further thread can be started, the existing ones continue.
             if packer.spawn_scoped(scope, || self.run(queue, buffers)).is_ok() {
                 self.running.fetch_add(1, Ordering::Relaxed);
                 self.most.fetch_max(running + 1, Ordering::Relaxed);
@@ -183,7 +186,7 @@ impl Packers {
         result
     }
 
-    /// Processor time spent packing by all threads but the writer.
+    /// Processor time spent packing by all threads except the writer.
     pub fn others(&self) -> Duration {
         Duration::from_nanos(self.others.load(Ordering::Relaxed))
     }

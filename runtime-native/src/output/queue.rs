@@ -1,6 +1,7 @@
-//! What waits for the writer: chunks of events, and records of all other kinds.
+//! The queue of the writer: chunks of events, and records of all other kinds.
 //!
-//! Threads put it here and go on. No lock here is ever held while the VM is called: a safepoint could be waiting for its holder.
+//! Threads add to it and continue. No lock here is ever held during a call of the VM: a safepoint could be waiting for
+//! its holder.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,23 +18,23 @@ use crate::live::rates;
 use crate::output::artifacts::{Artifact, Artifacts, Told};
 use crate::output::line::{Done, Line, Packed, Task};
 
-/// What waits to be written.
+/// The queue of the writer.
 #[derive(Debug, Default)]
 pub struct Queue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
-    /// Names tables of what is instrumented, and which of their classes the trace has.
+    /// Names tables of artifacts, and the state of which classes are in the trace.
     artifacts: Artifacts,
     /// Signalled when more chunks wait than the writer can pack.
     help: Condvar,
-    /// Signalled when the writer has taken what waited.
+    /// Signalled when the writer has taken the queued work.
     taken: Condvar,
     done: Condvar,
 }
 
-/// Maximum bytes of blocks queued before a producer of large blocks waits for the writer.
+/// Maximum bytes of blocks queued before a producer of large blocks blocks.
 const MANY_BYTES: usize = 64 << 20;
-/// How long a thread may pack a chunk before the writer, if it has nothing else to do, packs it as well.
+/// How long a thread may pack a chunk before an otherwise idle writer packs it too.
 pub const TAKE_OVER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default)]
@@ -47,13 +48,13 @@ struct Waiting {
     monitors: Vec<u8>,
     gcs: Vec<GcRecord>,
     chunks: Line,
-    /// How many threads other than the writer wait for chunks to pack.
+    /// Number of threads other than the writer that wait for chunks to pack.
     sleeping: u32,
     end: Option<Finish>,
-    /// Only the writer may still pack.
+    /// Whether only the writer may still pack.
     is_closed: bool,
     finished: bool,
-    /// Keeps records for the case that the process is killed. Chunks are in the buffer file anyway.
+    /// Keeps records in case the process is killed. Chunks are in the buffer file anyway.
     journal: Option<Journal>,
 }
 
@@ -76,7 +77,7 @@ impl Waiting {
 /// How tracing ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finish {
-    /// What ended it, as `End` has it.
+    /// The cause, as recorded in `End`.
     pub reason: &'static str,
     /// The last ticket given out.
     pub end_ticket: Ticket,
@@ -84,7 +85,7 @@ pub struct Finish {
     pub counters: Counters,
 }
 
-/// A chunk that is to be packed. If it is dropped instead, the writer packs it.
+/// A chunk to pack. If it is dropped, the writer packs it.
 #[derive(Debug)]
 pub struct Job<'a> {
     queue: &'a Queue,
@@ -114,28 +115,28 @@ impl Job<'_> {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            // Only the writer's own panics come here, and they end tracing: that a chunk which was appended meanwhile is never
-            // free again is of no matter.
+            // Only panics of the writer come here, and they end tracing, so it does not matter that a chunk appended
+            // meanwhile is never freed.
             self.queue.done(self.task.number, None);
         }
     }
 }
 
-/// Counts of what is not in the trace.
+/// Counts of what is missing in the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Events for which there was no buffer.
+    /// Events without a buffer.
     pub lost_events: u64,
     /// Events that were not written because the thread's stack was full.
     pub overflows: u64,
-    /// Bytes of events that were thrown away unread; none without `discard=on`.
+    /// Bytes of events discarded unread; `None` without `discard=on`.
     pub discarded_bytes: Option<u64>,
-    /// What became of classes created at run time; none with `dynamic=off`.
+    /// Counts of classes created at run time; `None` with `dynamic=off`.
     pub dynamic: Option<DynamicCounts>,
 }
 
 impl Queue {
-    /// Has records kept in a journal as well, from now on.
+    /// From now on, also keeps records in a journal.
     pub fn keep_in(&self, journal: Option<Journal>) {
         lock(&self.waiting).journal = journal;
     }
@@ -148,8 +149,8 @@ impl Queue {
         });
     }
 
-    /// Queues one of many large blocks, after waiting until at most `MANY_BYTES` are queued. To be called only where nothing but the
-    /// program waits for the caller.
+    /// Queues one of many large blocks; first waits until at most `MANY_BYTES` are queued. Call it only where the
+    /// caller blocks nothing but the program.
     pub fn large_block(&self, kind: BlockKind, raw: Vec<u8>) {
         let mut waiting = lock(&self.waiting);
         while waiting.block_bytes() > MANY_BYTES && !waiting.finished {
@@ -159,13 +160,13 @@ impl Queue {
         self.block(kind, raw);
     }
 
-    /// Queues a report of the collector. These are too many for the journal: if the process is killed, some are lost.
+    /// Queues a report of the collector. There are too many for the journal: if the process is killed, some are lost.
     pub fn collected(&self, record: &Collected) {
         let raw = encoded(|raw| record.encode(raw));
         self.add(|waiting| waiting.blocks.push_back((BlockKind::Collector, raw)));
     }
 
-    /// Queues a problem, for the reader of the trace.
+    /// Queues a problem, for readers of the trace.
     pub fn problem(&self, what: impl Into<String>, count: u64) {
         self.block(BlockKind::Problem, encode_json(&Problem { what: what.into(), count }));
     }
@@ -184,7 +185,7 @@ impl Queue {
         self.told(self.artifacts.found(artifacts));
     }
 
-    /// Notes that a class was made from the bytes of a class of an artifact.
+    /// Notes that a class was made from the bytes of an artifact's class.
     pub fn instrumented_before(&self, class: &str, artifact: u64) {
         self.told(self.artifacts.made_of(class, artifact));
     }
@@ -237,7 +238,7 @@ impl Queue {
     pub fn chunk(&self, chunk: FullChunk) {
         let mut waiting = lock(&self.waiting);
         waiting.chunks.push(chunk);
-        // The first is the writer's.
+        // The first chunk is left to the writer.
         let helps = waiting.sleeping > 0 && waiting.chunks.waiting() > 1;
         drop(waiting);
         self.wake.notify_one();
@@ -252,8 +253,8 @@ impl Queue {
         Some(self.job_of(task))
     }
 
-    /// Takes a chunk to pack, for a thread that does nothing else; waits for one no longer than `patience`. None as well when there will be no
-    /// more.
+    /// Takes a chunk to pack, for a dedicated thread; waits up to `patience` for one. `None` on timeout, or if there
+    /// will be no more.
     pub fn wait_for_job(&self, patience: Duration) -> Option<Job<'_>> {
         let mut waiting = lock(&self.waiting);
         let start = Instant::now();
@@ -271,13 +272,13 @@ impl Queue {
         }
     }
 
-    /// Whether at least `backlog` chunks wait, and no thread is idle that could pack them.
+    /// Whether at least `backlog` chunks wait, and no thread is idle.
     pub fn lacks_packers(&self, backlog: usize) -> bool {
         let waiting = lock(&self.waiting);
         waiting.sleeping == 0 && waiting.chunks.waiting() >= backlog
     }
 
-    /// Sends away the threads that wait for chunks to pack. None will come after this.
+    /// Dismisses the threads that wait for chunks to pack. None may come afterwards.
     pub fn close_jobs(&self) {
         lock(&self.waiting).is_closed = true;
         self.help.notify_all();
@@ -298,7 +299,7 @@ impl Queue {
         released
     }
 
-    /// Ends the trace after all that is queued, and waits until it is written, no longer than `patience` if given.
+    /// Ends the trace after everything queued, and waits until it is written, at most `patience` if given.
     pub fn finish(&self, finish: Finish, patience: Option<Duration>) {
         self.add(|waiting| waiting.end = Some(finish));
         let deadline = patience.map(|patience| Instant::now() + patience);
@@ -331,7 +332,7 @@ impl Queue {
         names.iter().map(|raw| et_names::NamesTable::decode(raw).unwrap()).collect()
     }
 
-    /// Nothing will be written any more: threads that wait for the writer go on.
+    /// Nothing will be written any more: wakes the threads that wait for the writer.
     pub fn writer_is_gone(&self) {
         lock(&self.waiting).finished = true;
         self.help.notify_all();
@@ -359,9 +360,9 @@ impl Queue {
         }
     }
 
-    /// The next work: all queued records, and the packed chunks whose turn it is, or else one chunk to pack. Waits for work no longer than
-    /// `patience` if given; then none. `first_block` is the number that its first block will have. A chunk that has been packed for longer
-    /// than `take_over` is packed again.
+    /// The next work: all queued records, and the packed chunks that are next, or else one chunk to pack. Waits for
+    /// work, at most `patience` if given; then the result is `None`. `first_block` is the number of its first block. A
+    /// chunk that has been packed for longer than `take_over` is packed again.
     pub fn next(&self, patience: Option<Duration>, take_over: Duration, first_block: u64) -> Option<Work<'_>> {
         let mut waiting = lock(&self.waiting);
         let start = Instant::now();
@@ -460,7 +461,7 @@ mod tests {
             scope.spawn(|| (0..6).for_each(|_| queue.large_block(KIND, vec![0; MANY_BYTES / 2 + 1])));
             let mut seen = 0;
             while seen < 6 {
-                // Time for more than there is room for.
+                // Enough time to exceed the limit.
                 thread::sleep(Duration::from_millis(20));
                 let count = queue.next(None, TAKE_OVER, 0).map_or(0, |work| work.blocks.len());
                 assert!(count <= 2, "{count} blocks are waiting");

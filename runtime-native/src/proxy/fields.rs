@@ -1,4 +1,4 @@
-//! The static fields of the Java half that the agent sets.
+//! Static fields of the Java half that the agent sets.
 
 use et_format::ArrayLayout;
 use et_jvm::env::{Env, Object, StaticField};
@@ -7,7 +7,7 @@ use super::Mirrors;
 use super::lookup::{Class, ProxyError};
 use crate::classes::slots::HiddenStores;
 
-/// Declares static fields of one class, which are all looked up before any of them is set.
+/// Declares static fields of a class, all of which are looked up before any is set.
 macro_rules! static_fields {
     ($(#[$about:meta])* $fields:ident { $($field:ident: $java:literal $descriptor:literal,)* }) => {
         $(#[$about])*
@@ -17,7 +17,7 @@ macro_rules! static_fields {
         }
 
         impl $fields {
-            /// Looks all of them up.
+            /// Looks all fields up.
             pub fn find(class: Class<'_>) -> Result<Self, ProxyError> {
                 Ok(Self { $($field: class.static_field($java, $descriptor)?,)* })
             }
@@ -26,7 +26,7 @@ macro_rules! static_fields {
 }
 
 static_fields! {
-    /// Those of `HeapProxy`, whose comments say what they are for.
+    /// Fields of `HeapProxy`, documented there.
     Fields {
         on: c"on" c"Z",
         tagged: c"tagged" c"Z",
@@ -53,7 +53,7 @@ static_fields! {
 }
 
 static_fields! {
-    /// Those of `HeapProxyMirrors`.
+    /// Fields of `HeapProxyMirrors`.
     MirrorFields {
         lock_offset: c"lockOffset" c"J",
         count_offset: c"countOffset" c"J",
@@ -61,14 +61,14 @@ static_fields! {
     }
 }
 
-/// Addresses and figures that hooks need before they are switched on.
+/// Settings that hooks need before they are switched on.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Address of the ticket counter.
     pub counter: usize,
-    /// Bytes of a chunk that may be used.
+    /// Usable bytes of a chunk.
     pub chunk_room: usize,
-    /// Address of the memory that takes the events of threads without a chunk.
+    /// Address of the memory for events of threads without a chunk.
     pub nowhere: usize,
     /// Address of the table of known ids.
     pub known: usize,
@@ -76,7 +76,7 @@ pub struct Settings {
     pub classes: usize,
     /// Address of the table of layouts.
     pub layouts: usize,
-    /// The collector is asked about one object in this many; 0: about none.
+    /// The collector is asked about one object in this many; 0 for none.
     pub asked: u32,
 }
 
@@ -97,7 +97,7 @@ impl Fields {
         env.set_static_int(class, self.asked, settings.asked as i32);
     }
 
-    /// Sets where array elements are, and the fields that the VM itself stores into; 0 for what is not known.
+    /// Sets the offsets of array elements and of fields that the VM itself stores into; 0 if unknown.
     pub fn set_places(&self, env: Env, class: Object, arrays: &ArrayLayout, stores: HiddenStores) {
         if let (Some(&base), Some(scale)) = (arrays.base_offset.get("L"), arrays.index_scale.get("L")) {
             env.set_static_long(class, self.element_base, base.into());
@@ -115,7 +115,7 @@ impl Fields {
 }
 
 impl MirrorFields {
-    /// Sets where mirrors hold what the VM makes for classes; 0 for what is not known.
+    /// Sets the offsets in mirrors of what the VM creates for classes; 0 if unknown.
     pub fn set(&self, env: Env, class: Object, mirrors: Mirrors) {
         let (count, first) = mirrors.statics.map_or((0, 0), |statics| (statics.count, statics.first));
         let offsets =

@@ -1,4 +1,4 @@
-//! Sizes of instances and layouts of arrays: never guessed, but asked for, or compared with what the VM reports.
+//! Instance sizes and array layouts: queried, or compared with what the VM reports, but never guessed.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -24,8 +24,8 @@ const ARRAYS: [(&str, &CStr); 9] = [
     ("L", c"[Ljava/lang/Object;"),
 ];
 
-/// Tells HeapProxy where instance sizes are, if the sizes of some classes there equal those that JVMTI reports for their objects. False if
-/// they do not: then HeapProxy must not read them.
+/// Tells HeapProxy where instance sizes are, after a check that the sizes found there equal those that JVMTI reports
+/// for objects of some classes. False if they differ: then HeapProxy must not read them.
 pub fn check_instance_sizes(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, thread: Object) -> bool {
     let Some(layout) = hotspot.layout else { return false };
     let Some(string) = env.new_string(c"x") else { return false };
@@ -40,7 +40,7 @@ pub fn check_instance_sizes(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &P
     agrees
 }
 
-/// The size of a class's instances as it is found there; none if the address has no memory.
+/// The instance size of a class read from there; `None` if the address is not mapped.
 fn size_in(env: Env, jvmti: Jvmti, proxy: &Proxy, layout: Layout, class: Object) -> Option<u32> {
     let offset = i64::try_from(layout.klass_offset).ok().filter(|offset| offset % 8 == 0)?;
     if layout.klass_offset + 8 > jvmti.object_size(class).ok()? {
@@ -51,8 +51,8 @@ fn size_in(env: Env, jvmti: Jvmti, proxy: &Proxy, layout: Layout, class: Object)
     u32::try_from(helper).ok().map(|helper| helper & !7)
 }
 
-/// The layout of arrays, from native methods of `Unsafe`: they return `int` in all versions, its public methods do not. None if there is no
-/// such Unsafe.
+/// The layout of arrays, from native methods of `Unsafe`, which return `int` in all versions, unlike its public
+/// methods. `None` without such an Unsafe.
 pub fn arrays(env: Env, jvmti: Jvmti) -> Option<ArrayLayout> {
     let modern = (c"jdk/internal/misc/Unsafe", c"Ljdk/internal/misc/Unsafe;", c"arrayBaseOffset0", c"arrayIndexScale0");
     let jdk8 = (c"sun/misc/Unsafe", c"Lsun/misc/Unsafe;", c"arrayBaseOffset", c"arrayIndexScale");
@@ -72,8 +72,8 @@ pub fn arrays(env: Env, jvmti: Jvmti) -> Option<ArrayLayout> {
     Some(ArrayLayout { base_offset, index_scale, object_alignment: alignment(env, jvmti)? })
 }
 
-/// Bytes that object sizes are rounded up to: the first step by which the size of a growing array grows. JVMs allow
-/// 8 to 256.
+/// Alignment of object sizes in bytes: the first step by which the size of a growing array increases. JVMs allow 8 to
+/// 256.
 fn alignment(env: Env, jvmti: Jvmti) -> Option<u32> {
     env.frame(600, |env| {
         let size = |length| env.new_byte_array(length).and_then(|array| jvmti.object_size(array).ok());
@@ -81,7 +81,7 @@ fn alignment(env: Env, jvmti: Jvmti) -> Option<u32> {
         let first_step = (1..=256).map_while(size).find(|size| *size != smallest)?;
         let next = size((first_step - smallest) as i32 + 256)?;
         let step = first_step - smallest;
-        // Both lie on the grid, so a wrong answer would show here.
+        // Both steps are multiples of the alignment, which exposes a wrong result.
         (next % step == 0).then_some(step as u32)
     })
 }

@@ -1,5 +1,5 @@
-//! Looks up the members of the Java half that this library uses. All of them are looked up before tracing begins: with one missing, hooks
-//! would read a field that was never set, or fail at their first event.
+//! Looks up the members of the Java half that this library uses. All are looked up before tracing begins: if one were
+//! missing, hooks would read a field that was never set, or fail at their first event.
 
 use std::ffi::CStr;
 use std::fmt::{self, Display, Formatter};
@@ -10,13 +10,13 @@ use thiserror::Error;
 /// Why the hooks cannot be used.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ProxyError {
-    /// There is no HeapProxy, or `Thread` has no fields for it.
+    /// There is no HeapProxy, or `Thread` lacks its fields.
     #[error("this JDK is not instrumented")]
     NotInstrumented,
-    /// The Java half is that of another version.
+    /// The Java half is from another version.
     #[error("{0} is missing")]
     Missing(Member),
-    /// HeapProxy's native methods are not those of this library.
+    /// The native methods of HeapProxy do not match this library.
     #[error("a native method of java.lang.HeapProxy is missing in libet_runtime.so")]
     Natives,
     /// The VM has no memory for a reference.
@@ -28,7 +28,7 @@ pub enum ProxyError {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Member {
     class: &'static CStr,
-    /// Name and descriptor of a field or method; none for the class itself.
+    /// Name and descriptor of a field or method; `None` for the class itself.
     member: Option<(&'static CStr, &'static CStr)>,
 }
 

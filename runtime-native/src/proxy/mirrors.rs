@@ -1,5 +1,6 @@
-//! Finds where class mirrors hold what the VM creates for a class. A word is read as a reference only if it is known to be one: a field that
-//! JVMTI lists, or what leads to the header of the expected object in all mirrors that were looked at.
+//! Finds where class mirrors hold what the VM creates for a class. A word is read as a reference only if it is known
+//! to be one: a field listed by JVMTI, or a word that leads to the header of the expected object in all mirrors
+//! inspected.
 
 use et_format::ArrayLayout;
 use et_jvm::env::{Env, FieldId, Object};
@@ -10,10 +11,10 @@ use et_jvm::references::EmptyInts;
 
 use crate::proxy::{Mirrors, Proxy, Statics};
 
-/// Number of classes looked at to find the lock, initialized ones and others each.
+/// Number of classes inspected to find the lock: this many initialized ones, and this many others.
 const SAMPLES: usize = 100;
 
-/// Looks at the mirrors of loaded classes.
+/// Inspects the mirrors of loaded classes.
 pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, arrays: &ArrayLayout) -> Mirrors {
     // Bytes of a reference in the heap.
     let Some(&reference_bytes) = arrays.index_scale.get("L") else { return Mirrors::default() };
@@ -28,7 +29,7 @@ pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, arrays: &A
     }
 }
 
-/// Whether the static fields of some classes are there and nowhere else.
+/// Whether the static fields of some classes are at exactly these offsets.
 fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Statics, reference_bytes: u32) -> bool {
     let is_so = |class: Object| -> Result<bool, JvmtiError> {
         let mut offsets = Vec::new();
@@ -49,9 +50,10 @@ fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Stat
         .all(|name| env.frame(4, |env| env.find_class(name).is_some_and(|class| is_so(class).unwrap_or(false))))
 }
 
-/// The offset of the lock: the only slot that is 0 in the mirrors of all initialized classes and of no others. The VM keeps the lock in a field
-/// of `java.lang.Class` that only mirrors of arrays need (`componentType`; 11 and 17), or in one that no class declares (`init_lock` of
-/// javaClasses.hpp; 21 and 25). `size` is the number of bytes of the fields.
+/// The offset of the lock: the only slot that is 0 in the mirrors of all initialized classes and of no others. The VM
+/// keeps the lock in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`; 11 and 17), or in
+/// one that no class declares (`init_lock` of javaClasses.hpp; 21 and 25). `size` is the number of bytes of the
+/// fields.
 fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, arrays: &ArrayLayout) -> Option<i64> {
     let reference_bytes = *arrays.index_scale.get("L")?;
     env.frame(CLASSES, |env| {
@@ -72,7 +74,8 @@ fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, ar
                 && waiting.iter().all(|mirror| mirror.slot(slot, reference_bytes) != 0)
         });
         let offset = slots.next().filter(|_| slots.next().is_none())? as i64 * i64::from(reference_bytes);
-        // What no field declares may be anything, and must not be read as a reference unless it is certain to be one.
+        // A slot without a declared field may contain anything; it is read as a reference only if it is certain to be
+        // one.
         if !fields.contains(&offset) {
             return lead_to_locks(env, proxy, &waiting, offset, arrays).then_some(offset);
         }
@@ -93,13 +96,13 @@ fn lead_to_locks(env: Env, proxy: &Proxy, waiting: &[Mirror], offset: i64, array
         let within = offset % 8;
         slot(&[proxy.word(env, object, offset - within)], (within / 4) as usize, reference_bytes)
     };
-    // Where a collection moves something meanwhile, nothing fits.
+    // If a collection moves objects meanwhile, nothing matches; then try again.
     (0..3).any(|_| {
         let Some(locks) = EmptyInts::find(env, word, reference_bytes, objects.into(), ints as usize) else {
             return false;
         };
         let mut words = waiting.iter().map(|mirror| word(mirror.class, offset)).filter(|&word| word != 0).peekable();
-        // Some may have been initialized since.
+        // Some classes may have been initialized since.
         words.peek().is_some() && words.all(|word| locks.is_one(word))
     })
 }
@@ -127,7 +130,7 @@ impl<'a> Mirror<'a> {
         Self { class, words: (0..size).step_by(8).map(|offset| proxy.word(env, class, offset)).collect() }
     }
 
-    /// The value of the n-th slot for a reference.
+    /// The value of the n-th reference slot.
     fn slot(&self, n: usize, reference_bytes: u32) -> u64 {
         slot(&self.words, n, reference_bytes)
     }

@@ -1,4 +1,4 @@
-//! `java.lang.HeapProxy` as native code sees it.
+//! `java.lang.HeapProxy` from the point of view of native code.
 
 mod fields;
 pub mod layout;
@@ -27,18 +27,18 @@ pub use lookup::{Member, ProxyError};
 /// The bits of an identity hash.
 const HASH: i32 = 0x7fff_ffff;
 
-/// The bits of a mark word that show whether and how the object is locked.
+/// Bits of a mark word that show whether and how the object is locked.
 const UNLOCKED_BITS: u64 = 7;
-/// The bit that shows that the mark word is in a monitor.
+/// Bit that shows that the original mark word is in a monitor.
 const MONITOR_BIT: u64 = 2;
 
-/// Whether hooks are on, for JNI functions that native code calls, which have no state of their own.
+/// Whether hooks are on, for replaced JNI functions, which have no state of their own.
 static ON: AtomicBool = AtomicBool::new(false);
 
 /// Whether classes created at run time are rewritten, for the same functions.
 static DEFINITIONS: AtomicBool = AtomicBool::new(false);
 
-/// The events that the JDK's classes have hooks for, which the rewriter has put into a constant of Thread.
+/// The events for which the JDK's classes have hooks, from a constant that the rewriter has put into Thread.
 pub fn jdk_events(env: Env) -> Option<EventSet> {
     let thread = env.find_class(c"java/lang/Thread")?;
     let events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
@@ -55,25 +55,25 @@ pub fn rewrites_definitions() -> bool {
     DEFINITIONS.load(Ordering::Acquire)
 }
 
-/// Offsets in class mirrors of what the VM creates for a class, as far as they are known.
+/// Offsets in class mirrors of what the VM creates for a class, as far as known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mirrors {
-    /// The lock under which the class is initialized. Not all releases have one there.
+    /// The lock under which the class is initialized, in releases that have one there.
     pub lock: Option<i64>,
     /// The static fields of reference types.
     pub statics: Option<Statics>,
 }
 
-/// Static fields of reference types follow each other, behind the fields of `java.lang.Class`.
+/// Static fields of reference types are consecutive, after the fields of `java.lang.Class`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statics {
-    /// Offset of their number.
+    /// Offset of the number of static reference fields.
     pub count: i64,
-    /// Offset of the first.
+    /// Offset of the first one.
     pub first: i64,
 }
 
-/// The Java half: its classes, and the members that this library uses.
+/// The Java half: its classes, and the members used by this library.
 #[derive(Clone, Copy, Debug)]
 pub struct Proxy {
     class: Global,
@@ -92,12 +92,12 @@ pub struct Proxy {
     int_at: (Global, StaticMethod),
     /// `HeapProxyRelease.reference`.
     reference: (Global, StaticMethod),
-    /// HeapProxyClasses; none on JDK 8, which has no such class.
+    /// HeapProxyClasses; `None` on JDK 8, which has no such class.
     definitions: Option<Definitions>,
     jdk_events: EventSet,
 }
 
-/// What the rewriter adds to `Thread`.
+/// Fields that the rewriter adds to `Thread`.
 #[derive(Clone, Copy, Debug)]
 struct ThreadFields {
     position: Field,
@@ -116,7 +116,7 @@ struct Hooks {
     put_element: StaticMethod,
 }
 
-/// Methods of HeapProxy that are called once, at the start.
+/// Methods of HeapProxy called once, at the start.
 #[derive(Clone, Copy, Debug)]
 struct Probes {
     link: StaticMethod,
@@ -134,7 +134,7 @@ struct MirrorMembers {
     announce_all: StaticMethod,
 }
 
-/// `HeapProxyClasses`, whose stand-ins define classes.
+/// `HeapProxyClasses`, whose methods replace those that define classes.
 #[derive(Clone, Copy, Debug)]
 struct Definitions {
     class: Global,
@@ -143,7 +143,7 @@ struct Definitions {
 }
 
 impl ThreadFields {
-    /// All of them are needed: a HeapProxy beside a plain Thread would fail at its first event.
+    /// All fields are needed: HeapProxy with an unmodified Thread would fail at its first event.
     fn find(thread: Class<'_>) -> Result<Self, ProxyError> {
         let field = |name| thread.field(name, c"J");
         thread.field(c"etTicket", c"J")?;
@@ -203,19 +203,19 @@ impl Definitions {
     }
 }
 
-/// Where the hash of an object is while it is locked, unless a monitor has taken the mark word's place.
+/// Where the hash of a locked object is, unless the object has an inflated monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locks {
-    /// In the mark word, as always (lightweight locking, the default from JDK 23 on).
+    /// In the mark word, as in unlocked objects (lightweight locking, the default from JDK 23 on).
     InPlace,
-    /// In the lock, on the stack of the thread that has it; the mark word is the lock's address.
+    /// In the lock record on the stack of the owning thread; the mark word is its address.
     OnStack,
-    /// Not known: hooks ask the VM.
+    /// Unknown: hooks ask the VM.
     Unknown,
 }
 
 impl Locks {
-    /// Its name in the trace.
+    /// Name in the trace.
     pub fn name(self) -> &'static str {
         match self {
             Self::InPlace => "mark word",
@@ -226,7 +226,7 @@ impl Locks {
 }
 
 impl Proxy {
-    /// Looks up all that this library uses. Until this has succeeded nothing of the Java half may be relied on.
+    /// Looks up all members used by this library. Until this has succeeded, the Java half must not be used.
     pub fn find(env: Env) -> Result<Self, ProxyError> {
         let is_plain = |error| match error {
             ProxyError::Missing(_) => ProxyError::NotInstrumented,
@@ -237,7 +237,7 @@ impl Proxy {
         thread.field(c"etPos", c"J").map_err(is_plain)?;
         let platform = Class::find(env, c"java/lang/HeapProxyPlatform")?;
         let release = Class::find(env, c"java/lang/HeapProxyRelease")?;
-        // Nothing of it is called from here, but hooks are compiled into it (`compiled`).
+        // Not called from here, but hooks are compiled into it (`compiled`).
         Class::find(env, c"java/lang/HeapProxyUnsafe")?;
         let at = c"(Ljava/lang/Object;J)Ljava/lang/Object;";
         let is_jdk_8 = bind_unsafe(env, platform).is_some();
@@ -267,12 +267,13 @@ impl Proxy {
         self.class.get()
     }
 
-    /// The events that the JDK's classes have hooks for.
+    /// The events for which the JDK's classes have hooks.
     pub fn jdk_events(&self) -> EventSet {
         self.jdk_events
     }
 
-    /// Makes the VM find the natives of HeapProxy and HeapProxyClasses in this library. This lookup runs Java code, so the hooks must be off.
+    /// Makes the VM bind the natives of HeapProxy and HeapProxyClasses to this library. This runs Java code, so the
+    /// hooks must be off.
     pub fn link(&self, env: Env) -> Result<(), ProxyError> {
         if env.call_static_int(self.class(), self.probes.link, &[]) != 1 {
             return Err(ProxyError::Natives);
@@ -283,15 +284,15 @@ impl Proxy {
         Ok(())
     }
 
-    /// Whether the JDK has stand-ins that rewrite classes created at run time.
+    /// Whether the JDK can rewrite classes created at run time.
     pub fn can_rewrite(&self) -> bool {
         self.definitions.is_some()
     }
 
-    /// Finds how far the hash is shifted in mark words, and sets it for hooks; none if it cannot be found.
+    /// Determines how far the hash is shifted in mark words, and sets it for hooks; `None` if that fails.
     pub fn probe_hash_shift(&self, env: Env) -> Option<i32> {
         let shift = env.call_static_int(self.class(), self.probes.hash_shift, &[]);
-        // A failed call returns 0, which is no shift either.
+        // A failed call returns 0, which is not a valid shift.
         let found = (shift > 0).then_some(shift);
         self.set_long(env, self.fields.hidden, UNLOCKED_BITS);
         self.set_int(env, self.fields.hash_shift, found.unwrap_or(0));
@@ -299,7 +300,8 @@ impl Proxy {
         found
     }
 
-    /// Finds out where the hash is while an object is locked, and has hooks read it there. If they cannot, they ask the VM.
+    /// Determines where the hash of a locked object is, and makes hooks read it there. If they cannot, they ask the
+    /// VM.
     pub fn probe_locks(&self, env: Env) -> Locks {
         let Some(stack) = stack::bounds() else { return Locks::Unknown };
         let arguments = [jvalue { j: stack.start as i64 }, jvalue { j: stack.end as i64 }];
@@ -313,17 +315,17 @@ impl Proxy {
         }
     }
 
-    /// Tells hooks where the stack of the current thread is, whose object is `thread`: locks there are its own.
+    /// Tells hooks the stack bounds of the current thread, whose object is `thread`: a lock record there is its own.
     pub fn set_stack(&self, env: Env, thread: Object, stack: Range<usize>) {
         for (field, address) in self.thread.stack.into_iter().zip([stack.start, stack.end]) {
             env.set_long(thread, field, address as i64);
         }
     }
 
-    /// Has hooks write ids into mark words from now on, if the VM takes them for hashes of its own, before an object is locked, while it is,
-    /// and afterwards. False if it does not.
+    /// Makes hooks write ids into mark words from now on, provided that the VM accepts them as hashes before an object
+    /// is locked, while it is, and afterwards. False if it does not.
     pub fn write_ids(&self, env: Env, hotspot: &HotSpot, shift: i32) -> bool {
-        // The low bits are 001 in a word that holds a hash, and not a lock's address.
+        // The low bits are 001 in a word that holds a hash rather than the address of a lock.
         self.set_long(env, self.fields.unhashed, (HASH as u64) << shift | 7);
         let works = env.frame(4, |env| self.try_writing(env, hotspot)).unwrap_or(false);
         if !works {
@@ -332,7 +334,7 @@ impl Proxy {
         works
     }
 
-    /// Has hooks ask natively for every id.
+    /// Makes hooks ask native code for every id.
     pub fn use_tags(&self, env: Env) {
         self.set_int(env, self.fields.hash_mask, 0);
         env.set_static_boolean(self.class(), self.fields.tagged, true);
@@ -343,7 +345,7 @@ impl Proxy {
         let id = env.call_static_int(self.class(), self.probes.writing, &[jvalue { l: object.raw() }]) as u32;
         let is_hash = || hotspot.identity_hash(env, object) == id;
         let free = id != 0 && is_hash();
-        // A lock of JNI's is always inflated: the mark word moves to the monitor.
+        // A lock taken through JNI is always inflated: the mark word moves to the monitor.
         let locked = env.locked(object, is_hash)?;
         Some(free && locked && is_hash() && self.peek_hash(env, object) == id)
     }
@@ -367,7 +369,7 @@ impl Proxy {
         self.fields.set(env, self.class(), settings);
     }
 
-    /// Tells HeapProxy where array elements are, and the fields that the VM itself stores into.
+    /// Tells HeapProxy the offsets of array elements and of fields that the VM itself stores into.
     pub fn set_places(&self, env: Env, arrays: &ArrayLayout, stores: HiddenStores) {
         self.fields.set_places(env, self.class(), arrays, stores);
     }
@@ -417,19 +419,19 @@ impl Proxy {
         env.call_static_void(self.class(), self.hooks.put_element, &arguments);
     }
 
-    /// The size of instances in bytes; none for classes without instances, or if it is not known.
+    /// The size of instances in bytes; `None` for classes without instances, or if unknown.
     pub fn instance_size(&self, env: Env, class: Object) -> Option<u32> {
         let helper = env.call_static_int(self.class(), self.layout_helper, &[jvalue { l: class.raw() }]);
         // The low bits are a flag: sizes are multiples of 8.
         if helper > 0 { Some(helper as u32 & !7) } else { None }
     }
 
-    /// The address of HotSpot's `Klass` of a class; 0 for primitive types, which have none.
+    /// The address of HotSpot's `Klass` of a class; 0 for primitive types.
     pub fn klass(&self, env: Env, class: Object) -> u64 {
         env.call_static_long(self.class(), self.klass, &[jvalue { l: class.raw() }]) as u64
     }
 
-    /// Eight bytes of an object. `offset` is a multiple of eight within it.
+    /// Eight bytes of an object. `offset` must be a multiple of eight, inside the object.
     pub fn word(&self, env: Env, object: Object, offset: i64) -> u64 {
         let (platform, word) = &self.word;
         env.call_static_long(platform.get(), *word, &[jvalue { l: object.raw() }, jvalue { j: offset }]) as u64
@@ -441,7 +443,7 @@ impl Proxy {
         env.call_static_int(platform.get(), *int_at, &[jvalue { l: object.raw() }, jvalue { j: offset }])
     }
 
-    /// Tells HeapProxy where mirrors hold what the VM makes for classes.
+    /// Tells HeapProxy where mirrors hold what the VM creates for classes.
     pub fn set_mirrors(&self, env: Env, mirrors: Mirrors) {
         self.mirrors.fields.set(env, self.mirrors.class.get(), mirrors);
     }
@@ -467,12 +469,12 @@ impl Proxy {
         env.call_static_int(self.class(), self.peek_hash, &[jvalue { l: object.raw() }]) as u32
     }
 
-    /// Has the VM draw that many hashes.
+    /// Makes the VM draw that many hashes.
     pub fn skip_hashes(&self, env: Env, count: i32) {
         env.call_static_void(self.class(), self.skip_hashes, &[jvalue { i: count }]);
     }
 
-    /// Takes the ids from a thread that it has not used.
+    /// Takes the unused ids from a thread.
     pub fn take_ids(&self, env: Env, thread: Object) -> Block {
         let ids = env.get_long(thread, self.thread.ids);
         env.set_long(thread, self.thread.ids, 0);
@@ -481,7 +483,7 @@ impl Proxy {
 
     /// Takes the chunk from a thread. Returns the address of its next event; 0 if the thread has no chunk.
     pub fn take_position(&self, env: Env, thread: Object) -> usize {
-        // Without an end there is no chunk, and the position is in memory that is never read.
+        // Without an end address there is no chunk, and the position is in memory that is never read.
         let has_buffer = env.get_long(thread, self.thread.end) != 0;
         let position = if has_buffer { env.get_long(thread, self.thread.position) } else { 0 };
         env.set_long(thread, self.thread.position, 0);
@@ -490,7 +492,7 @@ impl Proxy {
     }
 }
 
-/// JDK 8: HeapProxy cannot get its Unsafe by itself. None on later releases, where it can.
+/// For JDK 8, where HeapProxy cannot obtain its Unsafe by itself. `None` on later releases, where it can.
 fn bind_unsafe(env: Env, platform: Class<'_>) -> Option<()> {
     let field = env.static_field(platform.object, c"unsafe", c"Lsun/misc/Unsafe;")?;
     let class = env.find_class(c"sun/misc/Unsafe")?;

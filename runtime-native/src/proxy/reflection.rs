@@ -1,4 +1,4 @@
-//! Hides from reflection what the rewriter adds to classes of the JDK: programs list the fields of `Thread`.
+//! Hides members that the rewriter adds to JDK classes from reflection: programs list the fields of `Thread`.
 
 use std::ffi::CString;
 
@@ -7,7 +7,7 @@ use jni_sys::jvalue;
 
 use et_jvm::env::Env;
 
-/// Has the JDK filter them, as it does with some fields of its own. False if it does not: they are still marked as synthetic, which tools
+/// Makes the JDK filter these fields like some of its own. False if that fails: they are still synthetic, which tools
 /// respect.
 pub fn hide_fields(env: Env) -> bool {
     env.frame(32, |env| hide(env).is_some())
@@ -19,11 +19,11 @@ fn hide(env: Env<'_>) -> Option<()> {
     let thread = env.find_class(c"java/lang/Thread")?;
     let string = env.find_class(c"java/lang/String")?;
     let intern = env.method(string, c"intern", c"()Ljava/lang/String;")?;
-    // JDK 11 compares names by identity, as those of fields are interned.
+    // JDK 11 compares names by identity; names of fields are interned.
     let name = |name| env.call_object(env.new_string(&CString::new(name).ok()?)?, intern, &[]);
     let names = env.new_object_array(string, &thread_fields().map(name).collect::<Option<Vec<_>>>()?)?;
     let name = c"registerFieldsToFilter";
-    // A set since JDK 12.
+    // A `Set` since JDK 12.
     let (method, names) = match env.static_method(reflection, name, c"(Ljava/lang/Class;Ljava/util/Set;)V") {
         Some(method) => {
             let set = env.find_class(c"java/util/Set")?;

@@ -1,5 +1,5 @@
-//! Garbage collections, and what the collector says of objects. All but [`Collections::ask_what_is_held`] may be called at a safepoint, on any
-//! thread of the VM: no JNI, no JVMTI.
+//! Garbage collections, and reports of the collector on objects. All except [`Collections::ask_what_is_held`] may be
+//! called at a safepoint, on any thread of the VM: no JNI, no JVMTI.
 
 use std::sync::Mutex;
 
@@ -16,14 +16,14 @@ use super::run::Run;
 /// The collections of a run.
 #[derive(Debug)]
 pub struct Collections {
-    /// When the collection that is under way began.
+    /// Start of the current collection.
     current: Mutex<Option<(Ticket, Nanos)>>,
-    /// Is asked which objects it frees; none without `deaths=gc`.
+    /// Reports which objects are freed; `None` without `deaths=gc`.
     pub collector: Option<Collector>,
 }
 
 impl Collections {
-    /// Of a run that begins.
+    /// The state at the beginning of a run.
     pub fn new(collector: Option<Collector>) -> Self {
         Self { current: Mutex::new(None), collector }
     }
@@ -37,7 +37,7 @@ impl Collections {
         }
     }
 
-    /// The collection is over.
+    /// The collection has ended.
     pub fn finish(&self, run: &Run, output: &Output) {
         let started = lock(&self.current).take();
         if let Some((start, Nanos(start_nanos))) = started {
@@ -66,7 +66,7 @@ impl Collections {
         }
     }
 
-    /// At the end: has the collector say what it still has to say, and which objects it holds.
+    /// At the end: obtains all pending reports of the collector, and the objects that it still holds.
     pub fn ask_what_is_held(&self, output: &Output, jvmti: Jvmti, env: Env) {
         if let Some(collector) = &self.collector
             && let Err(error) = collector.end(output.queue, jvmti, env)

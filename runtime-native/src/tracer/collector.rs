@@ -1,8 +1,8 @@
-//! What the collector reports of objects (`deaths=gc`): which it freed, and which it still held at the end.
+//! Reports of the collector on objects (`deaths=gc`): those that it freed, and those that it still held at the end.
 //!
-//! Objects are tagged with their id when they are announced: an object that is born and freed between two collections would escape any
-//! later search. `ObjectFree` reports the tags of objects that were freed, some time after the collection, possibly after the next has begun.
-//! An object that is reported was unreachable when the latest collection began.
+//! Objects are tagged with their id when they are announced: an object born and freed between two collections would
+//! escape any later search. `ObjectFree` reports the tags of freed objects some time after the collection, possibly
+//! after the next has begun. A reported object was unreachable when the latest collection began.
 
 use std::num::NonZeroU32;
 use std::sync::{Condvar, Mutex};
@@ -17,33 +17,33 @@ use crate::output::queue::Queue;
 use et_jvm::env::{Env, Object};
 use et_jvm::jvmti::{Jvmti, JvmtiError};
 
-/// Maximum number of objects in a record.
+/// Maximum number of objects per record.
 const RECORD: usize = 1 << 16;
-/// Tag of the first object of our own. No id is that large.
+/// Tag of the first of our own objects, larger than any id.
 const OWN: i64 = 1 << 32;
-/// How long the collector may be silent at the end.
+/// Maximum time without a report of the collector at the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why it is not known what the collector held at the end.
+/// Why the objects held at the end are unknown.
 #[derive(Debug, Error)]
 pub enum EndError {
     /// A function of JVMTI failed.
     #[error(transparent)]
     Jvmti(#[from] JvmtiError),
-    /// A concurrent collector: ZGC, Shenandoah.
+    /// The collector is concurrent: ZGC, Shenandoah.
     #[error("this collector works on threads that the VM has stopped by then")]
     Stopped,
-    /// It does not collect when asked to (Epsilon).
+    /// The collector does not collect on request (Epsilon).
     #[error("it freed nothing for {} seconds", PATIENCE.as_secs())]
     Silence,
 }
 
-/// What the collector has reported so far.
+/// Reports of the collector so far.
 #[derive(Debug)]
 pub struct Collector {
     share: NonZeroU32,
     said: Mutex<Said>,
-    /// One of our own objects has gone.
+    /// Signalled when one of our own objects is reported.
     told: Condvar,
 }
 
@@ -52,11 +52,11 @@ struct Said {
     /// Start of the latest collection.
     by: Ticket,
     freed: Vec<ObjectHash>,
-    /// How many objects have gone.
+    /// Number of objects reported.
     count: u64,
-    /// The latest of our own that has.
+    /// The latest of our own objects reported.
     own: i64,
-    /// Reports are ignored from now on.
+    /// Whether further reports are ignored.
     is_over: bool,
 }
 
@@ -66,20 +66,20 @@ impl Collector {
         Self { share, said: Mutex::default(), told: Condvar::new() }
     }
 
-    /// The number of objects of which it is asked about one.
+    /// The collector is asked about one object in this many.
     pub fn share(&self) -> NonZeroU32 {
         self.share
     }
 
-    /// Tags an object, which has this id, if it belongs to the sample.
+    /// Tags an object with its id, if it belongs to the sample.
     pub fn tag(&self, jvmti: Jvmti, object: Object, id: u32) {
         if id != 0 && id.is_multiple_of(self.share.get()) {
-            // Fails for want of memory only: then nothing will be said of it.
+            // Fails only if out of memory: then there is no report on the object.
             let _ = jvmti.set_tag(object, id.into());
         }
     }
 
-    /// A collection has begun. What is freed from now on may be freed by it.
+    /// A collection has begun. It may be the one that frees objects reported from now on.
     pub fn begins(&self, queue: &Queue, ticket: Ticket) {
         let mut said = lock(&self.said);
         self.hand_in(&mut said, queue);
@@ -114,14 +114,14 @@ impl Collector {
         }
     }
 
-    /// At the end, has the collector report what it has freed, and which objects it holds.
+    /// At the end, makes the collector report all objects that it has freed, and queries those that it holds.
     ///
-    /// To switch the event off would wait for all that is due, but must not be done: on JDK 17 the waiting thread does not
-    /// stop for safepoints, and the thread that is to tell of the freed waits for the end of one. So objects of our own are
-    /// freed, one by each of two collections. Events come in batches, one after the other; when the second object is told
-    /// of, the batch with the first, and with all else that the first collection freed, is through.
+    /// Switching the event off would wait for pending reports, but must not be done: on JDK 17 the waiting thread does
+    /// not stop for safepoints, and the thread that reports freed objects waits for the end of one. So objects of our
+    /// own are freed, one by each of two collections. Reports come in batches, in order; when the second object is
+    /// reported, the batch with the first, and with everything else that the first collection freed, is complete.
     pub fn end(&self, queue: &Queue, jvmti: Jvmti, env: Env) -> Result<(), EndError> {
-        // It would be waited for forever.
+        // Waiting for it would never end.
         if is_concurrent() {
             return Err(EndError::Stopped);
         }
@@ -139,12 +139,12 @@ impl Collector {
             said.by
         };
         let share = self.share.get();
-        // That nothing is held is something that was said, too.
+        // An empty record also has meaning: no object is held.
         queue.collected(&Collected { fate: Fate::Held, share, by, objects: held });
         Ok(())
     }
 
-    /// Waits until this object of ours is reported. An error if nothing is reported for [`PATIENCE`].
+    /// Waits until this object of ours is reported. Fails if nothing is reported for [`PATIENCE`].
     fn wait_for(&self, own: i64) -> Result<(), EndError> {
         let mut said = lock(&self.said);
         while said.own < own {
@@ -159,15 +159,16 @@ impl Collector {
     }
 }
 
-/// Whether the collections themselves are done by threads that collect while the program runs. The workers tell by their
-/// names, which outlive the threads that command them; no interface does.
+/// Whether collections run on threads concurrent with the program. No interface reports that, but the names of worker
+/// threads, which exist longer than the threads that control them.
 fn is_concurrent() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let mut names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
     names.any(|name| collects_concurrently(&name))
 }
 
-/// `ZWorker#0`, `ZWorkerOld#0`, JDK 21 without generations `XWorker#0`, `Shenandoah GC T`. (The others: `GC Thread#0`, or none.)
+/// `ZWorker#0`, `ZWorkerOld#0`, JDK 21 without generations `XWorker#0`, `Shenandoah GC T`. (Other collectors: `GC
+/// Thread#0`, or none.)
 fn collects_concurrently(thread: &str) -> bool {
     thread.starts_with("Shenandoah") || thread.contains("Worker") && !thread.starts_with("RuntimeWorker")
 }

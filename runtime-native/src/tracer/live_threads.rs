@@ -17,7 +17,7 @@ pub struct Threads {
 struct State {
     /// By object id.
     live: FxHashMap<u32, ThreadIndex>,
-    /// Threads that ran before they had a name. Their records are written when they have one, or end.
+    /// Threads that ran before they had a name. Their records are written when they get one, or end.
     nameless: FxHashSet<u32>,
     last: u32,
 }
@@ -40,17 +40,17 @@ impl Threads {
         lock(&self.state).live.get(&object).copied()
     }
 
-    /// Notes that the thread with this object has no name yet.
+    /// Notes that this thread has no name yet.
     pub fn is_nameless(&self, object: u32) {
         lock(&self.state).nameless.insert(object);
     }
 
-    /// The thread with this object has its name now, if it ever gets one. Returns whether its record is still to be written.
+    /// The thread has its name now, if it ever gets one. Returns whether its record is still to be written.
     pub fn is_named(&self, object: u32) -> bool {
         lock(&self.state).nameless.remove(&object)
     }
 
-    /// Forgets the thread with this object, which ends. Returns its index, and whether its record is still to be written.
+    /// Removes a thread that ends. Returns its index, and whether its record is still to be written.
     pub fn remove(&self, object: u32) -> (Option<ThreadIndex>, bool) {
         let mut state = lock(&self.state);
         (state.live.remove(&object), state.nameless.remove(&object))

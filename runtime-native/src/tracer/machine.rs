@@ -1,4 +1,4 @@
-//! The VM that is traced: its interfaces, and our Java half in it.
+//! The traced VM: its interfaces, and the Java half in it.
 
 use et_jvm::env::Vm;
 use et_jvm::hotspot::HotSpot;
@@ -7,19 +7,19 @@ use et_jvm::threads::CurrentThread;
 
 use crate::proxy::Proxy;
 
-/// The ways to the VM.
+/// Interfaces of the VM.
 #[derive(Debug)]
 pub struct Machine {
-    /// JNI's invocation interface, which gives each thread its environment.
+    /// JNI's invocation interface, which returns the environment of each thread.
     pub vm: Vm,
-    /// The tracer's environment of JVMTI.
+    /// The tracer's JVMTI environment.
     pub jvmti: Jvmti,
-    /// Functions that libjvm exports.
+    /// Functions exported by libjvm.
     pub hotspot: HotSpot,
-    /// Tells which thread the current one is; none if the VM has no such method.
+    /// Returns the current thread; `None` if the VM has no such method.
     pub current_thread: Option<CurrentThread>,
     /// The hooks, and the rest of the Java half.
     pub proxy: Proxy,
-    /// Whether the proxy can say how large instances are.
+    /// Whether the proxy knows instance sizes.
     pub sizes_known: bool,
 }

@@ -32,29 +32,30 @@ use object_ids::ObjectIds;
 use output::Output;
 use run::Run;
 
-/// Then the process exits anyway. The writer may stand still with the VM, which nobody can tell from here.
+/// After this time the process exits anyway. The writer may have been stopped with the VM, which cannot be detected
+/// here.
 const PATIENCE_AT_EXIT: Duration = Duration::from_secs(10);
 
-/// Has the sizes of the tables by class told at the end, for tests of these.
+/// For tests: records the sizes of the tables keyed by class at the end.
 const TABLES_VARIABLE: &str = "ET_TEST_TABLES";
 
-/// What ends a trace as a rule.
+/// The usual reason for the end of a trace.
 pub const VM_DEATH: &str = "VMDeath";
 
-/// For functions that get nothing from whoever calls them: the natives of HeapProxy, the functions in JNI's table, and what runs at the
-/// process's exit. Everybody else is given the tracer.
+/// For functions that get no argument of ours: the natives of HeapProxy, the functions in JNI's table, and exit
+/// handlers. All others are passed the tracer.
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
 /// A traced run.
 #[derive(Debug)]
 pub struct Tracer {
-    /// Which run, and its clock.
+    /// The identity of the run, and its clock.
     pub run: Run,
     /// The VM.
     pub machine: Machine,
     /// From chunks and records to the trace.
     pub output: Output,
-    /// What is known by class.
+    /// State by class.
     pub classes: ClassTables,
     /// Ids of objects.
     pub ids: ObjectIds,
@@ -62,12 +63,12 @@ pub struct Tracer {
     pub threads: Threads,
     /// Garbage collections.
     pub collections: Collections,
-    /// Whether contention for monitors is recorded, and waits (`monitors=on`).
+    /// Whether contention for monitors and waits are recorded (`monitors=on`).
     pub records_monitors: bool,
     ended: AtomicBool,
 }
 
-/// Runs `body`, which C has called; a panic in it ends tracing.
+/// Runs the `body` of a function called from C; a panic in it ends tracing.
 pub fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| {
         panicked(env, panic_text(&*cause));
@@ -75,11 +76,11 @@ pub fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T 
     })
 }
 
-/// Our own code has panicked, in these words: tracing ends, the program runs on.
+/// Our own code has panicked with this message: tracing ends, the program continues.
 pub fn panicked(env: Option<Env>, why: &str) {
     say(format_args!("internal error, tracing stops here, the program runs on: {why}"));
     if let Some(tracer) = get() {
-        // The trace will have an end, at which all seems well.
+        // Otherwise the trace would look complete.
         tracer.output.queue.problem(format!("internal error, tracing stopped before the program ended: {why}"), 1);
         tracer.give_up(env);
     }
@@ -91,7 +92,7 @@ pub fn get() -> Option<&'static Tracer> {
 }
 
 impl Tracer {
-    /// Of a run that begins.
+    /// The tracer at the beginning of a run.
     pub fn new(
         run: Run,
         machine: Machine,
@@ -105,13 +106,13 @@ impl Tracer {
         Self { run, machine, output, classes, ids, threads, collections, records_monitors, ended }
     }
 
-    /// Makes it known to [`get`]. None if there is one already.
+    /// Makes it available through [`get`]. `None` if there is one already.
     pub fn install(self) -> Option<&'static Tracer> {
         TRACER.set(self).ok()?;
         get()
     }
 
-    /// Whether the trace has its end.
+    /// Whether the trace has ended.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
@@ -124,12 +125,12 @@ impl Tracer {
         }
     }
 
-    /// The id of an object, which gets one if it has none. Nothing is recorded.
+    /// The id of an object; assigns one if it has none. Records nothing.
     pub fn id(&self, env: Env, object: Object) -> u32 {
         self.ids.get(&self.machine, &self.classes.records, env, object)
     }
 
-    /// The id of an object; 0 if it has none, as far as can be seen.
+    /// The id of an object; 0 if it has none, or if that cannot be determined.
     pub fn id_if_any(&self, env: Env, object: Object) -> u32 {
         self.ids.get_if_any(&self.machine, env, object)
     }
@@ -151,11 +152,11 @@ impl Tracer {
                 *lock(&output.written) = Some(written);
             }
         });
-        // Also after a panic: the program's end waits for the writer's.
+        // Also after a panic: the end of the program waits for the writer.
         output.queue.writer_is_gone();
     }
 
-    /// Switches the hooks off and writes what there is. Returns when the trace is complete.
+    /// Switches the hooks off and writes all events. Returns when the trace is complete.
     pub fn end(&self, env: Env, reason: &'static str) {
         if !self.ended.swap(true, Ordering::AcqRel) {
             self.machine.proxy.switch(env, false);
@@ -164,8 +165,8 @@ impl Tracer {
         }
     }
 
-    /// Writes what there is when the VM goes down; the end of the trace follows when the process exits. Until then other threads may run, and
-    /// with the hooks on what they do is counted.
+    /// Writes all events when the VM shuts down; the end of the trace follows when the process exits. Until then other
+    /// threads may run, and with the hooks on their events are counted.
     pub fn end_with_vm(&self, env: Env) {
         if !self.ended.swap(true, Ordering::AcqRel) {
             self.output.patience.program_ends();
@@ -174,8 +175,8 @@ impl Tracer {
         }
     }
 
-    /// The process exits. If the VM has not reported its death, native code called `exit`, or the launcher could not destroy the VM for want
-    /// of memory; it cannot be asked for anything then.
+    /// The process exits. If the VM has not reported its death, native code has called `exit`, or the launcher could
+    /// not destroy the VM because it was out of memory; then the VM cannot be called.
     pub fn end_at_exit(&self) {
         if self.ended.swap(true, Ordering::AcqRel) {
             // The VM has stopped its threads for good.
@@ -215,14 +216,14 @@ impl Tracer {
         }
     }
 
-    /// There is no writer: nothing can be traced, and nothing must wait for it.
+    /// The writer could not be started: nothing can be traced, and nothing must wait for it.
     pub fn abandon(&self, env: Env) {
         self.ended.store(true, Ordering::Release);
         self.give_up(Some(env));
         self.output.remove();
     }
 
-    /// Something went wrong in our own code: the program must not notice.
+    /// Our own code has failed: ends tracing without disturbing the program.
     pub fn give_up(&self, env: Option<Env>) {
         self.output.buffers.stop();
         if let Some(env) = env {
@@ -233,7 +234,7 @@ impl Tracer {
 
 impl Host for Tracer {
     fn heap_use(&self) -> HeapUse {
-        // Only the writer's thread asks, which the VM knows.
+        // Called only on the writer's thread, which the VM must know.
         if self.machine.vm.env().is_some() { self.machine.hotspot.heap_use() } else { HeapUse::default() }
     }
 

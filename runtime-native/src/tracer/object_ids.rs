@@ -1,4 +1,4 @@
-//! The ids of objects, however they are given.
+//! Object ids, under any scheme.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
@@ -10,26 +10,26 @@ use crate::classes::records::Classes;
 use crate::ids::{IdSpace, Tags};
 use crate::proxy::Locks;
 
-/// Slots of the table of known ids, as many as HeapProxy counts on.
+/// Number of slots of the table of known ids; HeapProxy relies on it.
 const KNOWN_SLOTS: usize = 1 << 16;
 
-/// Where ids come from and where they are kept. What is set once is found out at the start, when the hooks are still off.
+/// Where ids come from and where they are stored. The cells are set at the start, while the hooks are off.
 #[derive(Debug)]
 pub struct ObjectIds {
-    /// Ids that are ours to give out.
+    /// Ids for the runtime to give out.
     pub space: IdSpace,
     /// How far the hash is shifted in mark words, if hooks write ids there.
     pub mark_shift: OnceLock<u32>,
     /// Where the hashes of locked objects are.
     pub locks: OnceLock<Locks>,
-    /// Where ids are, if not in identity hashes.
+    /// Ids as tags, if they are not identity hashes.
     pub tags: OnceLock<Tags>,
-    /// Ids of objects that were announced, for HeapProxy.
+    /// Ids of announced objects, for HeapProxy.
     pub known: Box<[AtomicU32]>,
 }
 
 impl ObjectIds {
-    /// Of a run that begins.
+    /// The state at the beginning of a run.
     pub fn new(space: IdSpace) -> Self {
         Self {
             space,
@@ -40,7 +40,8 @@ impl ObjectIds {
         }
     }
 
-    /// The id of an object, which gets one if it has none. Nothing is recorded. `classes` has ids that must not be given out again.
+    /// The id of an object; assigns one if it has none. Records nothing. `classes` has ids that must not be given out
+    /// again.
     pub fn get(&self, machine: &Machine, classes: &Classes, env: Env, object: Object) -> u32 {
         match self.tags.get() {
             Some(tags) => tags.give(&self.space, env, object, |ids| classes.add_ids(ids)),
@@ -48,7 +49,7 @@ impl ObjectIds {
         }
     }
 
-    /// The id of an object; 0 if it has none, as far as can be seen.
+    /// The id of an object; 0 if it has none, or if that cannot be determined.
     pub fn get_if_any(&self, machine: &Machine, env: Env, object: Object) -> u32 {
         match self.tags.get() {
             Some(tags) => tags.of(object),

@@ -1,4 +1,4 @@
-//! The way from full chunks and records to the trace, and what is lost on it.
+//! The way from full chunks and records to the trace, and counts of what is lost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -19,34 +19,34 @@ use crate::output::writer::Written;
 /// Buffers, queue, packing threads, writer.
 #[derive(Debug)]
 pub struct Output {
-    /// Where events go first.
+    /// The event buffers.
     pub buffers: Buffers,
-    /// What is to be written.
+    /// The queue of the writer.
     pub queue: &'static Queue,
-    /// Packs what threads hand in.
+    /// Packs full chunks.
     pub packers: Packers,
-    /// How long the reader of the trace is waited for.
+    /// How long to wait for the reader of the trace.
     pub patience: Arc<Patience>,
-    /// Where the trace goes, until the writer takes it.
+    /// Destination of the trace, until the writer takes it.
     pub sink: Mutex<Option<Sink>>,
-    /// Met by the writer's thread once it runs.
+    /// Passed by the writer's thread when it runs.
     pub writer_runs: Barrier,
-    /// The trace but for its end, once the writer is done.
+    /// The trace without its end, once the writer is done.
     pub written: Mutex<Option<Written<'static, Tracer>>>,
-    /// Looks for names tables.
+    /// The thread that searches for names tables.
     pub names: Mutex<Option<JoinHandle<()>>>,
-    /// Bytes of events that were thrown away; none without `discard=on`.
+    /// Bytes of events discarded; `None` without `discard=on`.
     discarded: Option<AtomicU64>,
     /// Chunks that were taken from threads at the end.
     cut: Mutex<Vec<CutChunk>>,
-    /// Events for which there was no chunk.
+    /// Number of events without a chunk.
     lost: AtomicU64,
-    /// Events for which there was no chunk any more, at the end.
+    /// Number of events without a chunk after the end of tracing.
     late: AtomicU64,
 }
 
 impl Output {
-    /// Of a run that begins. `discards`: events are thrown away, and only their bytes counted.
+    /// The state at the beginning of a run. `discards`: events are discarded, and only their bytes counted.
     pub fn new(
         buffers: Buffers,
         queue: &'static Queue,
@@ -72,29 +72,29 @@ impl Output {
         }
     }
 
-    /// An event came after the end of the trace.
+    /// Counts an event after the end of tracing.
     pub fn count_late(&self) {
         self.late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// There was no chunk for an event.
+    /// Counts an event without a chunk.
     pub fn count_lost(&self) {
         if self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
             say("no buffer for a thread, its events are lost: too many threads, or no space beside the trace");
         }
     }
 
-    /// How many events had no chunk.
+    /// Number of events without a chunk.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Bytes of events that were thrown away; none without `discard=on`.
+    /// Bytes of events discarded; `None` without `discard=on`.
     pub fn discarded(&self) -> Option<u64> {
         self.discarded.as_ref().map(|bytes| bytes.load(Ordering::Relaxed))
     }
 
-    /// Hands in the chunk that its thread has filled up to the address `at`, until now; 0: none.
+    /// Hands in the chunk that its thread has filled up to the address `at`, until now; 0 for none.
     pub fn hand_in(&self, at: usize, now: Nanos) {
         if at != 0 {
             let mut unread = None;
@@ -102,12 +102,12 @@ impl Output {
                 None => self.queue.chunk(chunk),
                 Some(_) => unread = Some(chunk),
             });
-            // Not before, which would be under the lock of those who give chunks out.
+            // Not earlier, which would be under the lock for taking chunks.
             self.discard(unread);
         }
     }
 
-    /// Takes all chunks back from threads, at the time that `clock` tells, and hands them in.
+    /// Takes back all chunks from threads, at the time given by `clock`, and hands them in.
     pub fn hand_in_all(&self, clock: impl Fn() -> Nanos) {
         let chunks = self.buffers.hand_in_all(clock);
         lock(&self.cut).extend(chunks.iter().filter_map(FullChunk::cut));
@@ -117,19 +117,19 @@ impl Output {
         }
     }
 
-    /// A free chunk for `thread`, as [`Buffers::take_or_help`] gives them.
+    /// Takes a free chunk for `thread`, see [`Buffers::take_or_help`].
     pub fn take(&self, thread: ThreadIndex, now: Nanos) -> Result<usize, NoChunk> {
         self.buffers.take_or_help(thread, now, || self.packers.help(self.queue, &self.buffers))
     }
 
-    /// Events that came after the end. To be called when the VM has stopped its threads for good.
+    /// Number of events after the end. Call it when the VM has stopped its threads for good.
     pub fn late(&self) -> u64 {
         let cut = std::mem::take(&mut *lock(&self.cut));
         let added: u64 = cut.into_iter().map(|chunk| self.buffers.late_events(chunk)).sum();
         added + self.late.load(Ordering::Relaxed)
     }
 
-    /// Waits until names tables have been looked for.
+    /// Waits for the end of the search for names tables.
     pub fn join_names(&self) {
         let names = lock(&self.names).take();
         if let Some(names) = names {
@@ -137,7 +137,7 @@ impl Output {
         }
     }
 
-    /// Writes the end of the trace, once. So many events came after it.
+    /// Writes the end of the trace, once. `late` is the number of events after the end of tracing.
     pub fn close(&self, late: u64) {
         let written = lock(&self.written).take();
         if let Some(written) = written {
@@ -145,7 +145,7 @@ impl Output {
         }
     }
 
-    /// Removes what there is of a trace that nothing was written to.
+    /// Removes an empty trace.
     pub fn remove(&self) {
         self.buffers.remove_file();
         if let Some(sink) = lock(&self.sink).take() {

@@ -1,4 +1,4 @@
-//! Which run is traced, and its clock.
+//! The identity of the run, and its clock.
 
 use std::time::Instant;
 
@@ -8,11 +8,11 @@ use et_format::progress::RunId;
 /// A run of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The same in the trace and in the file of its buffers.
+    /// Id of the run, the same in the trace and in the buffer file.
     pub id: RunId,
-    /// The process. A forked child is another, with a copy of all this.
+    /// Process id. A forked child has another, with a copy of all this.
     pub pid: u32,
-    /// When the runtime began to work; times in the trace count from here.
+    /// Start of the run; times in the trace are relative to it.
     pub start: Instant,
 }
 
@@ -22,7 +22,7 @@ impl Run {
         Self { id: RunId::random(), pid: std::process::id(), start: Instant::now() }
     }
 
-    /// The time since the start, at least 1: 0 means in a chunk that no time was taken.
+    /// Time since the start, at least 1 ns: in a chunk, 0 means that no time was recorded.
     pub fn nanos(&self) -> Nanos {
         Nanos((self.start.elapsed().as_nanos() as u64).max(1))
     }

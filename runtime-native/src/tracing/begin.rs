@@ -1,4 +1,5 @@
-//! What is done when tracing begins, at the program's start or later, and when it ends. Other threads are stopped meanwhile.
+//! Actions when tracing begins, at the program's start or later, and when it ends. Other threads are stopped
+//! meanwhile.
 
 use et_jvm::env::{Env, Global, Object};
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
@@ -13,7 +14,7 @@ use crate::tracer::Tracer;
 /// Why a run is not traced.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// No HeapProxy, or a Thread without our fields.
+    /// There is no HeapProxy, or Thread lacks our fields.
     #[error(
         "this JDK is not instrumented, the program runs untraced: \
          make a copy with `et-instrument jdk --java-home {0} -o DIR` and run DIR/bin/java @DIR/et.args"
@@ -30,13 +31,13 @@ pub enum StartError {
         /// The JDK that runs.
         java_home: String,
     },
-    /// There is no memory to begin.
+    /// There is not enough memory to begin.
     #[error("{0}, the program runs untraced")]
     NoMemory(ProxyError),
     /// libjvm does not export HotSpot's tables.
     #[error("this JVM is not HotSpot, the program runs untraced")]
     NotHotSpot,
-    /// The buffer file could not be made.
+    /// The buffer file could not be created.
     #[error("{0}, the program runs untraced")]
     Buffers(#[from] BufferError),
     /// A function of JVMTI failed.
@@ -58,8 +59,9 @@ impl StartError {
     }
 }
 
-/// Stops the other threads, records what exists, switches the hooks on, and resumes the threads.
-/// `thread` is the current one, if it is the program's; `own` are the runtime's threads. `is_late` says that the program has run before.
+/// Stops the other threads, records what exists, switches the hooks on, and resumes the threads. `thread` is the
+/// current thread, if it belongs to the program; `own` are the runtime's threads. `is_late`: the program has run
+/// before.
 pub fn record_what_exists(
     tracer: &'static Tracer,
     env: Env,
@@ -112,8 +114,8 @@ pub fn record_what_exists(
     Ok(())
 }
 
-/// Runs `body` while the other threads of the program are stopped, if they can be. Their hooks are on: what they did between the end of the
-/// trace and that of the process would be in no trace.
+/// Runs `body` while the other threads of the program are stopped, if possible. Their hooks are on, and events between
+/// the end of the trace and the end of the process would be missing.
 pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body: impl FnOnce()) {
     env.frame(128, |env| {
         let jvmti = tracer.machine.jvmti;
@@ -125,13 +127,13 @@ pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body:
                     threads
                 },
             );
-        // If a debugger may stop threads, we may not. What they do is counted all the same.
+        // If a debugger controls threads, they cannot be stopped here. Their events are counted all the same.
         let _stopped = others.as_ref().and_then(|others| Stopped::stop(jvmti, others).ok());
         body();
     });
 }
 
-/// JVMTI's events that a run needs while it is traced.
+/// The JVMTI events that a run needs while it is traced.
 pub fn events(tracer: &Tracer) -> impl Iterator<Item = EventKind> {
     EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.records_monitors))
 }

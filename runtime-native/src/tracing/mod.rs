@@ -1,4 +1,4 @@
-//! Handles JVMTI's events, from the moment that there is a tracer.
+//! Handles JVMTI events once there is a tracer.
 
 pub mod begin;
 pub mod control;
@@ -12,7 +12,7 @@ use crate::actions::{monitors, prepared, threads};
 use crate::tracer::{self, Tracer};
 use crate::tracing::control::Control;
 
-/// A run that is traced, or is about to be.
+/// A run that is traced, or will be.
 #[derive(Debug)]
 pub struct Tracing {
     tracer: &'static Tracer,
@@ -21,7 +21,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Never freed: events may come up to the end of the process.
+    /// Never freed: events may come until the process ends.
     pub fn new(tracer: &'static Tracer, control: Control) -> &'static Self {
         Box::leak(Box::new(Self { tracer, control }))
     }
@@ -40,8 +40,8 @@ impl Listener for Tracing {
         threads::ended(self.tracer, env, thread);
     }
 
-    /// Only for classes that are redefined. New classes have their hooks already, or get them in `HeapProxyClasses`, which knows more about
-    /// them and can fall back to the original.
+    /// Only for redefined classes. New classes have their hooks already, or get them in `HeapProxyClasses`, which has
+    /// more information and can fall back to the original.
     fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
         redefined(self.tracer, env, file.class?, file.bytes)
     }

@@ -1,5 +1,5 @@
-//! `et-allocate`: plays an operations file to one of the allocators that are linked into it, and prints what it came to as JSON. `et-replay
-//! allocate` and `et-replay cache` start it once for each.
+//! `et-allocate`: replays an operations file with one of the allocators linked into it and prints the result as JSON.
+//! `et-replay allocate` and `et-replay cache` start it once per allocator.
 
 mod raw;
 
@@ -81,7 +81,7 @@ fn run(cli: &Cli) -> Result<Value, AllocateError> {
 
 fn on<A: Allocator>(name: &str, task: &Task) -> Result<Value, AllocateError> {
     let mut ops = OpsReader::open(Path::new("/dev/stdin"))?;
-    // Strings, numbers and lists: to make JSON of them cannot fail.
+    // Strings, numbers and lists: their conversion to JSON cannot fail.
     Ok(match task {
         Task::Allocate => serde_json::to_value([allocate::<A>(&mut ops, name)?]),
         Task::Cache(caches) => {

@@ -1,4 +1,4 @@
-//! Memory of allocators in C and C++.
+//! Allocators in C and C++.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -6,17 +6,17 @@ use std::ptr::NonNull;
 
 use et_simulate::allocate::Allocator;
 
-/// What allocators are aligned to.
+/// Alignment of allocations, in bytes.
 const ALIGN: usize = 16;
 
-/// An allocator's two functions.
+/// The two functions of an allocator.
 #[allow(unsafe_code, reason = "the allocators are in C and C++")]
 pub trait Raw {
-    /// So many bytes, aligned to [`ALIGN`], or null.
+    /// Allocates that many bytes, aligned to [`ALIGN`]; null if out of memory.
     fn allocate(bytes: usize) -> *mut c_void;
 
     /// # Safety
-    /// `memory` came from `allocate` with as many bytes, and nobody uses it any more.
+    /// `memory` is from `allocate` with the same number of bytes, and is not used afterwards.
     unsafe fn free(memory: *mut c_void, bytes: usize);
 }
 
@@ -28,13 +28,13 @@ macro_rules! raw {
         #[allow(unsafe_code, reason = "the allocators are in C and C++")]
         impl Raw for $name {
             fn allocate($bytes: usize) -> *mut c_void {
-                // SAFETY: any number of bytes can be asked for.
+                // SAFETY: any size is valid.
                 unsafe { $allocate }
             }
 
             unsafe fn free($memory: *mut c_void, $size: usize) {
                 let _ = $size;
-                // SAFETY: of `free`.
+                // SAFETY: by the contract of `free`.
                 unsafe { $free }
             }
         }
@@ -47,11 +47,11 @@ raw!(Snmalloc, |bytes| snmalloc_sys::sn_rust_alloc(ALIGN, bytes).cast(), |memory
     snmalloc_sys::sn_rust_dealloc(memory.cast(), ALIGN, size);
 });
 
-/// One of them, as a replay takes it.
+/// A linked allocator as the allocator of a replay.
 #[derive(Debug)]
 pub struct Linked<R>(PhantomData<R>);
 
-/// The memory of an object.
+/// Memory of one object.
 #[derive(Debug)]
 pub struct Block<R: Raw> {
     memory: NonNull<u32>,
@@ -68,7 +68,8 @@ impl<R: Raw> Default for Block<R> {
 #[allow(unsafe_code, reason = "the memory is that of an allocator in C or C++")]
 impl<R: Raw> AsRef<[u32]> for Block<R> {
     fn as_ref(&self) -> &[u32] {
-        // SAFETY: so many words were allocated and filled; they are ours until the drop. Of none there is a dangling pointer.
+        // SAFETY: `words` words were allocated and initialized, and are owned until the drop. With 0 words the pointer
+        // is dangling.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.words) }
     }
 }
@@ -76,7 +77,7 @@ impl<R: Raw> AsRef<[u32]> for Block<R> {
 #[allow(unsafe_code, reason = "as above")]
 impl<R: Raw> AsMut<[u32]> for Block<R> {
     fn as_mut(&mut self) -> &mut [u32] {
-        // SAFETY: as above.
+        // SAFETY: as in `as_ref`, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.words) }
     }
 }
@@ -85,7 +86,7 @@ impl<R: Raw> AsMut<[u32]> for Block<R> {
 impl<R: Raw> Drop for Block<R> {
     fn drop(&mut self) {
         if self.words > 0 {
-            // SAFETY: it came from there, and goes with this value.
+            // SAFETY: the memory is from `allocate` with this size, and is freed only here.
             unsafe { R::free(self.memory.as_ptr().cast(), 4 * self.words) }
         }
     }
@@ -100,7 +101,7 @@ impl<R: Raw> Allocator for Linked<R> {
             return Some(Block::default());
         }
         let memory = NonNull::new(R::allocate(words.checked_mul(4)?).cast::<u32>())?;
-        // SAFETY: that many bytes were allocated there, aligned to more than a word needs.
+        // SAFETY: that many bytes were allocated, with more than the alignment of a word.
         unsafe { (0..words).for_each(|word| memory.add(word).write(fill)) };
         Some(Block { memory, words, of: PhantomData })
     }

@@ -1,12 +1,12 @@
-//! Whether a collection has kept everything: each living object is where its handle says, and each of its slots leads to what the program
-//! stored there last.
+//! Checks the heap after a collection: each live object is where its handle says, and each of its slots contains the
+//! reference that the program stored last.
 
 use std::collections::HashMap;
 
 use crate::object::{CompressedSlot, Object};
 use crate::table::Table;
 
-/// What the heap is to hold, by handle.
+/// Expected contents of the heap, by handle.
 #[derive(Debug, Default)]
 pub struct Shadow {
     objects: HashMap<u32, Expected>,
@@ -41,7 +41,7 @@ impl Shadow {
         self.statics[field as usize] = target;
     }
 
-    /// What is wrong, in words.
+    /// Compares the heap with the expected contents. Returns a description of the first difference.
     pub fn check(&self, table: &Table) -> Result<(), String> {
         let mut met = 0;
         for (handle, object) in table.living() {
@@ -72,7 +72,8 @@ impl Shadow {
 }
 
 fn leads_to(table: &Table, held: u32, target: u32) -> Result<(), String> {
-    // The table's place of the target was looked at, or will be; nothing is read where nothing is known to be.
+    // Only addresses are compared, since `held` may not point to an object. The target itself is checked at its own
+    // handle.
     match (table.address(target), held) {
         _ if target == 0 && held == 0 => Ok(()),
         (address, held) if target != 0 && address == held && held != 0 => Ok(()),
@@ -85,7 +86,8 @@ fn leads_to(table: &Table, held: u32, target: u32) -> Result<(), String> {
     }
 }
 
-/// What is alive, and whether it is where its handles say: what can be told without a shadow.
+/// Number and bytes of the live objects; fails if one is not where its handle says or has a slot that leads elsewhere.
+/// Needs no shadow.
 pub fn living(table: &Table) -> Result<et_simulate::ops::Amount, String> {
     let mut alive = et_simulate::ops::Amount::default();
     for (handle, object) in table.living() {

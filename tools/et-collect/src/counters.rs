@@ -1,4 +1,4 @@
-//! What collecting threads did. Each counts for itself: a counter that all share would cost more than what it counts.
+//! Counters of collector threads. Each thread has its own: a shared counter would cost more than the work it counts.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,7 +23,7 @@ thread_local! {
     };
 }
 
-/// Only this thread changes it.
+/// Not an atomic add: only this thread writes the counter.
 #[inline]
 fn add(counter: &AtomicU64, number: u64) {
     counter.store(counter.load(Relaxed) + number, Relaxed);
@@ -45,7 +45,7 @@ pub fn copied(bytes: usize) {
     });
 }
 
-/// Scanned and copied by all threads, since the beginning.
+/// Objects scanned and copied by all threads since the start.
 pub fn totals() -> [Amount; 2] {
     let mut sums = [Amount::default(); 2];
     for one in ALL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter() {

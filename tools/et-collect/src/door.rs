@@ -1,4 +1,5 @@
-//! Where the program waits while there is a collection. One thread plays all threads of the trace, so there is one to stop.
+//! Where the program waits during a collection. One thread executes the operations of all threads of the trace, so
+//! there is one to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -6,14 +7,14 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
 struct State {
-    /// Since when the program waits.
+    /// When the program began to wait.
     since: Option<Instant>,
-    /// Collections that are over.
+    /// Number of collections that have ended.
     over: u64,
     waited: Duration,
 }
 
-/// A collector closes it, and opens it again.
+/// Closed by a collector during a collection.
 #[derive(Debug, Default)]
 pub struct Door {
     closing: AtomicBool,
@@ -26,13 +27,13 @@ impl Door {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether the program is to wait. Asked between operations: some plans begin a pause by themselves.
+    /// Whether the program has to wait. Polled between operations: some plans begin a pause without an allocation.
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.closing.load(Relaxed)
     }
 
-    /// The program waits for a collection to begin and to end.
+    /// Waits until the next collection has ended. Called by the program.
     pub fn wait(&self) {
         let begun = Instant::now();
         let mut state = self.state();
@@ -46,7 +47,7 @@ impl Door {
         state.waited += begun.elapsed();
     }
 
-    /// The collector waits until the program does; since when.
+    /// Waits until the program has stopped, and returns since when. Called by the collector.
     pub fn close(&self) -> Instant {
         self.closing.store(true, Relaxed);
         let mut state = self.state();
@@ -58,17 +59,17 @@ impl Door {
         }
     }
 
-    /// The collection is over.
+    /// Lets the program continue after a collection.
     pub fn open(&self) {
         self.closing.store(false, Relaxed);
         let mut state = self.state();
         state.over += 1;
-        // The next collection is not to find the door as the last has left it.
+        // Otherwise the next collection could take the program for already waiting.
         state.since = None;
         self.changed.notify_all();
     }
 
-    /// How long the program has waited in all.
+    /// Total time that the program has waited.
     pub fn waited(&self) -> Duration {
         self.state().waited
     }
@@ -78,7 +79,7 @@ impl Door {
 mod tests {
     use super::*;
 
-    /// Whether the program or the collector comes first, each pause has both.
+    /// Program and collector meet at each pause, whichever arrives first.
     #[test]
     fn the_program_waits_for_each_collection() {
         let door: &'static Door = Box::leak(Box::default());

@@ -1,4 +1,4 @@
-//! Why a replay ended early.
+//! Why a replay failed.
 
 use std::panic::PanicHookInfo;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub enum CollectError {
     /// A collection lost an object or a reference.
     #[error("{0}")]
     Lost(String),
-    /// The last collection did not reach what is alive, to the object and byte.
+    /// The final collection did not reach exactly the live objects and bytes.
     #[error(
         "{plan}: the last collection reached {objects} objects of {bytes} bytes, and {alive_objects} of {alive_bytes} bytes are alive", plan = plan.name()
     )]
@@ -40,7 +40,7 @@ fn bytes(number: u64) -> String {
     et_names::units::bytes(number)
 }
 
-/// What a panic says, and where, without the folders of whoever built this.
+/// Message and location of a panic, without directories of the build machine.
 pub fn of_panic(panic: &PanicHookInfo<'_>) -> String {
     let said = panic.payload_as_str().unwrap_or("it does not say why").replace('\n', " ");
     match panic.location() {
@@ -52,7 +52,7 @@ pub fn of_panic(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// Ends the process from any thread, with one line.
+/// Ends the process from any thread, with a one-line message.
 pub fn exit(code: u8, said: &str) -> ! {
     PROGRAM.say(format_args!("{said}"));
     std::process::exit(code.into())

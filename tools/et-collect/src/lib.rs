@@ -1,5 +1,5 @@
-//! `et-collect`: plays an operations file to one of MMTk's collectors, in one heap, and prints what it came to as JSON. `et-replay collect`
-//! starts it once for each plan and heap: MMTk's state is one for a process.
+//! `et-collect`: replays an operations file under one of MMTk's collectors in one heap and prints the result as JSON.
+//! `et-replay collect` starts it once per plan and heap, because MMTk's state is global.
 
 mod binding;
 mod check;
@@ -51,11 +51,11 @@ struct Cli {
     forget_stores: bool,
 }
 
-/// Runs the command; its exit code says whether the heap sufficed and whether all objects were found.
+/// Runs the command. The exit code distinguishes a heap that is too small and a failed check.
 pub fn main() -> ExitCode {
-    // A thread of MMTk that panics would leave the others waiting for it.
+    // If a thread of MMTk panicked without ending the process, the others would wait for it forever.
     std::panic::set_hook(Box::new(|panic| {
-        // It has no other way to say that its heap is full.
+        // NoGC reports a full heap only by a panic.
         if let Some(world) = binding::world::get().filter(|world| world.options.plan == Plan::NoGC) {
             world.too_small();
         }

@@ -1,4 +1,4 @@
-//! What collections came to, one after the other.
+//! Log of collections.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ struct Begun {
     totals: [Amount; 2],
 }
 
-/// More than these are only counted.
+/// Maximum number of pauses kept; further ones are only counted.
 const MOST_KEPT: usize = 100_000;
 
 #[derive(Debug, Default)]
 pub struct Log {
     begun: Option<Begun>,
-    /// Of the collection that is under way.
+    /// Of the current collection.
     roots: u64,
     rescued: u64,
     own: Duration,
-    /// The first ones.
+    /// The first pauses.
     pub pauses: Vec<Pause>,
     pub count: u64,
     pub lengths: Vec<u64>,
@@ -34,7 +34,7 @@ pub struct Log {
     pub last: Option<Pause>,
 }
 
-/// Of all collections.
+/// Sums over all collections.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
     pub roots: u64,
@@ -55,26 +55,26 @@ fn sum(sum: &mut Amount, more: Amount) {
 }
 
 impl Log {
-    /// The program waits since then.
+    /// A collection begins; the program has waited since `since`.
     pub fn begin(&mut self, since: Instant, operation: u64, used: u64) {
         self.sums.peak_used = self.sums.peak_used.max(used);
         self.begun = Some(Begun { since, operation, used, totals: counters::totals() });
         (self.roots, self.rescued, self.own) = (0, 0, Duration::ZERO);
     }
 
-    /// So many roots were given. Plans with two closures ask twice, and get the same.
+    /// Records the number of roots. Plans with two closures ask twice and get the same roots.
     pub fn roots(&mut self, count: u64, took: Duration) {
         self.roots = count;
         self.own += took;
     }
 
-    /// So many objects were kept that no root leads to.
+    /// Adds objects that were kept without being reachable from roots.
     pub fn rescued(&mut self, count: u64, took: Duration) {
         self.rescued += count;
         self.own += took;
     }
 
-    /// The program goes on.
+    /// The collection ends and the program continues.
     pub fn end(&mut self, used: u64) {
         let Some(begun) = self.begun.take() else { return };
         let [scanned, copied] = counters::totals();

@@ -1,26 +1,26 @@
-//! Objects as they lie in memory: as HotSpot has them with compressed references, so that the sizes of the trace hold.
+//! Memory layout of objects: that of HotSpot with compressed references, so that the sizes of the trace apply.
 //!
 //! | byte | |
 //! |---|---|
 //! | 0 | handle |
-//! | 4 | generation of the handle: which of the objects that had it this is |
-//! | 8 | shape: of an array its uppermost bit and size / 8; otherwise size / 8 in the upper 16 bits, slots in the lower |
+//! | 4 | generation: number of the object among those with this handle |
+//! | 8 | shape: for an array the uppermost bit and size / 8; otherwise size / 8 in the upper 16 bits, number of slots in the lower |
 //! | 12 | length of an array, whose slots begin at 16; otherwise the first slot |
 //!
-//! A slot is the address of an object, divided by 8; 0 is null. While a collector copies, MMTk keeps the new address in the first word of
-//! the old object.
+//! A slot contains the address of an object divided by 8; 0 is null. During copying, MMTk stores the forwarding
+//! pointer in the first word of the old object.
 
 use mmtk::util::{Address, ObjectReference};
 
-/// The uppermost bit of an array's shape.
+/// Flag of an array's shape.
 const ARRAY: u32 = 1 << 31;
-/// Slots of scalars, and of arrays.
+/// Offset of the first slot, in bytes: for scalars, and for arrays.
 const SCALAR_SLOTS: usize = 12;
 const ARRAY_SLOTS: usize = 16;
-/// The least that MMTk and the header need.
+/// Minimum size in bytes, for MMTk and the header.
 const LEAST: u64 = 16;
 
-/// What an object needs to know of itself.
+/// Size and number of slots of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub bytes: u64,
@@ -29,7 +29,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of an object of the trace; larger than there if its slots have no room. `None`: nothing can be as large.
+    /// Shape of an object of the trace, enlarged if its slots do not fit. `None` if the size cannot be represented.
     pub fn new(bytes: u64, slots: u32, is_array: bool) -> Option<Self> {
         let small = |bytes: u64| !is_array && slots <= 0xffff && bytes / 8 < 1 << 15;
         let needed = |begin: usize| (begin as u64 + 4 * u64::from(slots)).next_multiple_of(8);
@@ -47,19 +47,19 @@ impl Shape {
     }
 }
 
-/// An object in memory.
+/// An object in the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object(ObjectReference);
 
 #[allow(unsafe_code, reason = "objects lie in memory that MMTk manages")]
 impl Object {
-    /// Makes one where there is room for it, with slots that hold nothing.
+    /// Writes the header at `address`, and null to all slots.
     ///
     /// # Safety
-    /// `address` is the beginning of as many bytes as the shape says, which nobody else uses.
+    /// `address` is the beginning of `shape.bytes` bytes without any other user.
     pub unsafe fn make(address: Address, handle: u32, generation: u32, shape: Shape) -> Option<Self> {
         let object = ObjectReference::from_raw_address(address)?;
-        // SAFETY: of `make`: the memory is ours, and has room for the header.
+        // SAFETY: by the contract of `make`, the memory is exclusive and has room for the header.
         unsafe {
             std::ptr::write_bytes(address.to_mut_ptr::<u8>(), 0, shape.bytes as usize);
             address.store(handle);
@@ -76,9 +76,9 @@ impl Object {
         Self(object)
     }
 
-    /// Where a slot, or the table of handles, says that one is.
+    /// The object at a compressed address; `None` for null.
     pub fn at(compressed: u32) -> Option<Self> {
-        // SAFETY: an address is only a number.
+        // SAFETY: the address is only computed, not dereferenced.
         let address = unsafe { Address::from_usize((compressed as usize) << 3) };
         ObjectReference::from_raw_address(address).map(Self)
     }
@@ -87,7 +87,7 @@ impl Object {
         self.0
     }
 
-    /// What a slot that leads here holds.
+    /// The compressed address, as a slot contains it.
     pub fn compressed(self) -> u32 {
         (self.address().as_usize() >> 3) as u32
     }
@@ -97,8 +97,8 @@ impl Object {
     }
 
     fn word(self, offset: usize) -> u32 {
-        // SAFETY: every `Object` is the beginning of one in memory that MMTk has mapped: what is alive, what a collection reached, or what
-        // the operation before let die.
+        // SAFETY: an `Object` is always in memory that MMTk has mapped: it is alive, was reached by a collection, or
+        // died in the previous operation.
         unsafe { (self.address() + offset).load() }
     }
 
@@ -125,14 +125,14 @@ impl Object {
         words as usize * 8
     }
 
-    /// All slots, in order.
+    /// All slots in order.
     pub fn slots(self) -> impl Iterator<Item = CompressedSlot> {
         let Shape { slots, is_array, .. } = self.shape();
         let first = self.address() + if is_array { ARRAY_SLOTS } else { SCALAR_SLOTS };
         (0..slots as usize).map(move |slot| CompressedSlot(first + 4 * slot))
     }
 
-    /// `None`: it has no such slot.
+    /// The slot with that index; `None` if out of range.
     pub fn slot(self, slot: u32) -> Option<CompressedSlot> {
         let Shape { slots, is_array, .. } = self.shape();
         let first = self.address() + if is_array { ARRAY_SLOTS } else { SCALAR_SLOTS };
@@ -140,19 +140,20 @@ impl Object {
     }
 }
 
-/// 32 bits that lead to an object: in an object, a static field, or the table of handles.
+/// A 32-bit compressed reference: in an object, a static field, or the table of handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompressedSlot(Address);
 
 #[allow(unsafe_code, reason = "slots lie in memory that MMTk manages, or in tables that live as long as the process")]
 impl CompressedSlot {
-    /// A root.
+    /// A slot outside the heap, for a root.
     pub fn of(word: &'static std::sync::atomic::AtomicU32) -> Self {
         Self(Address::from_ptr(word))
     }
 
     fn word(self) -> &'static std::sync::atomic::AtomicU32 {
-        // SAFETY: a slot is made of an object that is there, or of a word of a table; it is 4 bytes, aligned to 4, and used as an atomic only.
+        // SAFETY: a slot is in an existing object or is a word of a table; it is 4 bytes, aligned to 4, and always
+        // accessed atomically.
         unsafe { &*self.0.to_ptr() }
     }
 
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(shape(8, 0, false), Some((16, false)));
         assert_eq!(shape(24, 2, true), Some((24, true)));
         assert_eq!(shape(16, 2, true), Some((24, true)));
-        // More than the shape of a scalar has room for.
+        // Too large for the shape of a scalar.
         assert_eq!(shape(1 << 18, 3, false), Some((1 << 18, true)));
         assert_eq!(shape(16, 70_000, false), Some((280_016, true)));
         assert_eq!(shape(1 << 34, 0, true), None);
@@ -201,7 +202,7 @@ mod tests {
             [Shape::new(40, 3, false).unwrap(), Shape::new(32, 4, true).unwrap(), Shape::new(64, 0, true).unwrap()]
         {
             #[allow(unsafe_code, reason = "the array is as large as the largest of the shapes")]
-            // SAFETY: it is.
+            // SAFETY: `memory` has `shape.bytes` bytes, and no other reference is in use.
             let object = unsafe { Object::make(Address::from_mut_ptr(memory.as_mut_ptr()), 7, 9, shape) }.unwrap();
             assert_eq!((object.handle(), object.generation(), object.shape()), (7, 9, shape));
             assert_eq!(object.bytes() as u64, shape.bytes);

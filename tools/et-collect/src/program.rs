@@ -1,4 +1,4 @@
-//! The program: does what the operations say, in memory that MMTk manages.
+//! The program: executes the operations in memory that MMTk manages.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -16,16 +16,16 @@ use crate::error::CollectError;
 use crate::object::{Object, Shape};
 use crate::table::Table;
 
-/// Threads of the trace share so many mutators: each keeps some memory of the heap for itself.
+/// Maximum number of mutators, shared by the threads of the trace: each mutator reserves some heap memory.
 const MOST_MUTATORS: usize = 64;
 
-/// Which of MMTk's write barriers the plan needs.
+/// The kind of MMTk's write barrier that the plan needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Barrier {
     None,
-    /// Of what a slot held before.
+    /// Before the store, with the old target (SATB).
     Before,
-    /// Of what it holds then.
+    /// After the store, with the new target.
     After,
 }
 
@@ -36,16 +36,16 @@ struct Program<'a> {
     mutators: Vec<MutatorPlace>,
     current: usize,
     barrier: Barrier,
-    /// Larger objects go to a space of their own.
+    /// Maximum size for normal allocation in bytes; larger objects go to the large-object space.
     largest: u64,
     is_array: Vec<bool>,
-    /// Died since the last operation of another kind. Nothing may lead to these then.
+    /// Objects that died since the last operation of another kind. When that follows, no reference to them may exist.
     dead: Vec<u32>,
     allocated: Amount,
     grown: Amount,
 }
 
-/// Plays all operations, and collects a last time.
+/// Executes all operations and a final collection.
 pub fn run(ops: &mut OpsReader, options: Options, told: &[MmtkOption]) -> Result<CollectReport, CollectError> {
     let tables = ops.tables();
     if options.heap > binding::MOST {
@@ -67,7 +67,7 @@ pub fn run(ops: &mut OpsReader, options: Options, told: &[MmtkOption]) -> Result
     let barrier = match constraints.barrier {
         _ if options.forgets_stores => Barrier::None,
         BarrierSelector::NoBarrier => Barrier::None,
-        // Its other half is not implemented.
+        // Its post-barrier is not implemented.
         BarrierSelector::SATBBarrier => Barrier::Before,
         _ => Barrier::After,
     };
@@ -217,7 +217,7 @@ impl Program<'_> {
         let address = memory_manager::alloc(mutator, bytes, 8, 0, semantics);
         let generation = world.table.next_generation(handle);
         #[allow(unsafe_code, reason = "the memory is MMTk's")]
-        // SAFETY: MMTk just gave out that many bytes there.
+        // SAFETY: MMTk has just allocated that many bytes at `address`.
         let object = unsafe { Object::make(address, handle, generation, shape) };
         let Some(object) = object else { world.too_small() };
         memory_manager::post_alloc(mutator, object.reference(), bytes, semantics);
@@ -233,7 +233,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// The mutator of the thread that the operations are of now.
+    /// Mutator of the thread that executes the current operations.
     fn mutator(&self) -> &'static mut Mutator<Replay> {
         let place = self.mutators[self.current].0;
         #[allow(unsafe_code, reason = "MMTk's threads have them, too")]
@@ -251,7 +251,7 @@ impl Program<'_> {
         }
     }
 
-    /// A reference led to `old`, and leads to the object of that handle now.
+    /// Updates reference counts for a slot that changes from address `old` to the handle `target`.
     #[inline]
     fn recount(&mut self, old: u32, target: u32) -> Result<(), CollectError> {
         if target != 0 {
@@ -263,7 +263,8 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// A reference less leads there. Operations that make sense leave none to what is not there: then a collection has lost it.
+    /// Decrements the object's reference count. Valid operations leave no reference to a dead object, so a failure
+    /// means that a collection lost it.
     #[inline]
     fn drop_one(&self, object: Object) -> Result<(), CollectError> {
         self.world.table.dropped(object.handle()).ok_or_else(|| {
@@ -272,7 +273,7 @@ impl Program<'_> {
         })
     }
 
-    /// What has died: nothing that is alive leads there, or a collector would follow it to where nothing is.
+    /// Checks that no reference to the dead objects is left: a collector would follow it into freed memory.
     fn bury(&mut self) -> Result<(), CollectError> {
         for handle in self.dead.drain(..) {
             if self.world.table.count(handle) != 0 {
@@ -282,7 +283,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Behind the last operation a collection of the whole heap must find what is alive in the trace, and nothing else.
+    /// After the last operation, a full collection must reach exactly the live objects of the trace.
     fn last_collection(&mut self) -> Result<Final, CollectError> {
         let plan = self.world.options.plan;
         let alive = check::living(&self.world.table).map_err(CollectError::Lost)?;
@@ -300,7 +301,7 @@ impl Program<'_> {
         }
         let thread = VMMutatorThread(binding::thread(self.current + 1));
         let mut reached = Amount::default();
-        // A plan that marks while the program runs may have to end that first.
+        // A concurrent plan may have to finish a collection in progress first.
         for _ in 0..3 {
             self.mmtk.handle_user_collection_request(thread, true, true);
             while self.world.door.is_closing() {
@@ -312,7 +313,7 @@ impl Program<'_> {
                 break;
             }
         }
-        // Those that first mark and then move go through the heap twice.
+        // Plans that first mark and then move scan each object twice.
         let times = if plan.has_two_closures() { 2 } else { 1 };
         if (reached.objects, reached.bytes) != (times * alive.objects, times * alive.bytes) {
             return Err(CollectError::Final {

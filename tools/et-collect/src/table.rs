@@ -1,25 +1,25 @@
-//! Handles of the operations: which object each names now, where it is, and how many references lead to it.
+//! The table of handles: the current object of each handle, its address and its reference count.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use crate::object::{CompressedSlot, Object};
 
-/// Is among those that may have no references.
+/// Flag: the object is in the zero count table.
 const MAY_BE_ZERO: u8 = 1;
 
-/// By handle. The program changes it while it runs, and the collector while the program waits.
+/// Indexed by handle. Modified by the program while it runs, and by the collector while the program waits.
 #[derive(Debug)]
 pub struct Table {
-    /// Where the object is, as a slot holds it; 0: the handle names none.
+    /// Compressed address of the object; 0 for an unused handle.
     addresses: Box<[AtomicU32]>,
-    /// Which of the objects that had the handle this is.
+    /// Number of the object among those with the same handle.
     generations: Box<[AtomicU32]>,
-    /// References that lead to it, from living objects and static fields.
+    /// Number of references to the object from live objects and static fields.
     counts: Box<[AtomicU32]>,
     flags: Box<[AtomicU8]>,
-    /// Living objects without references are among these: a local variable holds them (a zero count table).
+    /// Zero count table: contains all live objects without references, which a local variable must hold.
     zero: List,
-    /// Static fields.
+    /// Static fields, as compressed addresses.
     pub statics: Box<[AtomicU32]>,
 }
 
@@ -46,7 +46,7 @@ impl Table {
         }
     }
 
-    /// Where the object is; 0 if the handle names none.
+    /// Compressed address of the object; 0 for an unused handle.
     #[inline]
     pub fn address(&self, handle: u32) -> u32 {
         self.addresses.get(handle as usize).map_or(0, |address| address.load(Relaxed))
@@ -57,19 +57,19 @@ impl Table {
         Object::at(self.address(handle))
     }
 
-    /// Of the next object with that handle.
+    /// Generation of the next object with that handle.
     pub fn next_generation(&self, handle: u32) -> u32 {
         self.generations[handle as usize].load(Relaxed).wrapping_add(1)
     }
 
-    /// Whether an object is the one that its handle names, and is where the table says.
+    /// Whether an object is the current one of its handle and at the address in the table.
     pub fn is_known(&self, object: Object) -> bool {
         let handle = object.handle();
         self.address(handle) == object.compressed()
             && self.generations.get(handle as usize).is_some_and(|known| known.load(Relaxed) == object.generation())
     }
 
-    /// An object is there.
+    /// Enters a new object.
     #[inline]
     pub fn born(&self, handle: u32, generation: u32, object: Object) {
         let at = handle as usize;
@@ -79,13 +79,14 @@ impl Table {
         self.may_be_zero(handle);
     }
 
-    /// It is alive no more.
+    /// Removes a dead object.
     #[inline]
     pub fn died(&self, handle: u32) {
         self.addresses[handle as usize].store(0, Relaxed);
     }
 
-    /// It is elsewhere. What is dead has no place in the table, and one whose root slot MMTk changed already is right as it is.
+    /// Updates the address of a moved object. Does nothing for a dead object, or if MMTk has already updated the entry
+    /// as a root slot.
     #[inline]
     pub fn moved(&self, handle: u32, from: Object, to: Object) {
         if let Some(address) = self.addresses.get(handle as usize)
@@ -95,14 +96,14 @@ impl Table {
         }
     }
 
-    /// A reference more.
+    /// Increments the reference count.
     #[inline]
     pub fn held(&self, handle: u32) {
         let count = &self.counts[handle as usize];
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
 
-    /// A reference less. `None`: there was none.
+    /// Decrements the reference count. `None` if it was already 0.
     #[inline]
     pub fn dropped(&self, handle: u32) -> Option<()> {
         let count = self.counts.get(handle as usize)?;
@@ -129,7 +130,7 @@ impl Table {
         }
     }
 
-    /// Takes those off the list that have references, or are dead.
+    /// Removes objects from the zero count table that are dead or have references.
     pub fn purge_zero(&self) {
         let mut kept = 0;
         for at in 0..self.zero.length.load(Relaxed) {
@@ -144,7 +145,7 @@ impl Table {
         self.zero.length.store(kept, Relaxed);
     }
 
-    /// Static fields that hold something, and the places in the table of living objects without references.
+    /// Roots: static fields that are not null, and the table entries of live objects without references.
     pub fn roots(&'static self) -> Vec<CompressedSlot> {
         let statics = self.statics.iter().filter(|field| field.load(Relaxed) != 0);
         let zero = self.zero.items[..self.zero.length.load(Relaxed)].iter();
@@ -152,12 +153,12 @@ impl Table {
         statics.chain(places).map(CompressedSlot::of).collect()
     }
 
-    /// What is alive.
+    /// All live objects, by handle.
     pub fn living(&self) -> impl Iterator<Item = (u32, Object)> {
         (0..).zip(&self.addresses).filter_map(|(handle, address)| Some((handle, Object::at(address.load(Relaxed))?)))
     }
 
-    /// As [`living`](Self::living): where the object of a handle goes is written here.
+    /// Sets the address of a handle's object.
     pub fn set(&self, handle: u32, object: Object) {
         self.addresses[handle as usize].store(object.compressed(), Relaxed);
     }
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(table.dropped(2), None);
         table.died(3);
         assert_eq!(roots(), [8, 16]);
-        // The same handle again, twice between two collections.
+        // The same handle twice between two collections.
         table.born(3, 2, Object::at(32).unwrap());
         table.died(3);
         table.born(3, 3, Object::at(40).unwrap());

@@ -1,5 +1,5 @@
-//! Programs at random under every plan: nothing living is lost, nothing dead is kept by a full collection, and a collector that is told too
-//! little is found out.
+//! Random programs under every plan: no live object is lost, no dead one survives a full collection, and missing write
+//! barriers are detected.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +11,7 @@ use et_simulate::mmtk::{CollectReport, Plan, TOO_SMALL};
 use et_simulate::ops::Op;
 use et_simulate::testing::{bytes_of, death, random_program};
 
-/// Collections come after so many bytes.
+/// Allocation between two collections, in bytes.
 const BYTES: &str = "102400";
 
 fn collect(ops: &Path, plan: Plan, more: &[&str]) -> Output {
@@ -31,14 +31,14 @@ fn report(output: &Output) -> CollectReport {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Arguments for collections after so many bytes. Those that MMTk is told to make are of the whole heap; of young objects they are where
-/// there is room for no more of these.
+/// Arguments that cause a collection after every [`BYTES`]. Collections by `--stress` are full; minor ones result from
+/// a small nursery.
 fn every(plan: Plan) -> [&'static str; 4] {
     let how = if plan.is_generational() { "--nursery" } else { "--stress" };
     ["--heap", "33554432", how, BYTES]
 }
 
-/// Each of `count` numbers, on two threads.
+/// Calls `act` with each number up to `count`, on two threads.
 fn each(count: u64, act: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ plans! {
     concurrent_immix: ConcurrentImmix,
 }
 
-/// Collectors have limits from which on they keep objects elsewhere, near powers of two.
+/// Collectors have size limits, near powers of two, from which they use another space.
 #[test]
 fn objects_of_any_size_have_a_place() {
     let sizes = (6..=20).flat_map(|power| (-3..=3).map(move |words| ((1i64 << power) + 8 * words) as u64));
@@ -117,7 +117,7 @@ fn objects_of_any_size_have_a_place() {
     }
 }
 
-/// Without its remembered set a generational collector leaves old objects with references to where young ones were.
+/// Without its remembered set, a generational collector leaves stale references to young objects in old ones.
 #[cfg(feature = "faults")]
 #[test]
 fn stores_that_are_forgotten_are_found() {
@@ -149,13 +149,13 @@ fn a_heap_that_is_too_small_is_told_of() {
     }
 }
 
-/// One object lives in each line of 256 bytes, so that no line and no block becomes free, and no block has holes, which is how Immix looks for
-/// what to move: it runs full, unless it is told to move whatever there is room for.
+/// One live object per line of 256 bytes: no line and no block becomes free, and no block has holes, by which Immix
+/// selects what to evacuate. The heap overflows unless options make it evacuate every block.
 #[test]
 fn options_reach_mmtk() {
     let birth = |handle| Op::Birth { handle, class: 2, size: 32, slots: 0, site: 0, initial: false };
     let mut ops: Vec<Op> = Vec::new();
-    // Handles of those that die are given out again.
+    // Handles of dead objects are reused.
     for kept in 8..40_008 {
         ops.extend((1..8).map(birth));
         ops.push(birth(kept));

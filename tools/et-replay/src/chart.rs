@@ -1,39 +1,39 @@
-//! Lines over a plane, as SVG.
+//! Line charts as SVG.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
-/// A line with its points.
+/// A line.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// What it is called.
+    /// Name in the legend.
     pub name: String,
-    /// From left to right.
+    /// Points (x, y) from left to right.
     pub points: Vec<(f64, f64)>,
-    /// Upright bars, from the second to the third.
+    /// Vertical error bars: x, lower y, upper y.
     pub bars: Vec<(f64, f64, f64)>,
 }
 
-/// A plane with lines.
+/// A line chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Above it.
+    /// Title above the chart.
     pub title: String,
-    /// What goes to the right, and its unit.
+    /// Label of the x axis, with the unit.
     pub x: String,
-    /// What goes up, and its unit.
+    /// Label of the y axis, with the unit.
     pub y: String,
     /// The lines.
     pub series: Vec<Series>,
-    /// Whether equal distances upward are equal ratios.
+    /// Whether the y axis is logarithmic.
     pub is_log: bool,
 }
 
 const SIZE: (u32, u32) = (900, 460);
-/// Of that, for what lines are called: in the plane it would lie over them.
+/// Width of the legend in pixels, part of the chart's width; it is beside the plot, where it covers no lines.
 const NAMES: u32 = 180;
-/// Colors that people who see few of them can tell apart (Okabe and Ito), and two more.
+/// Colors for color-blind readers (Okabe and Ito), and two more.
 const COLORS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -47,14 +47,14 @@ const COLORS: [RGBColor; 10] = [
     RGBColor(110, 60, 160),
 ];
 
-/// A document with the charts in a row.
+/// An SVG document with the charts in a row.
 pub fn side_by_side(charts: &[Chart]) -> String {
     let mut text = String::new();
     {
         let size = (SIZE.0 * charts.len().max(1) as u32, SIZE.1);
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
         let pieces = root.split_evenly((1, charts.len().max(1)));
-        // Nothing is written but a string: that does not fail.
+        // Drawing into a string cannot fail.
         let _ = root.fill(&WHITE);
         for (chart, area) in charts.iter().zip(pieces) {
             let _ = draw(chart, &area);
@@ -99,7 +99,7 @@ fn draw<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Drawn
     names(chart, area)
 }
 
-/// What the lines are called, beside the plane.
+/// Draws the legend beside the plot.
 fn names<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Drawn<B> {
     let left = area.dim_in_pixel().0.saturating_sub(NAMES - 12) as i32;
     for ((series, color), row) in chart.series.iter().zip(COLORS.iter().cycle()).zip(0..) {
@@ -110,7 +110,7 @@ fn names<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Draw
     Ok(())
 }
 
-/// What is written along a logarithmic axis. Powers of ten alone are one or none where all values are alike.
+/// Tick marks of a logarithmic axis. In a narrow range there are too few powers of ten, so multiples are added.
 fn marks(low: f64, high: f64) -> Vec<f64> {
     let of = |digits: &[f64]| -> Vec<f64> {
         let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -126,7 +126,7 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
     }
 }
 
-/// A logarithm has no room for nothing.
+/// Whether the point can be drawn: a logarithmic axis has no 0.
 fn is_shown(chart: &Chart, point: &(f64, f64)) -> bool {
     point.0.is_finite() && point.1.is_finite() && (!chart.is_log || point.1 > 0.0)
 }
@@ -159,7 +159,7 @@ where
     Ok(())
 }
 
-/// In few letters: `1.5`, `200`, `3G`.
+/// A short form: `1.5`, `200`, `3G`.
 fn short(value: f64) -> String {
     let (value, unit) = match value.abs() {
         large if large >= 1e9 => (value / 1e9, "G"),

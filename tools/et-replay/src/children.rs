@@ -1,4 +1,4 @@
-//! Processes that replay for us.
+//! Child processes that replay.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -9,8 +9,8 @@ use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 use et_simulate::ops::OpsReader;
 
-/// Runs a child on the operations, as its standard input, to its end. It ends with the thread that calls this, whatever ends us: nobody would read
-/// what it has to say.
+/// Runs a child process with the operations as standard input, and collects its output. The system kills the child
+/// when the calling thread ends, even if this process is killed.
 pub fn output(child: &mut Command, ops: &OpsReader) -> io::Result<Output> {
     let file = ops.file().try_clone()?;
     let us = getpid();
@@ -18,11 +18,11 @@ pub fn output(child: &mut Command, ops: &OpsReader) -> io::Result<Output> {
         unsafe_code,
         reason = "between fork and exec nothing may allocate or wait for a lock: system calls do neither"
     )]
-    // SAFETY: there are two system calls, and an error that is a number.
+    // SAFETY: the closure makes two system calls and builds an error from a number; both are async-signal-safe.
     unsafe {
         child.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // We may have ended before.
+            // The parent may have ended before the first call.
             if getppid() == Some(us) { Ok(()) } else { Err(Errno::SRCH.into()) }
         });
     }

@@ -25,7 +25,7 @@ use et_simulate::ops::{OpsError, OpsReader};
 use et_simulate::prepare::{Input, PrepareError, Prepared, Wanted};
 use progress::Progress;
 
-/// What messages begin with.
+/// Prefix of messages.
 const PROGRAM: Program = Program("et-replay");
 
 /// Replays a trace on simulated collectors, real collectors, allocators or caches.
@@ -84,7 +84,7 @@ struct InputArgs {
     no_lives: bool,
 }
 
-/// Why a command failed: one line.
+/// Why a command failed: a one-line message.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
@@ -132,7 +132,7 @@ enum CliError {
 }
 
 impl CliError {
-    /// What could not be written says where it was to go.
+    /// Turns a write error into one with the destination.
     fn writing(self, place: impl FnOnce(io::Error) -> Self) -> Self {
         match self {
             Self::Prepare(PrepareError::Ops(OpsError::Write(error))) => place(error),
@@ -140,7 +140,7 @@ impl CliError {
         }
     }
 
-    /// Whether the command line asks for what cannot be.
+    /// Whether the error is one of usage.
     fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -155,12 +155,12 @@ impl CliError {
     }
 }
 
-/// What the command line is made of, for its manual.
+/// The definition of the command line, for the manual.
 pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }
 
-/// Runs the command line of this process.
+/// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -182,7 +182,7 @@ pub fn main() -> ExitCode {
     PROGRAM.end(done)
 }
 
-/// Takes the operations of whatever is no operations file, to a file in its place or to a temporary one.
+/// Prepares operations from an input that is not an operations file.
 fn take(input: Input, args: &InputArgs, progress: &Progress, file: std::fs::File) -> Result<(Prepared, u8), CliError> {
     let wanted = Wanted { touches: !args.no_touches, ..Wanted::default() };
     let (prepared, code) = match input {
@@ -194,7 +194,7 @@ fn take(input: Input, args: &InputArgs, progress: &Progress, file: std::fs::File
                 _ = et_lives::attach(trace, None);
             }
             let prepared = et_simulate::prepare::prepare(&source, wanted, file)?;
-            // What it lacks is among the notes.
+            // Losses are among the notes already.
             let code = code::of_trace(source.cut_off().is_some(), prepared.ending.outcome.lost.total());
             (prepared, code)
         }
@@ -207,7 +207,7 @@ fn take(input: Input, args: &InputArgs, progress: &Progress, file: std::fs::File
     Ok((prepared, code))
 }
 
-/// The operations of whatever that is.
+/// Opens the operations of an input; a trace or text is prepared into a temporary file.
 fn open(args: &InputArgs, progress: &Progress) -> Result<(OpsReader, u8), CliError> {
     match Input::open(&args.input, args.with_names.as_deref())? {
         Input::Ops(ops) => Ok((*ops, OK)),
@@ -220,7 +220,7 @@ fn open(args: &InputArgs, progress: &Progress) -> Result<(OpsReader, u8), CliErr
     }
 }
 
-/// Of a heap that is too small it says which is not.
+/// Adds the smallest sufficient heap to the error for a heap that is too small.
 fn too_small(error: SimulateError, ops: &mut OpsReader, config: &Config) -> CliError {
     if !matches!(error, SimulateError::TooSmall { .. }) {
         return error.into();

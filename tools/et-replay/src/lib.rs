@@ -1,5 +1,5 @@
-//! The command `et-replay`: a trace as the program that simulated collectors, allocators and caches run. The simulators are `et_simulate`; here are the
-//! command line, processes that replay for it, charts and pages.
+//! The command `et-replay`: replays a trace on simulated collectors, allocators and caches, and on real ones. The
+//! simulators are in `et_simulate`; here are the command line, the child processes, charts and pages.
 
 mod chart;
 mod children;

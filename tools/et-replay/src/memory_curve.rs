@@ -1,10 +1,10 @@
-//! What is alive and what is in memory, over time.
+//! Live memory and resident memory over time.
 
 use et_simulate::allocate::AllocateReport;
 
 use crate::chart::{Chart, Series, side_by_side};
 
-/// Two charts beside each other, as SVG: bytes, and their ratio.
+/// Two charts side by side, as SVG: bytes, and their ratio.
 pub fn draw(trace: &str, reports: &[AllocateReport]) -> String {
     let mebi = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let (mut sizes, mut ratios) = (Vec::new(), Vec::new());
@@ -12,7 +12,7 @@ pub fn draw(trace: &str, reports: &[AllocateReport]) -> String {
         let points = first.samples.iter().map(|sample| (sample.operation as f64, mebi(sample.live_bytes)));
         sizes.push(Series { name: "alive".into(), points: points.collect(), ..Series::default() });
         let ones = first.samples.iter().map(|sample| (sample.operation as f64, 1.0));
-        // So that allocators have the same colors in both.
+        // An additional series, so that allocators have the same colors in both charts.
         ratios.push(Series { name: "alive".into(), points: ones.collect(), ..Series::default() });
     }
     for report in reports {

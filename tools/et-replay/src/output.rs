@@ -1,4 +1,4 @@
-//! What et-replay writes.
+//! Output files of et-replay.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,21 +13,21 @@ use et_simulate::ops;
 
 pub use et_system::files::output::{Output, OutputError};
 
-/// So many bytes tell what a file is.
+/// Number of leading bytes that identify a file's kind.
 const START: usize = 32;
 
-/// What is written.
+/// Kind of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An operations file.
     Ops,
-    /// Events as text.
+    /// Events as CSV.
     Events,
-    /// Events as a table of Parquet.
+    /// Events as a Parquet table.
     EventsTable,
-    /// Curves as a page.
+    /// Curves as an HTML page.
     Page,
-    /// Curves as a drawing.
+    /// Curves as SVG.
     Svg,
 }
 

@@ -1,4 +1,4 @@
-//! A replay that is killed takes along what it has started.
+//! If a replay is killed, its child processes end too.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// Waits for it, patiently: machines can be slow.
+/// Polls until `look` returns a value, for at most two minutes.
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -23,7 +23,7 @@ fn children_end_with_a_replay_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     fs::copy(env!("CARGO_BIN_EXE_et-replay"), place("et-replay")).unwrap();
-    // In the place of the program with MMTk's collectors: it says who it is, and goes on for longer than anybody waits here.
+    // A stand-in for `et-collect`: it writes its process id and sleeps for longer than the test waits.
     fs::write(place("et-collect"), "#!/bin/sh\necho $$ > pid.new && mv pid.new pid && exec sleep 150\n").unwrap();
     fs::set_permissions(place("et-collect"), PermissionsExt::from_mode(0o755)).unwrap();
     let text = "timestamp,event_type,object_id,size,site_id,thread_id,type_id\n0,alloc,1,16,1,1,1\n";

@@ -1,4 +1,4 @@
-//! The archive: a folder that works wherever it is unpacked.
+//! The archive: a folder that works in any place.
 
 use std::env::consts::{ARCH, OS};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::tree::Tree;
 use super::{NAME, Parts, VERSION, epoch, notices, seconds};
 use crate::{command, folders};
 
-/// Makes the archive, and returns its path.
+/// Creates the archive and returns its path.
 pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf> {
     let name = format!("{NAME}-{VERSION}-{ARCH}-{OS}");
     let above = work.join("archive");
@@ -26,7 +26,7 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
     folders::make(output)?;
     let archive = output.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
-    // GNU tar and gzip, which every Linux has, with the options that make archives reproducible.
+    // GNU tar and gzip, available on every Linux, with the options for reproducible archives.
     tar.args(["--create", "--format=gnu", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
     tar.arg(format!("--mtime=@{}", seconds(time))).arg("--use-compress-program=gzip -9n").arg("--file").arg(&archive);
     command::quiet(tar.arg("--directory").arg(&above).arg(&name))?;

@@ -47,7 +47,7 @@ License: Apache-2.0
  /usr/share/common-licenses/Apache-2.0.
 ";
 
-/// Makes the package, and returns its path.
+/// Creates the package and returns its path.
 pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf> {
     let architecture = architecture()?;
     let root = work.join("deb");
@@ -78,7 +78,7 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
     folders::make(output)?;
     let package = output.join(format!("{NAME}_{VERSION}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
-    // gzip, which every dpkg unpacks quickly; the jars of the plugins would not get smaller anyway.
+    // gzip, which every dpkg unpacks quickly; the jars of the plugins would not get smaller with other compressions.
     build.env(EPOCH, seconds(time).to_string()).args(["--root-owner-group", "-Zgzip", "-z9", "--build"]);
     command::quiet(build.arg(&root).arg(&package))?;
     Ok(package)
@@ -97,7 +97,7 @@ fn is_machine_code(file: &Path) -> bool {
     file.starts_with("usr/bin") || file.extension().is_some_and(|extension| extension == "so")
 }
 
-/// Compresses man pages and long texts, as Debian does, except those that others link to.
+/// Compresses man pages and long texts, as in Debian, except targets of links.
 fn compress(root: &Path, files: &[PathBuf]) -> Result<()> {
     let is_long = |file: &&PathBuf| {
         file.starts_with("usr/share/man") || file.file_name().is_some_and(|name| name == notices::FILE)

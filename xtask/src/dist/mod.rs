@@ -28,7 +28,7 @@ pub use tree::{LEFT_BY_BUILDS, copy_folder};
 const NAME: &str = "elephant-tracks";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The variable that sets the time of all files, see reproducible-builds.org.
+/// The variable with the time of all files, see reproducible-builds.org.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 /// The time of all files if neither that variable nor git gives one: the year 2000, as in our jars.
 const LONG_AGO: u64 = 946_684_800;
@@ -75,7 +75,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What goes into both packages.
+/// The parts of both packages.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     /// The repository.
@@ -99,7 +99,7 @@ impl Parts<'_> {
         deb::write(self, work, output)
     }
 
-    /// Installs the programs and what they need, where they look for it.
+    /// Installs the programs and the files that they need, in the expected places.
     fn install_programs(&self, tree: &Tree) -> Result<()> {
         let tools = self.tools;
         let programs =
@@ -128,7 +128,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Installs the documents in the folder `to`, with all that they link to.
+    /// Installs the documents in the folder `to`, with all files that they link to.
     fn install_docs(&self, tree: &Tree, to: &str) -> Result<()> {
         let repo = &self.layout.repo;
         for file in ["README.md", "LICENSE", "CHANGELOG.md"] {
@@ -137,13 +137,13 @@ impl Parts<'_> {
         for folder in ["docs", "examples", "queries"] {
             tree.add_folder(&repo.join(folder), to, &LEFT_BY_BUILDS)?;
         }
-        // The example for Maven needs it on Debian.
+        // Required by the example for Maven on Debian.
         tree.add(&repo.join("maven-plugin/debian-settings.xml"), Path::new(to).join("maven-plugin"))?;
         Ok(())
     }
 }
 
-/// Removes debug information, which is nine tenths of each file; keeps symbols, for the backtraces of panics.
+/// Removes debug information, nine tenths of each file; keeps symbols, for the backtraces of panics.
 fn stripped(file: &Path) -> Result<()> {
     command::quiet(Command::new("strip").arg("--strip-debug").arg(file)).map(drop)
 }

@@ -1,4 +1,4 @@
-//! The Debian packages that a program needs, found from the symbol versions that it was linked with.
+//! The Debian packages required by a program, according to the symbol versions that it is linked with.
 //!
 //! `dpkg-shlibdeps` does the same, but is not installed everywhere; for the few libraries here, `objdump` is enough.
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::command;
 
-/// Which of Debian's packages has a library, and what the versions of its symbols begin with.
+/// Libraries: their Debian package, and the prefix of their symbol versions.
 const PACKAGES: [(&str, &str, &str); 5] = [
     ("libc.so.6", "libc6", "GLIBC_"),
     ("libm.so.6", "libc6", "GLIBC_"),
@@ -19,10 +19,10 @@ const PACKAGES: [(&str, &str, &str); 5] = [
     ("libgcc_s.so.1", "libgcc-s1", "GCC_"),
 ];
 
-/// A version, to be compared.
+/// A version as a list of numbers, for comparison.
 type Version = Vec<u32>;
 
-/// What `Depends` has to say.
+/// The value of `Depends`.
 pub(super) fn of(files: &[PathBuf]) -> Result<String> {
     let mut needed = BTreeMap::new();
     for file in files {

@@ -13,9 +13,9 @@ use crate::assets;
 use crate::command;
 use crate::layout::Layout;
 
-/// The file that lists them.
+/// Name of the list of libraries.
 pub(super) const FILE: &str = "THIRD-PARTY-NOTICES";
-/// What the compiler's distribution says of its library and of what that contains.
+/// The notices of the Rust distribution about the standard library and its dependencies.
 const OF_RUST: (&str, &str) = ("share/doc/rust/COPYRIGHT-library.html", "THIRD-PARTY-NOTICES-rust-library.html");
 
 /// The folder for everything about licenses.
@@ -30,7 +30,7 @@ const PACKED: [&str; 8] = [
     "et-monitor-agent",
 ];
 
-/// Beginnings of the names of license files, in upper case.
+/// Prefixes of the names of license files, in upper case.
 const BEGINNINGS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 /// Names and contents of the files to pack.
@@ -44,7 +44,7 @@ pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
     let of_pages = format!("\nPages made by et-trace report contain the libraries below.\n\n{libraries}");
     let mut files = vec![(FILE, text(&linked(&metadata)?)? + &of_pages)];
     let sysroot = command::read(Command::new("rustc").args(["--print", "sysroot"]))?;
-    // A compiler from elsewhere may come without it; the list names the library in any case.
+    // A compiler from another source may lack it; the list names the library in any case.
     if let Ok(of_rust) = fs::read_to_string(Path::new(sysroot.trim()).join(OF_RUST.0)) {
         files.push((OF_RUST.1, of_rust));
     }
@@ -68,7 +68,7 @@ struct Package {
     folder: PathBuf,
 }
 
-/// All third-party packages whose code is in what is packed; not those that only run during compilation.
+/// All third-party packages with code in the packaged files; not those used only during compilation.
 fn linked(metadata: &Value) -> Result<BTreeSet<Package>> {
     let list = |value: &'static str| metadata[value].as_array().into_iter().flatten();
     let packages: HashMap<&str, &Value> =
@@ -102,7 +102,7 @@ fn linked(metadata: &Value) -> Result<BTreeSet<Package>> {
     Ok(found)
 }
 
-/// Whether a dependency is one of the code itself, not of tests or build scripts.
+/// Whether a dependency is a normal one, not of tests or build scripts.
 fn is_linked(dependency: &Value) -> bool {
     dependency["dep_kinds"].as_array().into_iter().flatten().any(|kind| kind["kind"].is_null())
 }
@@ -159,7 +159,7 @@ fn text(packages: &BTreeSet<Package>) -> Result<String> {
     Ok(text)
 }
 
-/// License files anywhere in the package: it may contain libraries with licenses of their own.
+/// License files anywhere in the package: it may contain libraries with their own licenses.
 fn licence_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

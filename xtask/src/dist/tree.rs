@@ -19,13 +19,13 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// An empty one, whatever was there.
+    /// Creates an empty folder; previous content is deleted.
     pub(super) fn new(root: &Path) -> Result<Self> {
         folders::empty(root)?;
         Ok(Self { root: root.to_owned() })
     }
 
-    /// Puts a file into a folder; says where it is then.
+    /// Copies a file into a folder and returns its new path.
     pub(super) fn add(&self, file: &Path, to: impl AsRef<Path>) -> Result<PathBuf> {
         let name = file.file_name().with_context(|| format!("{} is not a file", file.display()))?;
         let folder = self.place(to)?;
@@ -35,20 +35,20 @@ impl Tree {
         Ok(place)
     }
 
-    /// Puts a folder into another, without folders of these names in it.
+    /// Copies a folder into another, except folders with the names in `without`.
     pub(super) fn add_folder(&self, folder: &Path, to: impl AsRef<Path>, without: &[&str]) -> Result<()> {
         let name = folder.file_name().with_context(|| format!("{} is not a folder", folder.display()))?;
         copy_folder(folder, &self.place(to)?.join(name), without)
     }
 
-    /// A path in the tree; an error if it is outside.
+    /// A path in the tree; fails if it is outside.
     fn place(&self, path: impl AsRef<Path>) -> Result<PathBuf> {
         let path = path.as_ref();
         ensure!(path.is_relative(), "{} is not in the package", path.display());
         Ok(self.root.join(path))
     }
 
-    /// Writes a file of our own.
+    /// Writes a generated file.
     pub(super) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<()> {
         let path = self.place(path)?;
         if let Some(folder) = path.parent() {
@@ -57,7 +57,7 @@ impl Tree {
         fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// All files, sorted, by their paths in the tree.
+    /// All files, sorted by their paths in the tree.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>> {
         let all = below(&self.root, &[])?;
         let files = all.into_iter().filter(|path| !path.is_dir());

@@ -1,5 +1,5 @@
-//! Compiles the Gradle plugin against the oldest supported Gradle, and lays it out as the `plugins` block of a build
-//! script expects.
+//! Compiles the Gradle plugin against the oldest supported Gradle, and lays it out for the `plugins` block of a build
+//! script.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const NAME: &str = "elephant-tracks-gradle-plugin";
 /// Jars of Debian's Gradle that are outside its folder.
 const BESIDE_GRADLE: [&str; 2] = ["/usr/share/java/groovy-all.jar", "/usr/share/java/slf4j-api.jar"];
 
-/// Where Debian keeps the dependencies of the example.
+/// The dependencies of the example in Debian.
 const EXAMPLE_NEEDS: &str = "/usr/share/java/junit4.jar";
 
 /// The newest JDK with a security manager, which Debian's Gradle 4.4 needs to run tests.
@@ -28,7 +28,7 @@ const NEWEST_JDK: u32 = 17;
 /// Why the plugin cannot be built.
 pub const MISSING: &str = "no Gradle found: please install gradle (Debian's name)";
 
-/// The home of the Gradle that a shell would start.
+/// Home of the Gradle in `PATH`.
 pub fn home() -> Option<PathBuf> {
     let home = fs::canonicalize(in_path("gradle")?).ok()?.parent()?.parent()?.to_owned();
     home.join("lib/plugins").is_dir().then_some(home)
@@ -53,7 +53,7 @@ pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
     (!Path::new(EXAMPLE_NEEDS).is_file()).then(|| "please install junit4 (Debian's name)".into())
 }
 
-/// Compiles the plugin and lays it out as a repository, unless it is there and newer than the sources.
+/// Compiles the plugin and lays it out as a repository, unless it exists and is newer than the sources.
 pub fn build(compiler: &Jdk, gradle: &Path, layout: &Layout, lib: &Path) -> Result<()> {
     let sources = layout.repo.join("gradle-plugin/src/main");
     let work = layout.target.join("gradle-plugin");

@@ -82,7 +82,7 @@ fn local_repository(layout: &Layout) -> PathBuf {
     layout.target.join("maven-repository")
 }
 
-/// Builds the plugin and lays it out as a repository, unless it is there and newer than the sources.
+/// Builds the plugin and lays it out as a repository, unless it exists and is newer than the sources.
 pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     let sources = layout.repo.join("maven-plugin");
     let pom = sources.join("pom.xml");
@@ -108,7 +108,7 @@ pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     let versions = place.with_file_name(METADATA);
     put(&versions, metadata_of_versions().as_bytes())?;
     put(&repository(lib).join(GROUP.replace('.', "/")).join(METADATA), metadata_of_prefix().as_bytes())?;
-    // Written last: if it exists, everything does.
+    // Written last: if it exists, all files do.
     put(&jar, &bytes)
 }
 
@@ -120,7 +120,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     write(Path::new(&format!("{}.sha1", path.display())), hex.as_bytes())
 }
 
-/// Metadata that map the prefix to the plugin, for builds that do not declare it.
+/// Metadata that map the prefix to the plugin, for builds without a declaration of the plugin.
 fn metadata_of_prefix() -> String {
     format!(
         "<metadata>\n  <plugins>\n    <plugin>\n      <name>Elephant Tracks</name>\n      <prefix>{PREFIX}</prefix>\n      \
@@ -128,7 +128,7 @@ fn metadata_of_prefix() -> String {
     )
 }
 
-/// Metadata that give the version of the plugin.
+/// Metadata with the version of the plugin.
 fn metadata_of_versions() -> String {
     format!(
         "<metadata>\n  <groupId>{GROUP}</groupId>\n  <artifactId>{NAME}</artifactId>\n  <versioning>\n    \

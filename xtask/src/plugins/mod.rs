@@ -31,13 +31,13 @@ pub fn build(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     }
 }
 
-/// The program that a shell would start. Found without running it, since build tools take long to start.
+/// Path of a program in `PATH`. Not started, because build tools take long to start.
 fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Whether a jar is newer than all sources in a folder and other files.
+/// Whether a jar is newer than all sources in a folder and than other files.
 fn is_newer(jar: &Path, sources: &Path, others: &[PathBuf]) -> Result<bool> {
     let time = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
     let older = |path: &PathBuf| time(path) < time(jar);

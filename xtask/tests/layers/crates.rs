@@ -1,14 +1,15 @@
-//! What `docs/inside/layers.md` says of crates, and what their manifests do.
+//! Crates according to `docs/inside/layers.md`, and according to their manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// Folders of crates, with what belongs to each.
+/// Folders of crates, each with a set of names.
 pub type Table = BTreeMap<String, BTreeSet<String>>;
 
-/// The rows of the table that has these headings: its first column, and the words between backticks in the last but `from_end`.
+/// The rows of the table with these headings: the first column, and the words in backticks of the last column, or of
+/// the one `from_end` before it.
 pub fn table(text: &str, headings: &str, from_end: usize) -> Result<Table> {
     let rows = text.lines().skip_while(|line| *line != headings).skip(2).take_while(|line| line.starts_with('|'));
     let rows: Table = rows
@@ -22,39 +23,40 @@ pub fn table(text: &str, headings: &str, from_end: usize) -> Result<Table> {
     Ok(rows)
 }
 
-/// What stands between backticks.
+/// The words in backticks.
 fn words(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Folders that only group crates: no part of a crate's name.
+/// Folders that only group crates, and are not part of a crate's name.
 const GROUPS: [&str; 4] = ["crates/", "tools/", "profilers/", "xtask/"];
 
-/// What a manifest says of a crate.
+/// A crate according to its manifest.
 #[derive(Debug)]
 pub struct Crate {
-    /// Its folder, from the root of the repository.
+    /// Folder, relative to the root of the repository.
     pub folder: String,
-    /// The package.
+    /// Name of the package.
     pub package: String,
-    /// Its programs.
+    /// Names of its programs.
     pub programs: Vec<String>,
-    /// Whether others can use it.
+    /// Whether it has a library.
     pub is_library: bool,
     uses: BTreeSet<String>,
 }
 
-/// A crate as the page has it: its folder without the group.
+/// The name of a crate on the page: its folder without the group.
 fn key(folder: &str) -> &str {
     GROUPS.iter().find_map(|group| folder.strip_prefix(group)).unwrap_or(folder)
 }
 
-/// Crates by the names that the page has for them.
+/// Crates by their names on the page.
 #[derive(Debug, Default)]
 pub struct Crates(pub BTreeMap<String, Crate>);
 
 impl Crates {
-    /// Adds those of a workspace, from what `cargo metadata --no-deps` prints. `repo` is the root of the repository.
+    /// Adds the crates of a workspace from the output of `cargo metadata --no-deps`. `repo` is the root of the
+    /// repository.
     pub fn add(&mut self, repo: &str, metadata: &Value) -> Result<()> {
         let folder = |path: &Value| {
             let path = path.as_str()?.strip_prefix(repo)?.trim_start_matches('/');
@@ -81,7 +83,7 @@ impl Crates {
         Ok(())
     }
 
-    /// Those that each needs.
+    /// The dependencies of each crate.
     pub fn uses(&self) -> Table {
         self.0.iter().map(|(key, described)| (key.clone(), described.uses.clone())).collect()
     }
@@ -130,7 +132,7 @@ pub fn differences(said: &Table, found: &Table) -> Vec<String> {
     lines
 }
 
-/// Those of `unwanted` that `cargo tree --prefix none` lists.
+/// The crates of `unwanted` in the output of `cargo tree --prefix none`.
 pub fn brought_in(tree: &str, unwanted: &BTreeSet<String>) -> Vec<String> {
     let there: BTreeSet<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     unwanted.iter().filter(|name| there.contains(name.as_str())).cloned().collect()

@@ -1,4 +1,4 @@
-//! The layers of the project, as `docs/inside/layers.md` has them, held against manifests and code.
+//! Compares the layers of the project in `docs/inside/layers.md` with manifests and code.
 
 mod crates;
 mod modules;
@@ -24,7 +24,7 @@ fn page(layout: &Layout) -> String {
     fs::read_to_string(layout.repo.join("docs/inside/layers.md")).unwrap()
 }
 
-/// The workspaces beside the one in the root.
+/// Workspaces besides the root.
 const BESIDE: [&str; 3] = ["tools/et-collect", "tools/et-allocate", "fuzz"];
 
 /// The crates of all workspaces.
@@ -44,7 +44,7 @@ fn no_workspace_is_forgotten() {
     let listed =
         command::read(Command::new("git").args(["ls-files", "*Cargo.toml"]).current_dir(&layout.repo)).unwrap();
     let known: Vec<String> = workspaces(&layout).0.into_values().map(|it| it.folder).collect();
-    // What git knows may be gone from the folder.
+    // Files known to git may have been deleted from the folder.
     let there = listed.lines().filter(|path| layout.repo.join(path).exists());
     let folders = there.filter_map(|path| path.strip_suffix("/Cargo.toml"));
     let unknown: Vec<&str> = folders.filter(|folder| !known.iter().any(|it| it == folder)).collect();

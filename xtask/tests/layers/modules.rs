@@ -1,8 +1,8 @@
-//! Which modules of a crate use which, and in which circles they do.
+//! Finds cyclic dependencies between the modules of a crate.
 //!
-//! Two modules form a circle if each needs the other to be understood. Those below one parent are looked at together, each with all
-//! that is below it: `text/reader.rs` that uses `trace.rs` is `text` using `trace`. A child may use what its parent defines, and a
-//! parent its children. What a parent only re-exports belongs to the child that defines it.
+//! Two modules form a cycle if each depends on the other. Modules with the same parent are compared, each including
+//! its descendants: `text/reader.rs` that uses `trace.rs` is `text` using `trace`. A child may use definitions of its
+//! parent, and a parent its children. A re-export by the parent counts as the child that defines the item.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,24 +12,24 @@ use anyhow::{Context, Result};
 
 use super::source::{Bindings, Uses, tests_left_out, uses};
 
-/// Path of a module below its crate: empty for the crate itself.
+/// Path of a module in its crate: empty for the root.
 pub type ModulePath = Vec<String>;
 
-/// Modules below one parent that use each other in a circle.
+/// Modules with the same parent that use each other in a cycle.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Circle {
     /// One use for each step, as `a::b uses c::d`.
     pub uses: Vec<String>,
 }
 
-/// The sources of a crate's modules, those for tests left out.
+/// The sources of a crate's modules, without those for tests.
 #[derive(Debug, Default)]
 pub struct Modules {
     all: BTreeMap<ModulePath, Uses>,
 }
 
 impl Modules {
-    /// Follows the `mod` declarations from `src/lib.rs`, or `src/main.rs` where there is none.
+    /// Follows the `mod` declarations from `src/lib.rs`, or from `src/main.rs` if there is no library.
     pub fn of_crate(folder: &Path) -> Result<Self> {
         let sources = folder.join("src");
         let mut modules = Self::default();
@@ -48,7 +48,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Adds a module; the names of the modules declared in it, each in a file of its own.
+    /// Adds a module; returns the names of the modules declared in it that have their own files.
     pub fn add(&mut self, path: ModulePath, text: &str) -> Vec<String> {
         let uses = uses(&tests_left_out(text));
         let children = uses.modules.clone();
@@ -56,7 +56,7 @@ impl Modules {
         children
     }
 
-    /// Modules that name a path of another crate, or something below it.
+    /// Modules that use a path of another crate, or something below it.
     pub fn naming(&self, path: &str) -> Vec<String> {
         let path: Vec<&str> = path.split("::").collect();
         let names = |uses: &Uses| {
@@ -73,7 +73,7 @@ impl Modules {
             .collect()
     }
 
-    /// All circles but those of parent and child, each once.
+    /// All cycles except those of parent and child, each once.
     pub fn circles(&self) -> Vec<Circle> {
         let mut below: BTreeMap<ModulePath, Graph> = BTreeMap::new();
         for (user, uses) in &self.all {
@@ -90,9 +90,9 @@ impl Modules {
         below.values().flat_map(circles).collect()
     }
 
-    /// The module that defines what `path` names in `module`; `None` if that is another crate's.
+    /// The module that defines `path` as used in `module`; `None` if it belongs to another crate.
     fn resolve(&self, module: &[String], path: &[String], depth: u32) -> Option<ModulePath> {
-        // Names that are imported in a circle stand for nothing.
+        // Names imported in a cycle cannot be resolved.
         if depth > 16 {
             return None;
         }
@@ -137,10 +137,10 @@ impl Modules {
     }
 }
 
-/// Who uses whom, with an example of each use.
+/// Uses between modules: user, used module, and an example.
 type Graph = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The shortest circle through each module that is not in one found before.
+/// The shortest cycle through each module that is not in a cycle found before.
 fn circles(graph: &Graph) -> Vec<Circle> {
     let mut found = Vec::new();
     let mut seen: BTreeSet<&String> = BTreeSet::new();
@@ -156,7 +156,7 @@ fn circles(graph: &Graph) -> Vec<Circle> {
     found
 }
 
-/// The shortest way from a module to itself: each module on it, with the use that leads on.
+/// The shortest path from a module back to itself: each module on it, with the next use.
 fn way_back<'g>(graph: &'g Graph, start: &'g String) -> Option<Vec<(&'g String, &'g str)>> {
     let mut came_from: BTreeMap<&String, (&String, &str)> = BTreeMap::new();
     let mut next = vec![start];

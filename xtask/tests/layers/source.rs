@@ -1,15 +1,15 @@
-//! What a source file imports, names and defines, as far as its words show it.
+//! Imports, paths and definitions of a source file, as far as they follow from its tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one module says of others.
+/// References from one module to others.
 #[derive(Debug, Default)]
 pub struct Uses {
-    /// Modules declared in it that have files of their own.
+    /// Modules declared in it that have their own files.
     pub modules: Vec<String>,
     /// Every path of more than one word.
     pub paths: BTreeSet<Vec<String>>,
-    /// What `use` declares.
+    /// Names declared by `use`.
     pub bindings: Bindings,
     /// Names of its functions, types and so on.
     pub definitions: BTreeSet<String>,
@@ -23,18 +23,19 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// What a name stands for.
+    /// The path that a name refers to.
     pub fn named(&self, name: &str) -> Option<&[String]> {
         self.names.get(name).map(Vec::as_slice)
     }
 
-    /// What stands before `::*`.
+    /// The paths before `::*`.
     pub fn globs(&self) -> impl Iterator<Item = &[String]> {
         self.globs.iter().map(Vec::as_slice)
     }
 }
 
-/// A source without the items that only tests see. It is formatted by rustfmt: an item at the left ends with a line at the left.
+/// A source without items for tests. It must be formatted by rustfmt: an item that begins at the left margin ends with
+/// a line at the left margin.
 pub fn tests_left_out(text: &str) -> String {
     let mut out = String::new();
     let mut lines = text.lines();
@@ -88,7 +89,7 @@ pub fn uses(text: &str) -> Uses {
     uses
 }
 
-/// Reads what follows `use`, or a part of it, up to the `,`, `}` or `;` behind it.
+/// Parses what follows `use`, or a part of it, up to the `,`, `}` or `;` after it.
 fn tree(words: &[String], at: &mut usize, prefix: &mut Vec<String>, uses: &mut Uses) {
     let before = prefix.len();
     while let Some(word) = words.get(*at) {
@@ -139,7 +140,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
-/// Names, `::` and single characters; comments and what is between quotes left out.
+/// Identifiers, `::` and single characters, without comments and the content of quotes.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for line in text.lines() {
@@ -153,7 +154,7 @@ fn words(text: &str) -> Vec<String> {
             } else if rest.starts_with("//") {
                 break;
             } else if first == '"' {
-                // A string that goes on in the next line is read on as if it were code: harmless.
+                // A string continued on the next line is then read as if it were code, which does no harm.
                 rest[1..].find('"').map_or(rest.len(), |end| end + 2)
             } else {
                 first.len_utf8()

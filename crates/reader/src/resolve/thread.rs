@@ -30,7 +30,7 @@ const FIRST_CONTINUATION: u32 = 1 << 31;
 /// events.
 const MOST_AHEAD: usize = if cfg!(test) { 10_000 } else { 8 << 20 };
 const _: () = assert!(size_of::<Item>() == 24);
-/// Capacity in items that a queue may keep.
+/// Capacity in items that an idle queue may keep.
 const KEPT_ITEMS: usize = 64;
 
 /// An object before it has its 64-bit id: a hash, or an object made up by the reader.
@@ -349,11 +349,11 @@ impl<'a> ThreadSource<'a> {
     }
 }
 
-/// The last thing that an event comes to, behind what it has put into the queue.
+/// The final result of an event, after any actions that it has put into the queue.
 enum Step {
     Action(Action),
     Ticket(Ticket),
-    /// All of it is in the queue, or it changes nothing.
+    /// No further result: the actions are in the queue, or the event has no effect.
     Nothing,
 }
 
@@ -502,8 +502,8 @@ impl Reader {
         }
     }
 
-    /// `action` is the [`Action::New`] of an object of that class. It goes into the queue, before the entries of constructors that
-    /// have waited for this object, or is what the event comes to.
+    /// Handles the [`Action::New`] of an object of that class. If constructors on the stack wait for this object,
+    /// `action` is queued before their entries; otherwise it is returned.
     #[inline(never)]
     fn allocated(&mut self, action: Action, object: ObjectHash, class: ObjectHash, shared: &Shared<'_>) -> Step {
         let Some(top) = self.stack.frames.len().checked_sub(1) else {
@@ -525,7 +525,7 @@ impl Reader {
         Step::Nothing
     }
 
-    /// Takes the top frame off.
+    /// Pops the top frame; a constructor without an object gets a made-up one.
     fn pop(&mut self, shared: &Shared<'_>) {
         if let Some(top) = self.stack.frames.len().checked_sub(1) {
             self.make_up(top, shared);
@@ -565,7 +565,7 @@ impl Reader {
         self.stack.frames.last().is_some_and(|top| top.from_start && top.method == method)
     }
 
-    /// Makes a `T` record unless one was already made for the exception.
+    /// Queues a `T` record unless the exception already has one.
     fn show(&mut self, exception: ObjectHash) {
         if self.stack.in_flight != exception {
             self.stack.in_flight = exception;
@@ -573,7 +573,7 @@ impl Reader {
         }
     }
 
-    /// What an event comes to. The frequent events are here, and put nothing into the queue.
+    /// Handles an event. The frequent events are handled inline and queue nothing.
     #[inline(always)]
     fn step(&mut self, event: Event<'_>, shared: &mut Shared<'_>) -> Step {
         Step::Action(match event {
@@ -593,7 +593,8 @@ impl Reader {
                 }
                 _ => self.frame(method, Subject::NONE),
             },
-            // It was running when tracing began, and has not been entered again: it calls nothing.
+            // The frame is an initial one, so the event is its exit: a leaf calls nothing, so the method was not
+            // entered again.
             Event::Leaf { method, .. } if self.is_from_start(method) => return self.exit(method, shared),
             Event::Leaf { method, receiver } => {
                 self.stack.in_flight = ObjectHash::NULL;
@@ -611,14 +612,14 @@ impl Reader {
             }
             Event::Throw { method, exception } => return self.throw(method, exception, shared),
             Event::Handle { method, exception } => return self.handle(method, exception, shared),
-            // No new object is null, but a damaged trace may say so.
+            // No new object is null, except in a damaged trace.
             Event::New { object, .. } | Event::NewArray { object, .. } if object.is_null() => {
                 shared.lost.undecodable_pieces += 1;
                 shared.lost.undecodable_bytes += 4 * WORD as u64;
                 return Step::Nothing;
             }
             Event::New { site, object, class, known } => {
-                // Of one that had the id before, nobody will speak any more.
+                // The id belongs to a new object, so a continuation with this id is dead.
                 if !known && !shared.continuations.is_empty() {
                     shared.forget(object);
                 }
@@ -638,7 +639,7 @@ impl Reader {
             }
             Event::PutElements { start, array, targets } => {
                 for (further, target) in (0..).zip(targets.iter()) {
-                    // Out of range for an array, except in a damaged trace.
+                    // Out of range only in a damaged trace.
                     let index = start.wrapping_add(further);
                     self.act(Action::PutElement { index, array, target, if_changed: true });
                 }
@@ -660,8 +661,8 @@ impl Reader {
         Step::Action(Action::Leave)
     }
 
-    /// Has the innermost frame of the method on top, with its object: what is above left without an event. False if there is no such
-    /// frame.
+    /// Makes the innermost frame of the method the top frame, and makes up an object if it has none. Frames above have
+    /// ended without an event. False if there is no frame of the method.
     #[inline(never)]
     fn uncover(&mut self, method: MethodId, shared: &mut Shared<'_>) -> bool {
         let Some(index) = self.find(method, ObjectHash::NULL) else {
@@ -696,7 +697,7 @@ impl Reader {
         receiver: ObjectHash,
         shared: &mut Shared<'_>,
     ) -> Step {
-        // No exception is null, but a damaged trace may say so. That the frame has been left is all that it says.
+        // No exception is null, except in a damaged trace, where the event is taken as a normal exit.
         if exception.is_null() {
             shared.anomalies.unmatched_exceptions += 1;
             return self.exit(method, shared);
@@ -713,7 +714,7 @@ impl Reader {
 
     #[inline(never)]
     fn throw(&mut self, method: MethodId, exception: ObjectHash, shared: &mut Shared<'_>) -> Step {
-        // `throw null`: the VM throws something else, which shows later.
+        // `throw null`: the VM throws a `NullPointerException` instead, which a later event names.
         if exception.is_null() {
             return Step::Nothing;
         }
@@ -744,7 +745,7 @@ impl Reader {
         if owner == self.owner {
             return Step::Nothing;
         }
-        // Other threads may continue this stack, and they are not read as far ahead as this one.
+        // Other threads may continue this stack, but are not read as far ahead as this one.
         shared.anomalies.constructors_split += self.waiting();
         self.make_up_all(shared);
         let mut left = std::mem::take(&mut self.stack);

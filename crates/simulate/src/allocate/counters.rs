@@ -1,4 +1,4 @@
-//! What the processor counts while operations are done, on machines that let it.
+//! Hardware performance counters of a replay, where the machine and the kernel permit them.
 
 use std::fmt::Write;
 
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 
 use super::AllocateReport;
 
-/// One of them.
+/// The value of one hardware counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counter {
-    /// What was counted.
+    /// Name of the counted event.
     pub name: String,
-    /// How often; made up for the time in which the processor had no room to count it.
+    /// Number of events; extrapolated if the counter was multiplexed with others.
     pub count: u64,
-    /// Whether it was counted all the time.
+    /// Whether the counter ran all the time, so that `count` is not extrapolated.
     pub is_exact: bool,
 }
 
-/// Those that this machine has, of this thread, outside the kernel.
+/// The available counters, for the current thread in user mode.
 pub struct Counters {
     open: Vec<(&'static str, perf_event::Counter)>,
-    /// Why there are none.
+    /// Why no counter is available.
     why_none: Option<String>,
 }
 
 impl Counters {
-    /// None of them runs yet.
+    /// Opens the counters, stopped.
     pub fn open() -> Self {
         let missed = |which, operation| Cache { which, operation, result: CacheResult::MISS };
         let builders = [
@@ -48,24 +48,24 @@ impl Counters {
             }
         }
         if !open.is_empty() {
-            // A processor need not have all of them.
+            // Not every processor has every counter.
             why_none = None;
         }
         Self { open, why_none }
     }
 
-    /// They run from here on.
+    /// Starts or resumes counting.
     pub fn start(&mut self) {
-        // What cannot be started is not read below either.
+        // A counter that cannot be started is dropped, so that it is not read below.
         self.open.retain_mut(|(_, counter)| counter.enable().is_ok());
     }
 
-    /// They stand.
+    /// Stops counting without resetting.
     pub fn pause(&mut self) {
         self.open.retain_mut(|(_, counter)| counter.disable().is_ok());
     }
 
-    /// What they have counted, or why nothing was.
+    /// The counts, and if there are none, the reason.
     pub fn read(mut self) -> (Vec<Counter>, Option<String>) {
         let mut counted = Vec::new();
         for (name, counter) in &mut self.open {
@@ -86,11 +86,11 @@ impl Counters {
     }
 }
 
-/// A row for each, or a line that says why there are none.
+/// A table with one row per report, or one line with the reason why there are no counts.
 pub fn render(reports: &[AllocateReport]) -> String {
     let mut text = String::new();
     let Some(most) = reports.iter().max_by_key(|report| report.counters.len()) else { return text };
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     if most.counters.is_empty() {
         if let Some(why) = &most.no_counters {
             let _ = writeln!(text, "\nno hardware counters on this machine: {why}");
@@ -118,7 +118,7 @@ pub fn render(reports: &[AllocateReport]) -> String {
 mod tests {
     use super::*;
 
-    /// Whether or not this machine has them.
+    /// Passes on machines with and without counters.
     #[test]
     fn there_are_counts_or_a_reason() {
         let mut counters = Counters::open();

@@ -1,5 +1,6 @@
-//! Explicit memory: an allocation at each birth, a free at each death, and stores into the real memory between them. Which allocator
-//! that is depends on the process: the system's, one that `LD_PRELOAD` put in its place, or one that is linked into `et-allocate`.
+//! Replay with explicit memory management: an allocation at each birth, a free at each death, and stores into the real
+//! memory between them. The allocator is that of the process: the system's, one loaded by `LD_PRELOAD`, or one linked
+//! into `et-allocate`.
 
 mod counters;
 
@@ -19,53 +20,53 @@ use crate::ops::{Amount, ClassKind, Op, OpsError, OpsReader};
 pub use counters::Counter;
 use counters::Counters;
 
-/// Memory at one moment.
+/// Memory use at one point of the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
-    /// Behind which operation.
+    /// The operation after which it was measured.
     pub operation: u64,
-    /// Bytes of the objects that are alive.
+    /// Bytes of live objects.
     pub live_bytes: u64,
-    /// Bytes of the process that are in memory, without what it had before the first allocation.
+    /// Resident bytes of the process, minus those before the first allocation.
     pub footprint_bytes: u64,
 }
 
-/// What a replay came to.
+/// Result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocateReport {
-    /// How the allocator is called.
+    /// Name of the allocator.
     pub allocator: String,
-    /// Operations that were done.
+    /// Number of operations executed.
     pub operations: u64,
-    /// Allocations and frees.
+    /// Number of allocations and frees.
     pub calls: u64,
-    /// From the first operation to the last, the looks at the footprint left out.
+    /// Seconds from the first operation to the last, without the time for samples.
     pub seconds: f64,
-    /// Bytes that were asked for.
+    /// Objects and bytes requested.
     pub allocated: Amount,
-    /// The most that was alive at a time.
+    /// Maximum of live bytes.
     pub peak_live_bytes: u64,
-    /// The most that was in memory, as far as samples tell.
+    /// Maximum of resident bytes over all samples.
     pub peak_footprint_bytes: u64,
-    /// What is alive and in memory behind the last operation.
+    /// Memory use after the last operation.
     pub at_end: Option<Sample>,
-    /// Over time.
+    /// Memory use over time.
     pub samples: Vec<Sample>,
-    /// What the processor counted from the first operation to the last; nothing if it does not count.
+    /// Hardware counters from the first operation to the last; empty if not available.
     pub counters: Vec<Counter>,
-    /// Why there are none.
+    /// Why there are no hardware counters.
     pub no_counters: Option<String>,
 }
 
-/// So many samples, if there are enough operations.
+/// Number of samples, if there are enough operations.
 const SAMPLES: u64 = 256;
-/// So many operations are between two samples at least.
+/// Minimum number of operations between two samples.
 const BETWEEN: u64 = 1 << 14;
 
-/// A debugger, a simulator of machines or a profiler may stop here: the first operation is next. Nothing was printed so far, and nothing is
-/// until [`et_replay_region_end`].
+/// Called right before the first operation; a place for a breakpoint of a debugger, simulator or profiler. Nothing is
+/// printed before [`et_replay_region_end`].
 #[inline(never)]
 #[allow(unsafe_code, reason = "its name is what tools look for")]
 #[unsafe(no_mangle)]
@@ -73,7 +74,7 @@ pub extern "C" fn et_replay_region_begin() {
     black_box(());
 }
 
-/// The last operation is done.
+/// Called right after the last operation.
 #[inline(never)]
 #[allow(unsafe_code, reason = "its name is what tools look for")]
 #[unsafe(no_mangle)]
@@ -81,16 +82,16 @@ pub extern "C" fn et_replay_region_end() {
     black_box(());
 }
 
-/// Gives out memory.
+/// A memory allocator.
 pub trait Allocator {
-    /// The memory of one object, in words; freed when it is dropped. Its default is no memory.
+    /// Memory of one object, in 32-bit words; dropping it frees the memory. The default has none.
     type Block: AsRef<[u32]> + AsMut<[u32]> + Default;
 
-    /// So many words that hold `fill`; `None`: there is no room.
+    /// Allocates that many words, each set to `fill`; `None` if out of memory.
     fn allocate(words: usize, fill: u32) -> Option<Self::Block>;
 }
 
-/// What `malloc` is in this process.
+/// `malloc` of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct System;
 
@@ -105,7 +106,7 @@ impl Allocator for System {
     }
 }
 
-/// Why a replay ended early.
+/// Why a replay failed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum AllocateError {
@@ -115,7 +116,7 @@ pub enum AllocateError {
     NoRoom { allocator: String, size: u64, operation: u64 },
 }
 
-/// Whether all libraries that `LD_PRELOAD` names are in this process: the loader leaves out what it cannot use, and goes on.
+/// The first library named by `LD_PRELOAD` that is not in this process: the dynamic loader skips what it cannot load.
 pub fn not_preloaded() -> Option<String> {
     let wanted = std::env::var("LD_PRELOAD").unwrap_or_default();
     let loaded = mapped();
@@ -124,7 +125,7 @@ pub fn not_preloaded() -> Option<String> {
     wanted.split([':', ' ']).find(|library| !library.is_empty() && !is_there(library)).map(str::to_owned)
 }
 
-/// Whether `malloc` of this process is that of the C library, and no other has taken its place.
+/// Whether `malloc` of this process is that of the C library and not a replacement.
 pub fn is_usual_malloc() -> bool {
     let loaded = mapped();
     let file = |address: usize| loaded.iter().find(|(range, _)| range.contains(&address)).map(|(_, file)| file);
@@ -133,7 +134,7 @@ pub fn is_usual_malloc() -> bool {
     malloc.is_some() && malloc == getpid
 }
 
-/// Where files are in the memory of this process.
+/// Address ranges of the files mapped into this process.
 fn mapped() -> Vec<(Range<usize>, PathBuf)> {
     let place = |line: &[u8]| -> Option<(Range<usize>, PathBuf)> {
         let path = &line[line.iter().position(|&byte| byte == b'/')?..];
@@ -145,7 +146,7 @@ fn mapped() -> Vec<(Range<usize>, PathBuf)> {
     maps.split(|&byte| byte == b'\n').filter_map(place).collect()
 }
 
-/// Functions of the C library. They have addresses, and are not called.
+/// Functions of the C library; only their addresses are taken.
 #[allow(unsafe_code, reason = "they are not called")]
 mod c_library {
     unsafe extern "C" {
@@ -154,7 +155,7 @@ mod c_library {
     }
 }
 
-/// Bytes of this process that are in memory; 0 if the system does not say.
+/// Resident bytes of this process; 0 if unknown.
 fn footprint() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kilobytes =
@@ -162,7 +163,7 @@ fn footprint() -> u64 {
     1024 * kilobytes.unwrap_or(0u64)
 }
 
-/// An object, and what is known of it.
+/// State of one object.
 struct Object<B> {
     block: B,
     class: u32,
@@ -181,7 +182,7 @@ impl<B: AsRef<[u32]>> Object<B> {
         !self.block.as_ref().is_empty()
     }
 
-    /// Tells of bytes of the object.
+    /// Reports an access to bytes of the object.
     #[inline]
     fn access<O: Observer>(&self, observer: &mut O, offset: u64, bytes: u64, is_write: bool) {
         if O::ACCESSES {
@@ -192,13 +193,13 @@ impl<B: AsRef<[u32]>> Object<B> {
     }
 }
 
-/// Does all operations in this process.
+/// Executes all operations in this process.
 pub fn allocate<A: Allocator>(ops: &mut OpsReader, allocator: &str) -> Result<AllocateReport, AllocateError> {
     watched::<A, ()>(ops, allocator, &mut ())
 }
 
-/// The same, and somebody is told what the program reads and writes, where the allocator has put it. What the allocator itself reads and writes
-/// nobody can tell.
+/// As [`allocate`], and reports to `observer` each read and write of the program at the address the allocator chose.
+/// Accesses by the allocator itself are not observed.
 pub fn watched<A: Allocator, O: Observer>(
     ops: &mut OpsReader,
     allocator: &str,
@@ -215,7 +216,7 @@ pub fn watched<A: Allocator, O: Observer>(
         ..AllocateReport::default()
     };
     let every = (totals.operations / SAMPLES).max(BETWEEN);
-    // Of what is there before the first call nothing is the allocator's.
+    // What is resident before the first call does not belong to the allocator.
     let mut objects: Vec<Object<A::Block>> = Vec::new();
     objects.resize_with(ops.tables().handles as usize + 1, Default::default);
     let mut statics = vec![0u32; ops.tables().static_fields as usize];
@@ -233,7 +234,7 @@ pub fn watched<A: Allocator, O: Observer>(
                 if size == 0 || objects[handle as usize].is_there() {
                     return Err(ops.damaged().into());
                 }
-                // Touched as a constructor touches it. Not zero: that could be left to the system.
+                // Written as by a constructor. Not zero: zero pages could be left to the system.
                 let block = usize::try_from(size / 4).ok().and_then(|words| A::allocate(words, handle | 1));
                 let Some(block) = block else {
                     let (allocator, operation) = (allocator.to_owned(), report.operations);
@@ -291,7 +292,7 @@ pub fn watched<A: Allocator, O: Observer>(
     Ok(report)
 }
 
-/// A table, a row each.
+/// A table with one row per report.
 pub fn render(reports: &[AllocateReport]) -> String {
     let mut text = format!(
         "{:<16} {:>10} {:>14} {:>12} {:>12} {:>7} {:>12}\n",
@@ -300,7 +301,7 @@ pub fn render(reports: &[AllocateReport]) -> String {
     for report in reports {
         let per_second = report.calls as f64 / report.seconds.max(1e-9);
         let times = report.peak_footprint_bytes as f64 / report.peak_live_bytes.max(1) as f64;
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             text,
             "{:<16} {:>10} {:>14} {:>12} {:>12} {:>7.2} {:>12}",
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_alive_is_in_memory() {
-        // A megabyte in large pieces, half of which goes.
+        // 1 MiB in large objects; half of them die.
         let mut ops: Vec<Op> = (1..=16).map(|handle| nodes(handle, 16 * 1024)).collect();
         ops.extend([put(1, 16 * 1024 - 1, 2), put_static(0, 1), node(17), put(17, 0, 1), Op::Touch { handle: 17 }]);
         ops.extend((9..=16).map(death));
@@ -334,7 +335,7 @@ mod tests {
         assert!(report.seconds > 0.0 && render(&[report]).contains("system"));
     }
 
-    /// The program's own reads and writes, where the allocator has put the objects.
+    /// Reads and writes of the program are observed at the addresses that the allocator chose.
     #[test]
     fn what_the_program_touches_is_told() {
         #[derive(Default)]

@@ -1,12 +1,12 @@
-//! One level.
+//! One cache level.
 
 use super::CacheSpec;
 
-/// Sets of lines, the one that was used last first.
+/// A set-associative cache; each set is ordered from the most to the least recently used line.
 #[derive(Debug)]
 pub struct Level {
     pub spec: CacheSpec,
-    /// All ways of all sets; 0 where there is no line yet.
+    /// Tags of all ways of all sets; 0 for an empty way.
     tags: Vec<u64>,
     sets: u64,
     shift: u32,
@@ -19,11 +19,11 @@ impl Level {
         Self { spec: spec.clone(), tags, sets: lines / spec.ways, shift: spec.line.trailing_zeros() }
     }
 
-    /// Whether the line of that address is there. Now it is.
+    /// Accesses the line of that address and makes it the most recently used. True if it is a hit.
     #[inline]
     pub fn access(&mut self, address: u64) -> bool {
         let line = address >> self.shift;
-        // 0 stands for nothing.
+        // 0 means an empty way.
         let tag = line + 1;
         let ways = self.spec.ways as usize;
         let first = (line % self.sets) as usize * ways;

@@ -1,7 +1,7 @@
-//! Simulated caches: what the program and its collector read and write, and what of it is not in the cache.
+//! Cache simulation of the accesses by the program and by its collector.
 //!
-//! Each level is set-associative with the least recently used line replaced. Levels are filled on reads and writes alike; what is written
-//! back is not counted. No prefetching, one core.
+//! Each level is set-associative with LRU replacement and allocates on reads and on writes. Write-backs are not
+//! counted. One core, no prefetching.
 
 mod level;
 mod report;
@@ -20,7 +20,7 @@ use crate::ops::{OpsReader, Tables};
 use level::Level;
 pub use report::{CacheReport, LevelReport, Line, render};
 
-/// Why there are no such caches.
+/// Why a cache configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum CacheError {
@@ -32,34 +32,35 @@ pub enum CacheError {
     SameName { name: String },
 }
 
-/// A level.
+/// Configuration of one cache level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSpec {
-    /// `l1`
+    /// Name, for example `l1`.
     pub name: String,
-    /// Bytes that it holds.
+    /// Capacity in bytes.
     pub bytes: u64,
-    /// Lines of a set.
+    /// Associativity: lines per set.
     pub ways: u64,
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub line: u64,
 }
 
 impl CacheSpec {
-    /// Fully associative, of pages.
+    /// A fully associative TLB, whose lines are pages.
     pub fn tlb(entries: u64) -> Self {
         Self { name: "tlb".into(), bytes: entries * PAGE, ways: entries, line: PAGE }
     }
 }
 
-/// As it is typed.
+/// As written on the command line.
 impl fmt::Display for CacheSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={},{},{}", self.name, self.bytes, self.ways, self.line)
     }
 }
 
-/// Caches under the program where an allocator of this process puts its objects; so many classes and sites.
+/// Replays the operations with an allocator of this process and simulates the caches. The report lists the `top`
+/// classes and sites.
 pub fn under<A: Allocator>(
     ops: &mut OpsReader,
     allocator: &str,
@@ -72,10 +73,10 @@ pub fn under<A: Allocator>(
     Ok(caches.report(allocator.to_owned(), ops.tables(), top))
 }
 
-/// Whether these can be asked one after the other.
+/// Whether these levels form a hierarchy.
 pub fn check(specs: &[CacheSpec]) -> Result<(), CacheError> {
     for (before, spec) in specs.iter().zip(specs.iter().skip(1)) {
-        // What one line lacks would be several.
+        // With shorter lines below, one miss would become several accesses.
         if spec.line < before.line {
             let (name, before, of_before) = (spec.name.clone(), before.name.clone(), before.line);
             return Err(CacheError::ShorterLines { name, line: spec.line, before, of_before });
@@ -89,13 +90,13 @@ pub fn check(specs: &[CacheSpec]) -> Result<(), CacheError> {
 }
 
 const PAGE: u64 = 4096;
-/// No cache is larger.
+/// Maximum number of lines of one level.
 const MOST_LINES: u64 = 1 << 24;
 
 impl FromStr for CacheSpec {
     type Err = String;
 
-    /// `l1=32k,8,64`
+    /// Parses `l1=32k,8,64`: name, capacity, ways, line size.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || "expected NAME=BYTES,WAYS,LINE, as in l1=32k,8,64".to_owned();
         let (name, numbers) = text.split_once('=').ok_or_else(wrong)?;
@@ -127,31 +128,31 @@ impl FromStr for CacheSpec {
     }
 }
 
-/// Accesses and misses of each level, the first first.
+/// Accesses and misses of each level, from the first level on.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     accesses: u64,
     misses: Vec<u64>,
 }
 
-/// Caches that look on while a program runs.
+/// An observer that simulates a cache hierarchy.
 #[derive(Debug)]
 pub struct Caches {
     levels: Vec<Level>,
     tlb: Option<Level>,
     line: u64,
-    /// Of the program, and of the collector.
+    /// Counts of the program and of the collector.
     phases: [Counts; 2],
     tlb_misses: [u64; 2],
     classes: Vec<Counts>,
-    /// In the order of the tables; the last is of sites that are not there.
+    /// In the order of the tables; the last one is for unknown sites.
     sites: Vec<Counts>,
-    /// Where each is.
+    /// Index into `sites` by site id.
     site_at: FxHashMap<u32, usize>,
 }
 
 impl Caches {
-    /// Empty ones. Where a level misses, the next is asked.
+    /// Empty caches. A miss in one level accesses the next.
     pub fn new(specs: &[CacheSpec], tlb: Option<u64>, tables: &Tables) -> Self {
         let counts = Counts { accesses: 0, misses: vec![0; specs.len()] };
         Self {
@@ -161,7 +162,7 @@ impl Caches {
             phases: [counts.clone(), counts.clone()],
             tlb_misses: [0; 2],
             classes: vec![counts.clone(); tables.classes.len()],
-            // All there may be: while a program runs on this process's own allocator nothing else is to allocate.
+            // Allocated ahead: during a replay with this process's own allocator nothing else may allocate.
             sites: vec![counts; tables.sites.len() + 1],
             site_at: tables.sites.iter().zip(0..).map(|(site, at)| (site.site, at)).collect(),
         }

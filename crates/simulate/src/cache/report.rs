@@ -1,4 +1,4 @@
-//! What the caches missed.
+//! The report of a cache simulation.
 
 use std::fmt::Write;
 
@@ -10,60 +10,60 @@ use super::level::Level;
 use super::{CacheSpec, Caches, Counts};
 use crate::ops::Tables;
 
-/// A level, or the TLB.
+/// Counts of one level or of the TLB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LevelReport {
-    /// Its name.
+    /// Name of the level.
     pub name: String,
-    /// How large it is.
+    /// Capacity in bytes.
     pub bytes: u64,
-    /// Lines of a set.
+    /// Associativity: lines per set.
     pub ways: u64,
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub line: u64,
-    /// Lines that were asked for.
+    /// Lines accessed.
     pub accesses: u64,
-    /// Misses of the program.
+    /// Misses by the program.
     pub mutator_misses: u64,
-    /// Misses of the collector.
+    /// Misses by the collector.
     pub collector_misses: u64,
 }
 
-/// A class or a site.
+/// Counts of one class or site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
-    /// What it is called.
+    /// Name of the class or site.
     pub name: String,
-    /// Lines of the first level that were asked for.
+    /// Lines accessed in the first level.
     pub accesses: u64,
-    /// Misses of each level.
+    /// Misses, by level.
     pub misses: Vec<u64>,
 }
 
-/// All of it.
+/// Result of a cache simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CacheReport {
-    /// Who gave the objects their addresses.
+    /// The collector or allocator that chose the addresses of the objects.
     pub under: String,
-    /// Lines of the first level that the program asked for.
+    /// Lines of the first level accessed by the program.
     pub mutator_accesses: u64,
-    /// And the collector.
+    /// Lines of the first level accessed by the collector.
     pub collector_accesses: u64,
-    /// The levels.
+    /// The levels, from the first on.
     pub levels: Vec<LevelReport>,
-    /// The TLB, if there is one.
+    /// The TLB, if one is simulated.
     pub tlb: Option<LevelReport>,
-    /// Classes whose objects miss the last level most.
+    /// Classes with the most misses in the last level.
     pub classes: Vec<Line>,
-    /// Sites of which the same is true.
+    /// Sites with the most misses in the last level.
     pub sites: Vec<Line>,
 }
 
 impl Caches {
-    /// What was missed; so many classes and sites.
+    /// The counts, with at most `top` classes and sites.
     pub fn report(&self, under: String, tables: &Tables, top: usize) -> CacheReport {
         let [mutator, collector] = &self.phases;
         let of = |level: &Level, accesses, [mutator_misses, collector_misses]: [u64; 2]| {
@@ -105,10 +105,10 @@ fn top_of<'a>(all: impl Iterator<Item = (String, &'a Counts)>, top: usize) -> Ve
     lines
 }
 
-/// As text.
+/// The report as text.
 pub fn render(report: &CacheReport) -> String {
     let mut text = format!("{}\n\n", report.under);
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(
         text,
         "{:<8} {:>10} {:>16} {:>16} {:>8} {:>16} {:>16}",

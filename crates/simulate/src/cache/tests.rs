@@ -54,7 +54,7 @@ fn levels_are_asked_for_whole_lines() {
     assert_eq!(spec(&spec("l2=1m,16,64").to_string()), spec("l2=1m,16,64"));
 }
 
-/// It is not the TLB that `--tlb` adds.
+/// A level named `tlb` is not the TLB that `--tlb` adds.
 #[test]
 fn a_level_can_be_called_tlb() {
     let mut reader = reader_of(&[node(1), node(2)]);
@@ -66,7 +66,8 @@ fn a_level_can_be_called_tlb() {
     assert_eq!(text.lines().filter(|line| line.starts_with("tlb ")).count(), 2, "{text}");
 }
 
-/// An array of 64 KiB is written once, and its first element again and again: whatever the allocator, its lines are missed once.
+/// An array of 64 KiB is written once, then its first element repeatedly: with any allocator each of its lines is
+/// missed once.
 #[test]
 fn an_allocator_of_this_process_can_place_the_objects() {
     let mut ops = vec![nodes(1, 16 * 1024)];
@@ -75,7 +76,7 @@ fn an_allocator_of_this_process_can_place_the_objects() {
     let report = under::<crate::allocate::System>(&mut reader_of(&ops), "system", &specs, Some(64), 9).unwrap();
     assert_eq!(report.collector_accesses, 0);
     let lines = report.classes.iter().find(|line| line.name == "Node[]").unwrap();
-    // It may begin in the midst of a line.
+    // The array may begin in the middle of a line.
     let written = (64 * 1024 + 16u64) / 64;
     assert!((written..written + 2).contains(&lines.misses[1]), "{lines:?}");
     assert!((written + 200..written + 203).contains(&lines.accesses), "{lines:?}");
@@ -84,7 +85,7 @@ fn an_allocator_of_this_process_can_place_the_objects() {
     assert!(report.tlb.is_some_and(|tlb| tlb.mutator_misses >= 16));
 }
 
-/// A set is a queue of lines.
+/// Reference model: each set is a queue of lines.
 fn misses(spec: &CacheSpec, addresses: &[u64]) -> u64 {
     let mut sets = vec![VecDeque::new(); (spec.bytes / spec.line / spec.ways) as usize];
     let count = sets.len() as u64;
@@ -116,10 +117,11 @@ proptest! {
     }
 }
 
-/// An array that fills the first level twice is read by each collection: all of it misses there, and nothing in the second.
+/// An array twice as large as the first level is read by each collection: every line misses the first level and hits
+/// the second.
 #[test]
 fn misses_are_told_by_level_class_and_phase() {
-    // Of 2 KiB, 32 lines; it lies first in the heap.
+    // 2 KiB, 32 lines; first in the heap.
     let mut ops = vec![nodes(1, 508), node(2), put(1, 3, 2)];
     (0..100).for_each(|_| ops.extend([node(3), death(3)]));
     let mut reader = reader_of(&ops);
@@ -133,7 +135,7 @@ fn misses_are_told_by_level_class_and_phase() {
     let all = report.mutator_accesses + report.collector_accesses;
     assert_eq!((first.accesses, tlb.accesses), (all, all));
     assert_eq!(second.accesses, first.mutator_misses + first.collector_misses);
-    // 2 KiB, 16 and 160 bytes begin at a multiple of all lines and pages.
+    // Objects of 2 KiB, 16 and 160 bytes begin at a multiple of the line size of each level and of the page size.
     assert_eq!(second.mutator_misses + second.collector_misses, (2048u64 + 16 + 160).div_ceil(64));
     assert_eq!((tlb.mutator_misses, tlb.collector_misses), (1, 0));
     assert!(first.collector_misses >= 32 * done.full_collections, "{first:?}");

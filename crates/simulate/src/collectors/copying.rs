@@ -12,7 +12,7 @@ const NAMES: [&str; 2] = ["semispace 1", "semispace 2"];
 
 pub struct Copying {
     spaces: [Space; 2],
-    /// In which of the two objects are allocated.
+    /// Index of the space in which objects are allocated.
     from: usize,
     dead: Vec<u32>,
 }

@@ -1,8 +1,9 @@
-//! Reference counting: "a new_object event each time an object is allocated, and a delete_object event when the reference count of an
-//! object drops to zero."
+//! Reference counting: "a new_object event each time an object is allocated, and a delete_object event when the
+//! reference count of an object drops to zero."
 //!
-//! A new object's count is one: the reference that the program's stacks have. They drop it where the trace says that the object is dead,
-//! which is where nothing can reach it. Objects that hold each other in a cycle stay; a backup trace finds them when the heap is full.
+//! The count of a new object is one, for the reference from the program's stacks. That reference goes at the object's
+//! death in the trace, when it becomes unreachable. Cyclic garbage stays; a backup trace finds it when the heap is
+//! full.
 
 use super::free_list::FreeList;
 use super::report::CollectionKind;
@@ -16,7 +17,7 @@ const HEAP: ArenaId = ArenaId(1);
 pub struct Counting {
     free: FreeList,
     backup_trace: bool,
-    /// Whose count is zero.
+    /// Objects whose count is zero, to be freed.
     zero: Vec<u32>,
 }
 
@@ -25,7 +26,7 @@ impl Counting {
         Self { free: FreeList::new(BASE, config.heap), backup_trace: config.backup_trace, zero: Vec::new() }
     }
 
-    /// Frees the objects whose counts are zero, and what only they held.
+    /// Frees the objects with a count of zero, and transitively those that only they referred to.
     fn free_all<O: Observer>(&mut self, world: &mut World<'_, O>) {
         let mut held = Vec::new();
         while let Some(place) = self.zero.pop() {
@@ -35,7 +36,7 @@ impl Counting {
             for held in held.drain(..) {
                 let object = &mut world.objects[held as usize];
                 object.incoming -= 1;
-                // The stacks hold it as long as it is alive.
+                // A live object is held by a stack.
                 if object.incoming == 0 && !object.is_alive {
                     self.zero.push(held);
                 }
@@ -43,7 +44,7 @@ impl Counting {
         }
     }
 
-    /// Finds what counting cannot.
+    /// Frees cyclic garbage.
     fn collect<O: Observer>(&mut self, world: &mut World<'_, O>) -> Result<(), Stop> {
         let before = world.used;
         let traced = world.trace_all()?;

@@ -1,11 +1,12 @@
-//! The free pool of collectors that do not move: the smallest piece that fits is used, the lowest of these; neighbors that are free
-//! become one. Large objects lie at the other end: between small ones there would soon be no room for them.
+//! The free list of collectors that do not move objects: best fit, at the lowest address among equals; adjacent free
+//! blocks are merged. Large objects are placed from the upper end, because fragmentation by small ones would soon
+//! leave no room for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Full;
 
-/// The free pieces of a heap.
+/// The free blocks of a heap.
 #[derive(Debug)]
 pub struct FreeList {
     by_address: BTreeMap<u64, u64>,
@@ -13,11 +14,11 @@ pub struct FreeList {
     free: u64,
 }
 
-/// Objects of so many bytes are large.
+/// Minimum size of a large object, in bytes.
 const LARGE: u64 = 16 << 10;
 
 impl FreeList {
-    /// One free piece.
+    /// One free block.
     pub fn new(begin: u64, bytes: u64) -> Self {
         let mut list = Self { by_address: BTreeMap::new(), by_size: BTreeSet::new(), free: 0 };
         if bytes > 0 {
@@ -36,7 +37,7 @@ impl FreeList {
         self.by_size.remove(&(bytes, address));
     }
 
-    /// Room for an object.
+    /// Allocates that many bytes and returns their address.
     pub fn take(&mut self, bytes: u64) -> Result<u64, Full> {
         let mut pieces = self.by_size.range((bytes, 0)..);
         let is_large = bytes >= LARGE;
@@ -44,7 +45,7 @@ impl FreeList {
         let &(piece, address) = found.ok_or(Full)?;
         self.remove(address, piece);
         let left = piece - bytes;
-        // The end of the highest piece, or the beginning of the smallest.
+        // A large object gets the end of the highest block that fits, a small one the beginning of the smallest.
         let (given, kept) = if is_large { (address + left, address) } else { (address, address + bytes) };
         if left > 0 {
             self.add(kept, left);
@@ -53,7 +54,7 @@ impl FreeList {
         Ok(given)
     }
 
-    /// Room that was taken.
+    /// Frees bytes that were allocated.
     pub fn give(&mut self, address: u64, bytes: u64) {
         self.free += bytes;
         let (mut begin, mut end) = (address, address + bytes);
@@ -70,12 +71,12 @@ impl FreeList {
         self.add(begin, end - begin);
     }
 
-    /// Bytes that are free.
+    /// Free bytes.
     pub fn free(&self) -> u64 {
         self.free
     }
 
-    /// Bytes of the largest free piece.
+    /// Size of the largest free block in bytes.
     pub fn largest(&self) -> u64 {
         self.by_size.last().map_or(0, |&(bytes, _)| bytes)
     }
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!((list.free(), list.largest()), (100, 100));
     }
 
-    /// Small objects that live on do not keep large ones from the room of those that are gone.
+    /// Surviving small objects do not fragment the room of dead large ones.
     #[test]
     fn large_objects_lie_at_the_other_end() {
         let mut list = FreeList::new(0, 4 * LARGE);
@@ -115,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map of pages; some objects are large.
+        /// Compared with a map of pages of `LARGE / 8` bytes; some objects are large.
         #[test]
         fn nothing_is_given_out_twice(acts in prop::collection::vec((any::<bool>(), 1..20u64), 1..200)) {
             const PAGE: u64 = LARGE / 8;

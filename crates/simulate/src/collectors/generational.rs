@@ -1,8 +1,9 @@
-//! Two generations: "an heap arena for each generation"; new_object in the youngest, move_object "as live objects are scavenged from a
-//! younger generation to an older generation", delete_arena of the youngest, which frees its garbage, and a new_arena under the same id.
+//! Two generations: "an heap arena for each generation"; new_object in the youngest, move_object "as live objects are
+//! scavenged from a younger generation to an older generation", delete_arena of the youngest, which frees its garbage,
+//! and a new_arena under the same id.
 //!
-//! The text leaves open how the oldest generation is collected. Here it is compacted, with the events of that scheme. An object that is
-//! larger than the whole nursery is allocated in the old generation, for want of another place.
+//! The text does not say how the oldest generation is collected. Here it is compacted, with the events of
+//! mark-compact. An object larger than the nursery is allocated in the old generation.
 
 use super::mark_compact::compact;
 use super::report::CollectionKind;
@@ -18,11 +19,11 @@ const YOUNG_NAME: &str = "young generation";
 pub struct Generational {
     nursery: Space,
     old: Space,
-    /// What is in the nursery, in the order of births.
+    /// Objects in the nursery, in birth order.
     young: Vec<u32>,
-    /// What is in the old generation, in order of addresses.
+    /// Objects in the old generation, in address order.
     olds: Vec<u32>,
-    /// Old objects that may hold young ones. Dead ones do so as well, until they are collected.
+    /// Old objects that may refer to young ones, including dead ones until they are collected.
     remembered: Vec<u32>,
 }
 
@@ -38,7 +39,7 @@ impl Generational {
         }
     }
 
-    /// All that is in the nursery must have room among the old, should all of it be alive.
+    /// A minor collection needs enough free old space for the whole nursery.
     fn collect<O: Observer>(&mut self, world: &mut World<'_, O>) -> Result<(), Stop> {
         if self.old.free() >= self.nursery.used() { self.minor(world) } else { self.full(world) }
     }

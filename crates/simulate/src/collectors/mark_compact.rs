@@ -12,7 +12,7 @@ const HEAP: ArenaId = ArenaId(1);
 
 pub struct MarkCompact {
     space: Space,
-    /// What is there, in order of addresses.
+    /// Objects in the heap, in address order.
     objects: Vec<u32>,
 }
 
@@ -31,7 +31,7 @@ impl MarkCompact {
     }
 }
 
-/// Deletes the unmarked objects of a space, and slides the others to its beginning; how many had to move.
+/// Deletes the unmarked objects of a space and slides the others to its beginning. Returns what was moved.
 pub fn compact<O: Observer>(
     world: &mut World<'_, O>,
     objects: &mut Vec<u32>,

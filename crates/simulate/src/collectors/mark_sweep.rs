@@ -12,7 +12,7 @@ const HEAP: ArenaId = ArenaId(1);
 
 pub struct MarkSweep {
     free: FreeList,
-    /// Dead and not swept.
+    /// Dead objects that are not swept yet.
     dead: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl MarkSweep {
     fn collect<O: Observer>(&mut self, world: &mut World<'_, O>) -> Result<(), Stop> {
         let before = world.used;
         let traced = world.trace_all()?;
-        // A sweep goes through the heap from its beginning.
+        // The sweep visits the heap in address order.
         self.dead.sort_unstable_by_key(|&place| world.objects[place as usize].address);
         for place in self.dead.drain(..) {
             let (address, size) = world.delete(place, HEAP);

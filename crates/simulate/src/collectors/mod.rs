@@ -1,5 +1,6 @@
-//! Simulated collectors: the five classic schemes, as the text on JVMPI describes what each tells a profiler ("GC-independent
-//! events"). Everything is deterministic, and no memory is touched but the simulator's own: addresses are numbers.
+//! Simulated collectors: the five classic schemes, with the events that each sends to a profiler according to the
+//! JVMPI specification ("GC-independent events"). The simulation is deterministic and does not touch simulated memory:
+//! addresses are only numbers.
 
 mod copying;
 mod counting;
@@ -24,27 +25,27 @@ use crate::ops::{Amount, OpsError, OpsReader, Peak};
 pub use report::{Collection, CollectionKind, Report, render};
 use world::World;
 
-/// A scheme.
+/// A collection scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Collector {
-    /// One arena; dead objects go back to the free pool.
+    /// One arena; dead objects return to the free list.
     MarkSweep,
     /// One arena; live objects slide to its beginning.
     MarkCompact,
-    /// Two arenas; live objects are copied from one to the other, and the first is deleted and made anew.
+    /// Two arenas; live objects are copied to the other one, and the first is deleted and created again.
     Copying,
-    /// An arena for young objects and one for old.
+    /// One arena for young objects and one for old objects.
     Generational,
-    /// One arena; an object is freed when the last reference to it goes.
+    /// One arena; an object is freed when its reference count drops to zero.
     ReferenceCounting,
 }
 
 impl Collector {
-    /// All of them.
+    /// All schemes.
     pub const ALL: [Self; 5] =
         [Self::MarkSweep, Self::MarkCompact, Self::Copying, Self::Generational, Self::ReferenceCounting];
 
-    /// As it is typed.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::MarkSweep => "mark-sweep",
@@ -65,20 +66,20 @@ impl FromStr for Collector {
     }
 }
 
-/// No heap is larger: addresses are to have room.
+/// Maximum heap size, which keeps addresses in range.
 const MOST_HEAP: u64 = 1 << 46;
 
-/// A size, in bytes or as a multiple of the most that is alive at a time.
+/// A heap size in bytes, or as a multiple of the peak of live bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HeapSize {
-    /// `64m`
+    /// Bytes, for example `64m`.
     Bytes(u64),
-    /// `2x`
+    /// Multiple of the peak, for example `2x`.
     Times(f64),
 }
 
 impl HeapSize {
-    /// As it can be typed, to the byte.
+    /// As written on the command line, exact to the byte.
     pub fn typed(self) -> String {
         match self {
             Self::Bytes(bytes) if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
@@ -87,7 +88,7 @@ impl HeapSize {
         }
     }
 
-    /// In bytes, a multiple of 16.
+    /// The size in bytes, rounded to a multiple of 16.
     pub fn bytes(self, peak: &Peak) -> u64 {
         let bytes = match self {
             Self::Bytes(bytes) => bytes,
@@ -121,33 +122,33 @@ impl fmt::Display for HeapSize {
     }
 }
 
-/// What to simulate.
+/// Configuration of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The scheme.
+    /// The collection scheme.
     pub collector: Collector,
     /// Bytes of all arenas together.
     pub heap: u64,
-    /// Bytes of the arena of young objects; a quarter of the heap, if it is not said. For the generational scheme.
+    /// Bytes of the nursery, for the generational scheme; by default a quarter of the heap.
     pub nursery: Option<u64>,
-    /// Whether cycles are looked for when the heap is full. For reference counting.
+    /// Whether a backup trace collects cycles when the heap is full, for reference counting.
     pub backup_trace: bool,
 }
 
 impl Config {
-    /// Whether there can be such a heap.
+    /// Whether this configuration is valid.
     pub fn check(&self) -> Result<(), SimulateError> {
         let nursery = self.nursery.filter(|_| self.collector == Collector::Generational);
         Ok(NurseryTooLarge::check(nursery, self.heap)?)
     }
 
-    /// One with the usual options.
+    /// The default configuration of a collector with a heap of that many bytes.
     pub fn new(collector: Collector, heap: u64) -> Self {
         Self { collector, heap, nursery: None, backup_trace: false }
     }
 }
 
-/// What survives the nursery would have no room behind it.
+/// The nursery leaves no room for an old generation.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("a nursery of {nursery} does not fit into a heap of {heap}", nursery = bytes(*nursery), heap = bytes(*heap))]
 pub struct NurseryTooLarge {
@@ -156,34 +157,34 @@ pub struct NurseryTooLarge {
 }
 
 impl NurseryTooLarge {
-    /// Of a heap with such a nursery, if it has one.
+    /// Whether the nursery, if one is given, fits into the heap.
     pub fn check(nursery: Option<u64>, heap: u64) -> Result<(), Self> {
         nursery.filter(|&nursery| nursery >= heap).map_or(Ok(()), |nursery| Err(Self { nursery, heap }))
     }
 }
 
-/// Why a simulation ended early.
+/// Why a simulation failed.
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
 pub enum SimulateError {
     #[error(transparent)]
     Ops(#[from] OpsError),
-    /// The next object has no room, whatever is collected.
+    /// The next object does not fit, even after a full collection.
     #[error("a heap of {heap} is too small for {collector}: at operation {operation} there is no room for an object of {wanted}", heap = bytes(*heap), collector = collector.name(), wanted = bytes(*wanted))]
     TooSmall { collector: Collector, heap: u64, operation: u64, wanted: u64 },
     #[error(transparent)]
     Nursery(#[from] NurseryTooLarge),
-    /// What the collector reaches is not what the operations say is alive.
+    /// The collector reaches other objects than those alive according to the operations.
     #[error(
         "operation {operation}: a collection reaches {reached} objects, but {alive} are alive: the operations are inconsistent"
     )]
     Contradiction { operation: u64, reached: u64, alive: u64 },
-    /// Whoever takes the events takes no more.
+    /// The observer asked to stop.
     #[error("stopped")]
     Stopped,
 }
 
-/// Who touches memory.
+/// Whether the program or the collector accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The program.
@@ -192,7 +193,7 @@ pub enum Phase {
     Collector,
 }
 
-/// Bytes that are read or written.
+/// A read or write of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Access {
@@ -200,51 +201,51 @@ pub struct Access {
     pub bytes: u64,
     pub is_write: bool,
     pub phase: Phase,
-    /// Of the object.
+    /// Class of the object.
     pub class: u32,
     pub site: u32,
 }
 
-/// Who looks on.
+/// Receives events and accesses during a simulation.
 pub trait Observer {
-    /// Whether it wants [`access`](Self::access) at all.
+    /// Whether [`access`](Self::access) is called.
     const ACCESSES: bool = false;
 
-    /// The collector tells this during that operation, counted from 0.
+    /// The collector sends an event during that operation, counted from 0.
     fn event(&mut self, operation: u64, event: &Event);
 
-    /// The trace's clock stands there, as far as the operations tell it.
+    /// The clock of the trace reaches this tick. Ticks without operations may be skipped.
     fn tick(&mut self, _tick: u64) {}
 
-    /// A collection begins: what is told up to its end happens in it.
+    /// A collection begins; events up to [`collection_ends`](Self::collection_ends) belong to it.
     fn collection_begins(&mut self) {}
 
-    /// A collection is over, and this is in the heap.
+    /// A collection ends; `used` is what the heap contains.
     fn collection_ends(&mut self, _used: Amount) {}
 
-    /// Memory is read or written.
+    /// The program or the collector accesses memory.
     fn access(&mut self, _access: &Access) {}
 
-    /// Whether it wants more. Asked now and then.
+    /// Whether to continue. Polled at intervals.
     fn goes_on(&self) -> bool {
         true
     }
 }
 
-/// One who does not.
+/// Ignores everything.
 impl Observer for () {
     fn event(&mut self, _operation: u64, _event: &Event) {}
 }
 
-/// There is no room.
+/// The space is full.
 #[derive(Clone, Copy, Debug)]
 struct Full;
 
-/// Why an operation could not be done.
+/// Why an operation failed.
 #[derive(Clone, Copy, Debug)]
 enum Stop {
     Full,
-    /// So many objects were reached in a full collection.
+    /// A full collection reached this number of objects, which is not the number of live ones.
     Contradiction(u64),
 }
 
@@ -254,28 +255,28 @@ impl From<Full> for Stop {
     }
 }
 
-/// A scheme of collection.
+/// Implementation of a collection scheme.
 trait Scheme<O: Observer> {
     /// Whether references from dead objects count until these are freed.
     const COUNTS_THE_DEAD: bool = false;
 
-    /// Makes its arenas.
+    /// Creates the arenas.
     fn begin(&mut self, world: &mut World<'_, O>);
 
-    /// Gives a new object its address, and collects if there is none.
+    /// Gives a new object an address, after a collection if there is no room.
     fn allocate(&mut self, world: &mut World<'_, O>, place: u32) -> Result<(), Stop>;
 
-    /// A slot of that object holds a reference to the other.
+    /// A slot of `origin` now refers to `target`.
     fn stored(&mut self, _world: &mut World<'_, O>, _origin: u32, _target: u32) {}
 
-    /// The program cannot reach the object any more.
+    /// The object has become unreachable for the program.
     fn died(&mut self, world: &mut World<'_, O>, place: u32);
 
-    /// A full collection behind the last operation.
+    /// Runs a full collection after the last operation.
     fn finish(&mut self, world: &mut World<'_, O>) -> Result<(), Stop>;
 }
 
-/// Plays all operations to a collector.
+/// Runs all operations under a simulated collector.
 pub fn simulate<O: Observer>(ops: &mut OpsReader, config: &Config, observer: &mut O) -> Result<Report, SimulateError> {
     config.check()?;
     match config.collector {
@@ -287,7 +288,7 @@ pub fn simulate<O: Observer>(ops: &mut OpsReader, config: &Config, observer: &mu
     }
 }
 
-/// The smallest heap in which a collector can run the trace, to one part in 256 or 1 KiB.
+/// The minimum heap in which a collector can run the trace, to within 1/256 or 1 KiB.
 pub fn smallest_heap(ops: &mut OpsReader, config: &Config) -> Result<u64, SimulateError> {
     let peak = ops.tables().totals.peak.bytes;
     let step = (peak / 256).max(1024);

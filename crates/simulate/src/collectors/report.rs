@@ -1,4 +1,4 @@
-//! What a simulation came to.
+//! The report of a simulation.
 
 use std::fmt::Write;
 
@@ -9,13 +9,13 @@ use super::Config;
 use crate::events::EventCounts;
 use crate::ops::Amount;
 
-/// Which part of the heap was collected.
+/// What part of the heap was collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CollectionKind {
-    /// All of it.
+    /// The whole heap.
     Full,
-    /// The arena of young objects.
+    /// The nursery.
     Minor,
 }
 
@@ -23,71 +23,73 @@ pub enum CollectionKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Collection {
-    /// During which operation.
+    /// Operation during which it ran.
     pub operation: u64,
-    /// The trace's clock, as far as the operations tell it.
+    /// Clock of the trace in ticks, as of the last tick in the operations.
     pub tick: u64,
-    /// What was collected.
+    /// What part of the heap was collected.
     pub kind: CollectionKind,
-    /// Objects in the heap before, garbage included.
+    /// Heap contents before, garbage included.
     pub before: Amount,
-    /// And after.
+    /// Heap contents after.
     pub after: Amount,
-    /// Objects that were reached, and scanned.
+    /// Objects reached and scanned.
     pub reached: Amount,
-    /// Objects that were moved.
+    /// Objects moved.
     pub moved: Amount,
-    /// Roots: what static fields hold, and what nothing on the heap holds; of a minor collection also what old objects hold.
+    /// Number of roots: targets of static fields, and live objects without references from the heap; in a minor
+    /// collection also old objects that refer to young ones.
     pub roots: u64,
-    /// Objects in cycles that no root leads to though they are alive: locals hold them.
+    /// Live objects in cycles that are not reachable from roots; locals hold them.
     pub rescued: u64,
-    /// Bytes of the largest object that there was room for afterwards, without another collection.
+    /// Size in bytes of the largest object that fits afterwards without another collection.
     pub largest_free: u64,
-    /// Bytes that were free afterwards.
+    /// Free bytes afterwards.
     pub free: u64,
 }
 
-/// All of it.
+/// Result of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The scheme.
+    /// Name of the collection scheme.
     pub collector: &'static str,
-    /// Bytes of the heap.
+    /// Heap size in bytes.
     pub heap: u64,
-    /// Of these for young objects, if there are generations.
+    /// Nursery size in bytes, for the generational scheme.
     pub nursery: Option<u64>,
-    /// The same as a multiple of the most that is alive at a time.
+    /// Heap size as a multiple of the peak of live bytes.
     pub heap_of_peak: f64,
-    /// Operations that were played.
+    /// Number of operations executed.
     pub operations: u64,
-    /// What was told.
+    /// Events sent, by kind.
     pub events: EventCounts,
-    /// How many collections there were, the last one included, which is behind the program's end.
+    /// Number of full collections, including the final one after the program's end.
     pub full_collections: u64,
-    /// How many of young objects only.
+    /// Number of minor collections.
     pub minor_collections: u64,
-    /// What all collections reached.
+    /// Objects reached, sum of all collections.
     pub reached: Amount,
-    /// What all collections moved.
+    /// Objects moved, sum of all collections.
     pub moved: Amount,
-    /// What was freed, by events of its own or with its arena.
+    /// Objects freed, by a delete event or with their arena.
     pub freed: Amount,
-    /// What locals alone held, in all collections.
+    /// Objects held only by locals in cycles, sum of all collections.
     pub rescued: u64,
-    /// The most bytes in the heap, garbage included.
+    /// Maximum of used bytes, garbage included.
     pub peak_bytes: u64,
-    /// Behind the last collection: what is in the heap.
+    /// Heap contents after the final collection.
     pub at_end: Amount,
-    /// What is in the heap then although it is dead: cycles, where references are counted.
+    /// Garbage left after the final collection: cycles, under reference counting.
     pub leaked: Amount,
-    /// Of the free bytes behind a collection, the share that the largest object without another collection cannot have; the worst.
+    /// Worst fragmentation after a collection: the share of free bytes that is not available to one object without
+    /// another collection.
     pub worst_fragmentation: f64,
     /// The first collections, one by one.
     pub collections: Vec<Collection>,
 }
 
-/// More collections than these are only counted.
+/// Maximum number of collections kept; further ones are only counted.
 const MOST_KEPT: usize = 100_000;
 
 impl Report {
@@ -133,14 +135,14 @@ impl Report {
     }
 }
 
-/// A table, a row each.
+/// A table with one row per report.
 pub fn render(reports: &[Report]) -> String {
     let mut text = format!(
         "{:<18} {:>10} {:>6} {:>6} {:>6} {:>12} {:>10} {:>12} {:>10} {:>10} {:>7}\n",
         "collector", "heap", "times", "full", "minor", "moved", "bytes", "reached", "bytes", "leaked", "gaps"
     );
     for report in reports {
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             text,
             "{:<18} {:>10} {:>6.2} {:>6} {:>6} {:>12} {:>10} {:>12} {:>10} {:>10} {:>7}",
@@ -154,7 +156,7 @@ pub fn render(reports: &[Report]) -> String {
             number(report.reached.objects),
             bytes(report.reached.bytes),
             bytes(report.leaked.bytes),
-            // Gaps are looked for in collections.
+            // Fragmentation is measured at collections only.
             match report.full_collections + report.minor_collections {
                 0 => "-".to_owned(),
                 _ => format!("{:.1} %", 100.0 * report.worst_fragmentation),

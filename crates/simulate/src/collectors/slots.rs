@@ -1,8 +1,8 @@
-//! What the slots of all objects hold, in one piece of memory.
+//! The contents of the slots of all objects, in one vector.
 
 use rustc_hash::FxHashMap;
 
-/// Room for slots. What is given back is used again for objects with as many.
+/// Storage for slots. A freed range is reused for an object with the same number of slots.
 #[derive(Debug, Default)]
 pub struct SlotStore {
     words: Vec<u32>,
@@ -10,7 +10,7 @@ pub struct SlotStore {
 }
 
 impl SlotStore {
-    /// Room for so many slots, all null. It begins there.
+    /// Allocates `count` slots, all null, and returns their position.
     pub fn take(&mut self, count: u32) -> usize {
         if count == 0 {
             return 0;
@@ -24,20 +24,20 @@ impl SlotStore {
         at
     }
 
-    /// It is needed no more.
+    /// Frees slots.
     pub fn give(&mut self, at: usize, count: u32) {
         if count > 0 {
             self.free.entry(count).or_default().push(at);
         }
     }
 
-    /// What they hold.
+    /// Contents of slots.
     #[inline]
     pub fn of(&self, at: usize, count: u32) -> &[u32] {
         &self.words[at..at + count as usize]
     }
 
-    /// The same, to store into.
+    /// Contents of slots, mutable.
     #[inline]
     pub fn of_mut(&mut self, at: usize, count: u32) -> &mut [u32] {
         &mut self.words[at..at + count as usize]

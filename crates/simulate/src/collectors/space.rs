@@ -1,8 +1,8 @@
-//! A piece of the heap that is filled from its beginning.
+//! A contiguous part of the heap with bump-pointer allocation.
 
 use super::Full;
 
-/// Where such a piece is, and how far it is filled.
+/// Bounds and fill level of a space.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
     begin: u64,
@@ -11,12 +11,12 @@ pub struct Space {
 }
 
 impl Space {
-    /// An empty one.
+    /// An empty space.
     pub fn new(begin: u64, bytes: u64) -> Self {
         Self { begin, next: begin, end: begin + bytes }
     }
 
-    /// Room for an object.
+    /// Allocates that many bytes and returns their address.
     #[inline]
     pub fn take(&mut self, bytes: u64) -> Result<u64, Full> {
         if self.end - self.next < bytes {
@@ -26,22 +26,22 @@ impl Space {
         Ok(self.next - bytes)
     }
 
-    /// It is empty again.
+    /// Makes the space empty.
     pub fn clear(&mut self) {
         self.next = self.begin;
     }
 
-    /// Bytes that are not taken.
+    /// Free bytes.
     pub fn free(&self) -> u64 {
         self.end - self.next
     }
 
-    /// Bytes that are.
+    /// Used bytes.
     pub fn used(&self) -> u64 {
         self.next - self.begin
     }
 
-    /// All of it.
+    /// Capacity in bytes.
     pub fn size(&self) -> u64 {
         self.end - self.begin
     }

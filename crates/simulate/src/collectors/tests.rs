@@ -5,7 +5,7 @@ use crate::testing::{all, death, node, nodes, prepared, program, put, put_static
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Keeps all events.
+/// Records all events.
 #[derive(Default)]
 struct Kept(Vec<(u64, Event)>);
 
@@ -15,8 +15,8 @@ impl Observer for Kept {
     }
 }
 
-/// A list of which the second node is let go; an array that holds a node for a while; a node that only a local holds, under a
-/// handle that was used before; a cycle that dies.
+/// A list whose second node is dropped; an array that holds a node for a while; a node that only a local holds, with a
+/// reused handle; a cycle that dies.
 fn story() -> Vec<Op> {
     vec![
         node(1),          // 0: a, the static field's
@@ -44,7 +44,7 @@ fn story() -> Vec<Op> {
     ]
 }
 
-/// Addresses are told from the heap's beginning on.
+/// Events of the story as text; addresses are relative to the beginning of the heap.
 fn told(config: Config) -> Vec<String> {
     let (mut ops, mut kept) = (reader_of(&story()), Kept::default());
     let report = simulate(&mut ops, &config, &mut kept).unwrap();
@@ -73,7 +73,7 @@ fn told(config: Config) -> Vec<String> {
     lines
 }
 
-/// Counts collections, and what is moved or goes outside of them.
+/// Counts collections, and moves and deletes outside of them.
 #[derive(Default)]
 struct Collections {
     is_inside: bool,
@@ -105,7 +105,7 @@ fn collections_hold_what_collectors_do() {
         let report = simulate(&mut reader_of(&story()), &Config::new(collector, 256), &mut seen).unwrap();
         assert!(!seen.is_inside);
         assert_eq!(seen.count, report.full_collections + report.minor_collections, "{}", collector.name());
-        // Who counts references frees at once.
+        // Reference counting frees outside of collections.
         assert_eq!(seen.outside > 0, collector == Collector::ReferenceCounting, "{}", collector.name());
     }
 }
@@ -270,11 +270,11 @@ fn a_heap_that_is_too_small_is_told_of_and_the_smallest_found() {
     }
 }
 
-/// Old garbage that holds young garbage keeps it, until the old generation is collected.
+/// Old garbage keeps young garbage alive until the old generation is collected.
 #[test]
 fn old_garbage_holds_young_garbage() {
     let mut ops = vec![node(1)];
-    // The nursery has room for four nodes; the first goes to the old generation.
+    // The nursery holds four nodes; the first moves to the old generation.
     ops.extend((2..6).map(node));
     ops.extend([put(1, 0, 5), death(2), death(3), death(4), death(1), death(5)]);
     ops.extend((2..6).map(node));
@@ -282,13 +282,13 @@ fn old_garbage_holds_young_garbage() {
     let (mut ops, mut kept) = (reader_of(&ops), Kept::default());
     let report = simulate(&mut ops, &config, &mut kept).unwrap();
     let moved: Vec<u64> = report.collections.iter().map(|one| one.moved.objects).collect();
-    // All four; then node 5, which only dead node 1 holds, with three new ones; in the end these slide to where the garbage was, and
-    // the last leaves the nursery.
+    // First all four; then node 5, referred to by dead node 1 only, and three new ones; at the end these slide over
+    // the garbage, and the last leaves the nursery.
     assert_eq!(moved, [4, 4, 4]);
     assert_eq!((report.at_end.objects, report.leaked.objects), (4, 0));
 }
 
-/// Checksums that are right do not make operations sensible: nobody goes on with what is not there.
+/// Correct checksums do not prove operations consistent: a live object that refers to a dead one is refused.
 #[test]
 fn operations_that_let_the_living_hold_the_dead_are_refused() {
     let said = "test.ops: the operations file is damaged: operation";
@@ -316,9 +316,9 @@ fn sizes_are_read() {
     assert_eq!(bytes("1e300x"), Some(1 << 46));
     assert_eq!(["64", "1k", "1M", "2g"].map(bytes), [Some(64), Some(1024), Some(1 << 20), Some(2 << 30)]);
     assert_eq!(["1.5k", "64KB", "1.5 MiB"].map(bytes), [Some(1536), Some(65536), Some(3 << 19)]);
-    // Less is nothing.
+    // Smaller sizes are rounded up.
     assert_eq!(["1", "0.001x"].map(bytes), [Some(16); 2]);
-    // What is suggested can be typed.
+    // The suggested size can be typed.
     for (size, typed) in [(16, "16"), (1024, "1k"), (22_222 << 10, "22222k"), ((22_222 << 10) + 16, "22755344")] {
         assert_eq!((HeapSize::Bytes(size).typed().as_str(), bytes(typed)), (typed, Some(size)));
     }
@@ -344,7 +344,7 @@ fn sizes_are_read() {
     );
 }
 
-/// Follows events and operations side by side: at any time each living object is where its events say.
+/// Replays events and operations side by side: at any time each live object is where its events say.
 fn follow(ops: &[Op], events: &[(u64, Event)]) -> Result<Checker, TestCaseError> {
     let mut checker = Checker::default();
     let mut ids: BTreeMap<u32, (ArenaId, u64)> = BTreeMap::new();
@@ -362,7 +362,7 @@ fn follow(ops: &[Op], events: &[(u64, Event)]) -> Result<Checker, TestCaseError>
                 }
                 (Event::NewObject { .. }, _) => return Err(TestCaseError::fail("an object that nobody made")),
                 (Event::MoveObject { object, new_arena, new_object, .. }, _) => {
-                    // Garbage moves as well, in generations.
+                    // In generations, garbage moves too.
                     if let Some(handle) = names.remove(&object) {
                         ids.insert(handle, (new_arena, new_object));
                         names.insert(new_object, handle);
@@ -396,7 +396,7 @@ fn config() -> impl Strategy<Value = Config> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
-    /// Whatever the program: nothing living is lost, nothing dead kept by a full collection, all events possible.
+    /// For any program: no live object is lost, no dead one survives a full collection, and all events are valid.
     #[test]
     fn programs_at_random_run_on_all_collectors(text in program(), config in config()) {
         let mut reader = prepared(&text);
@@ -421,7 +421,7 @@ proptest! {
         if config.collector != Collector::ReferenceCounting || config.backup_trace {
             prop_assert_eq!(report.at_end, at_end);
         }
-        // What is alive before each operation.
+        // Number of live objects before each operation.
         let mut alive = vec![0u64];
         for op in &ops {
             let now = alive[alive.len() - 1];

@@ -1,4 +1,4 @@
-//! What all schemes share: the objects and what they hold, what the program does to them, and what can be reached.
+//! What all schemes share: objects and their slots, the effects of operations, and tracing.
 
 use super::report::{Collection, CollectionKind, Report};
 use super::slots::SlotStore;
@@ -6,67 +6,68 @@ use super::{Access, Config, Observer, Phase, Scheme, SimulateError, Stop};
 use crate::events::{ArenaId, Event};
 use crate::ops::{Amount, ClassKind, Layout, Op, OpsReader};
 
-/// Where the heap begins.
+/// Address at which the heap begins.
 pub const BASE: u64 = 1 << 32;
 
-/// An object of the simulated heap, dead ones included until they are freed.
+/// An object in the simulated heap; a dead object stays until it is freed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Object {
     pub address: u64,
-    /// 0: there is none, the place is free.
+    /// Size in bytes; 0 if this place is free.
     pub size: u64,
     slots: usize,
     count: u32,
-    /// References that lead to it: of static fields and living objects, and of dead ones if the scheme counts these.
+    /// Number of references from static fields and live objects, and from dead ones if the scheme counts them.
     pub incoming: u32,
     mark: u32,
     class: u32,
     site: u32,
     is_array: bool,
     pub is_alive: bool,
-    /// Of the old generation.
+    /// Whether it is in the old generation.
     pub is_old: bool,
-    /// It is among the old objects that may hold young ones.
+    /// Whether it is in the remembered set.
     pub is_remembered: bool,
 }
 
-/// The simulated heap. Objects are known by their places, which count from 1; 0 is null.
+/// The simulated heap. An object is identified by its place, from 1; 0 is null.
 pub struct World<'a, O> {
     observer: &'a mut O,
     pub objects: Vec<Object>,
     free: Vec<u32>,
     slots: SlotStore,
     statics: Vec<u32>,
-    /// By handle.
+    /// Place by handle.
     handles: Vec<u32>,
     epoch: u32,
     layout: Layout,
-    /// By class.
+    /// By class index.
     is_array: Vec<bool>,
     pub alive: Amount,
-    /// What is in the heap, garbage included.
+    /// Heap contents, garbage included.
     pub used: Amount,
     operation: u64,
     tick: u64,
-    /// Died since the last operation of another kind: nothing that is alive may hold these then.
+    /// Objects that died since the last operation of another kind. When that follows, no live object may refer to
+    /// them.
     dead: Vec<u32>,
     pub report: Report,
 }
 
-/// What a trace through the heap came to.
+/// Result of a trace through the heap.
 #[derive(Debug, Default)]
 pub struct Traced {
-    /// In the order in which they were reached: from the roots, level by level.
+    /// Objects in the order reached: breadth-first from the roots.
     pub order: Vec<u32>,
     pub reached: Amount,
     roots: u64,
     rescued: u64,
 }
 
-/// What an operation came to.
+/// Why an operation failed.
 enum Wrong {
     Stop(Stop, u64),
-    /// It names what is not there.
+    /// It refers to something that does not exist.
     Damaged,
 }
 
@@ -76,14 +77,14 @@ impl From<Stop> for Wrong {
     }
 }
 
-/// A reference less leads there.
+/// Decrements the reference count.
 #[inline]
 fn drop_one(object: &mut Object) -> Result<(), Wrong> {
     object.incoming = object.incoming.checked_sub(1).ok_or(Wrong::Damaged)?;
     Ok(())
 }
 
-/// Plays all operations.
+/// Runs all operations.
 pub fn play<O: Observer, S: Scheme<O>>(
     ops: &mut OpsReader,
     config: &Config,
@@ -221,9 +222,9 @@ impl<'a, O: Observer> World<'a, O> {
         });
         let is_array = self.is_array[class as usize];
         self.objects[place as usize] = Object { size, class, site, is_array, is_alive: false, ..Object::default() };
-        // Not alive yet: a collection that makes room for it must not meet it.
+        // Not live yet: a collection that makes room for it must not visit it.
         scheme.allocate(self, place).map_err(|stop| Wrong::Stop(stop, size))?;
-        // Slots take memory here as well: not before there is room for them there.
+        // Slots take memory of this process too, so they are allocated only when the simulated heap has room.
         let slots = self.slots.take(count);
         let object = &mut self.objects[place as usize];
         (object.slots, object.count, object.is_alive) = (slots, count, true);
@@ -253,14 +254,14 @@ impl<'a, O: Observer> World<'a, O> {
         if old != 0 { drop_one(&mut self.objects[old as usize]) } else { Ok(()) }
     }
 
-    /// Nothing that is alive holds what has died, or operations would go on with what is not there.
+    /// Checks that no live object refers to one that has died; otherwise operations could use freed places.
     fn bury(&mut self) -> Result<(), Wrong> {
         let is_held = self.dead.iter().any(|&place| self.objects[place as usize].incoming > 0);
         self.dead.clear();
         if is_held { Err(Wrong::Damaged) } else { Ok(()) }
     }
 
-    /// Tells an event.
+    /// Sends an event to the observer.
     pub fn tell(&mut self, event: Event) {
         self.report.events.count(&event);
         self.observer.event(self.operation, &event);
@@ -274,7 +275,7 @@ impl<'a, O: Observer> World<'a, O> {
         }
     }
 
-    /// A new object has its address.
+    /// Places a new object at its address.
     pub fn place(&mut self, place: u32, arena: ArenaId, address: u64) {
         let object = &mut self.objects[place as usize];
         object.address = address;
@@ -285,7 +286,7 @@ impl<'a, O: Observer> World<'a, O> {
         self.access(place, 0, size, true, Phase::Mutator);
     }
 
-    /// An object goes elsewhere.
+    /// Moves an object.
     pub fn move_to(&mut self, place: u32, arena: ArenaId, new_arena: ArenaId, new_object: u64) {
         let Object { address: object, size, .. } = self.objects[place as usize];
         self.access(place, 0, size, false, Phase::Collector);
@@ -294,7 +295,7 @@ impl<'a, O: Observer> World<'a, O> {
         self.access(place, 0, size, true, Phase::Collector);
     }
 
-    /// A dead object goes back to the free pool; where it was, and its size.
+    /// Frees a dead object. Returns its address and size.
     pub fn delete(&mut self, place: u32, arena: ArenaId) -> (u64, u64) {
         let Object { address, size, .. } = self.objects[place as usize];
         self.access(place, 0, 8, true, Phase::Collector);
@@ -303,7 +304,7 @@ impl<'a, O: Observer> World<'a, O> {
         (address, size)
     }
 
-    /// A dead object goes without a word of its own: with its arena.
+    /// Removes a dead object without an event: it goes with its arena.
     pub fn gone(&mut self, place: u32) {
         let object = &mut self.objects[place as usize];
         let (size, slots, count) = (object.size, object.slots, object.count);
@@ -314,20 +315,20 @@ impl<'a, O: Observer> World<'a, O> {
         self.free.push(place);
     }
 
-    /// Whether the last trace reached it.
+    /// Whether the last trace reached the object.
     #[inline]
     pub fn is_marked(&self, place: u32) -> bool {
         self.objects[place as usize].mark == self.epoch
     }
 
-    /// What an object holds.
+    /// Contents of the object's slots.
     #[inline]
     pub fn held(&self, place: u32) -> &[u32] {
         let object = &self.objects[place as usize];
         self.slots.of(object.slots, object.count)
     }
 
-    /// Reaches all that is alive, and nothing else.
+    /// Traces the whole heap. Fails if the objects reached are not exactly the live ones.
     pub fn trace_all(&mut self) -> Result<Traced, Stop> {
         let handles = std::mem::take(&mut self.handles);
         let traced = self.trace(&handles, &[], false);
@@ -338,13 +339,13 @@ impl<'a, O: Observer> World<'a, O> {
         }
     }
 
-    /// Reaches young objects, from what static fields, `remembered` old objects and locals hold.
+    /// Traces young objects from static fields, `remembered` old objects and locals.
     pub fn trace_young(&mut self, young: &[u32], remembered: &[u32]) -> Traced {
         self.trace(young, remembered, true)
     }
 
-    /// The roots are static fields, and of `candidates` those that are alive and that nothing on the heap refers to: a local must
-    /// hold them. What is alive and not reached from there is held by a local, too, in a cycle.
+    /// Roots are static fields, and those live `candidates` without references from the heap: a local must hold them.
+    /// A live object not reached from there is in a cycle that a local holds.
     fn trace(&mut self, candidates: &[u32], remembered: &[u32], is_young: bool) -> Traced {
         self.observer.collection_begins();
         self.epoch += 1;
@@ -374,7 +375,7 @@ impl<'a, O: Observer> World<'a, O> {
         traced
     }
 
-    /// Scans all that was reached, from there on; behind the last.
+    /// Scans the objects reached from position `from` on. Returns the position after the last.
     fn follow(&mut self, from: usize, is_young: bool, traced: &mut Traced) -> usize {
         let mut at = from;
         while let Some(&place) = traced.order.get(at) {
@@ -408,7 +409,7 @@ impl<'a, O: Observer> World<'a, O> {
         }
     }
 
-    /// A collection is over.
+    /// Records a collection that has ended.
     pub fn collected(&mut self, kind: CollectionKind, before: Amount, traced: &Traced, moved: Amount, free: [u64; 2]) {
         self.report.collected(Collection {
             operation: self.operation,

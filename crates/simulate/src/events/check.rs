@@ -1,10 +1,11 @@
-//! Whether a stream of events can be believed: nothing is used after its end, and every address is free when it is given out.
+//! Consistency check of an event stream: no object or arena is used after its end, and addresses are free when they
+//! are allocated.
 
 use std::collections::BTreeMap;
 
 use super::{ArenaId, Event};
 
-/// What is wrong with an event.
+/// Why an event is inconsistent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Violation {
@@ -22,17 +23,17 @@ pub enum Violation {
     Empty { at: u64 },
 }
 
-/// Follows a stream of events.
+/// Checks a stream of events.
 #[derive(Debug, Default)]
 pub struct Checker {
-    /// The objects of each arena, with their sizes.
+    /// Sizes of the objects of each arena, by address.
     arenas: BTreeMap<ArenaId, BTreeMap<u64, u64>>,
     objects: u64,
     bytes: u64,
 }
 
 impl Checker {
-    /// An event that happens during that operation.
+    /// Checks an event of that operation.
     pub fn push(&mut self, at: u64, event: &Event) -> Result<(), Violation> {
         match *event {
             Event::NewArena { arena, .. } => match self.arenas.insert(arena, BTreeMap::new()) {
@@ -56,7 +57,7 @@ impl Checker {
         }
     }
 
-    /// Its bytes.
+    /// Removes an object and returns its size.
     fn take(&mut self, at: u64, arena: ArenaId, object: u64) -> Result<u64, Violation> {
         let found = self.arenas.get_mut(&arena).and_then(|inside| inside.remove(&object));
         let Some(size) = found else {
@@ -90,17 +91,17 @@ impl Checker {
         Ok(())
     }
 
-    /// Objects that are there.
+    /// Number of objects.
     pub fn objects(&self) -> u64 {
         self.objects
     }
 
-    /// Their bytes.
+    /// Bytes of all objects.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether an object is there, under that id.
+    /// Whether there is an object with that id.
     pub fn has(&self, object: u64) -> bool {
         self.arenas.values().any(|inside| inside.contains_key(&object))
     }

@@ -1,14 +1,14 @@
-//! Events as rows of text.
+//! Events as CSV.
 
 use std::io::{self, Write};
 
 use super::{Event, Sink, array_kind};
 use crate::ops::Tables;
 
-/// The first line.
+/// The header line.
 pub const CSV_HEADER: &str = "operation,event,arena,object,name,array,size,new_arena,new_object";
 
-/// Writes a row for each event.
+/// Writes one row per event.
 #[derive(Debug)]
 pub struct CsvWriter<'a, W> {
     out: W,
@@ -18,7 +18,7 @@ pub struct CsvWriter<'a, W> {
 }
 
 impl<'a, W: Write> CsvWriter<'a, W> {
-    /// Writes the first line.
+    /// Writes the header line.
     pub fn new(mut out: W, tables: &'a Tables) -> Self {
         let failed = writeln!(out, "{CSV_HEADER}").err();
         Self { out, tables, line: Vec::new(), failed }
@@ -49,7 +49,7 @@ impl<'a, W: Write> CsvWriter<'a, W> {
         }
     }
 
-    /// What it was written to.
+    /// Flushes and returns the underlying writer, or the first error.
     pub fn into_inner(mut self) -> io::Result<W> {
         match self.failed.take() {
             Some(error) => Err(error),
@@ -76,7 +76,7 @@ impl<W: Write> Sink for CsvWriter<'_, W> {
     }
 }
 
-/// A cell that holds anything (RFC 4180). Ends of lines are escaped, so that a row stays one line.
+/// Writes a quoted cell (RFC 4180). Line breaks are escaped, so that a row is one line.
 fn push_cell(line: &mut Vec<u8>, text: &str) {
     let text = et_names::escape::line(text);
     if text.contains([',', '"']) {

@@ -1,4 +1,4 @@
-//! Events as a table of Parquet, with the columns of the text.
+//! Events as a Parquet table, with the columns of the CSV.
 
 use std::fs::File;
 use std::io;
@@ -36,18 +36,18 @@ mod table {
     }
 }
 
-/// What the table is called.
+/// Name of the table.
 pub const PARQUET_NAME: &str = table::TABLE.name;
 
-/// Writes a row for each event, on a thread of its own.
+/// Writes one row per event, on a separate thread.
 #[derive(Debug)]
 pub struct ParquetWriter {
-    /// By class: its name, and which array it is.
+    /// By class: its name and its `is_array` value.
     classes: Vec<(ByteArray, u8)>,
     writer: TableWriter<table::Rows>,
 }
 
-/// What only some events have.
+/// Columns that only some events have.
 #[derive(Default)]
 struct More {
     object: Option<u64>,
@@ -57,7 +57,7 @@ struct More {
     new: Option<(ArenaId, u64)>,
 }
 
-/// Addresses and sizes of simulated heaps are far from 2^63.
+/// Addresses and sizes of simulated heaps are far below 2^63.
 fn signed(number: u64) -> i64 {
     number as i64
 }
@@ -129,7 +129,7 @@ mod tests {
         let mut writer = Box::new(ParquetWriter::new(file.try_clone().unwrap(), &tables));
         let (one, two) = (ArenaId(1), ArenaId(2));
         writer.push(0, &Event::NewArena { arena: one, name: "heap" });
-        // More than one group.
+        // More rows than one row group.
         for object in 0..GROUP as u64 {
             writer.push(3, &Event::NewObject { arena: one, object: 16 * object, class: 2, size: 24 });
         }
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(last[4], [Some(64), None, None]);
     }
 
-    /// Each event as it may be, over more than one group of rows.
+    /// Every kind of event, in more than one row group.
     #[test]
     fn each_cell_is_that_of_the_text() {
         let tables = Tables { classes: classes(), ..Tables::default() };

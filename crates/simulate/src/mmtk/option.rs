@@ -1,4 +1,4 @@
-//! An option of MMTk's.
+//! An option of MMTk.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,24 +6,24 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One that is handed to MMTk as it is.
+/// An option that is passed to MMTk unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MmtkOption {
-    /// As MMTk calls it.
+    /// Name in MMTk.
     pub name: String,
-    /// In MMTk's way of writing.
+    /// Value in MMTk's syntax.
     pub value: String,
 }
 
-/// What it may be.
+/// Valid values of an option.
 enum Values {
     Flag,
     Number(RangeInclusive<u32>),
 }
 
-/// Those of MMTk 0.33 that change what a collector does, and leave the replay what it is. Others are set by our own options, are for debugging
-/// MMTk itself, or do nothing.
+/// Options of MMTk 0.33 that change how a collector works and keep the replay valid. The others have an option of our
+/// own, are for debugging MMTk itself, or have no effect.
 const KNOWN: [(&str, Values); 7] = [
     ("concurrent_immix_disable_concurrent_marking", Values::Flag),
     ("concurrent_threads", Values::Number(1..=255)),
@@ -33,7 +33,7 @@ const KNOWN: [(&str, Values); 7] = [
     ("immix_defrag_headroom_percent", Values::Number(0..=50)),
     ("transparent_hugepages", Values::Flag),
 ];
-/// What is asked for by options of our own.
+/// Options of MMTk that an option of our own sets.
 const OURS: [(&str, &str); 5] = [
     ("plan", "--plan"),
     ("gc_trigger", "--heap"),

@@ -1,36 +1,36 @@
-//! MMTk's collectors, which it calls plans.
+//! Collectors of MMTk, which it calls plans.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A plan. `PageProtect` is left out: it gives each object a page of its own, to find errors in MMTk itself.
+/// A plan. `PageProtect` is left out: it gives each object its own page, to find errors in MMTk itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Plan {
-    /// Never collects: what allocation alone costs.
+    /// Never collects: the cost of allocation alone.
     NoGC,
-    /// Two halves; what is alive is copied from one to the other.
+    /// Two semispaces; live objects are copied to the other one.
     SemiSpace,
-    /// A nursery that is copied, before two halves.
+    /// A copying nursery, and two semispaces.
     GenCopy,
-    /// Blocks of cells of one size, which are marked and swept.
+    /// Blocks of cells of one size, marked and swept.
     MarkSweep,
-    /// What is alive slides to the beginning, with a word for each object.
+    /// Live objects slide to the beginning; needs an extra word per object.
     MarkCompact,
-    /// The same with a table of what is marked instead of the word.
+    /// As `MarkCompact`, with a mark bitmap instead of the extra word.
     Compressor,
-    /// Blocks of lines that are marked; now and then objects are moved together.
+    /// Blocks of lines, marked in place; occasionally objects are evacuated to defragment.
     Immix,
-    /// Immix in which what survived is old, where it is.
+    /// Immix with sticky mark bits: survivors become old in place.
     StickyImmix,
-    /// A nursery that is copied, before Immix.
+    /// A copying nursery, and Immix.
     GenImmix,
-    /// Immix that marks while the program runs.
+    /// Immix with concurrent marking.
     ConcurrentImmix,
 }
 
 impl Plan {
-    /// All of them.
+    /// All plans.
     pub const ALL: [Self; 10] = [
         Self::NoGC,
         Self::SemiSpace,
@@ -44,7 +44,7 @@ impl Plan {
         Self::ConcurrentImmix,
     ];
 
-    /// As MMTk calls it.
+    /// Name in MMTk.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoGC => "NoGC",
@@ -60,12 +60,12 @@ impl Plan {
         }
     }
 
-    /// Whether it has a nursery.
+    /// Whether the plan has a nursery.
     pub fn is_generational(self) -> bool {
         matches!(self, Self::GenCopy | Self::StickyImmix | Self::GenImmix)
     }
 
-    /// Whether a collection goes through the heap twice: to mark, and to lead references to where their objects will be.
+    /// Whether a collection traces the heap twice: to mark, and to update references.
     pub fn has_two_closures(self) -> bool {
         matches!(self, Self::MarkCompact | Self::Compressor)
     }

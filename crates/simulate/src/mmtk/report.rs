@@ -1,4 +1,4 @@
-//! What a replay on a real collector came to.
+//! The report of a replay on a collector of MMTk.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,42 +9,43 @@ use crate::ops::Amount;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pause {
-    /// The last birth before it.
+    /// The last birth before the pause.
     pub operation: u64,
-    /// From where the program begins to wait to where it may go on.
+    /// Nanoseconds from the stop of the program to its resumption.
     pub nanos: u64,
-    /// Of these what the replay needs for itself: to list roots, and to look for what no root leads to.
+    /// Nanoseconds of these spent by the replay itself: on listing roots and searching live objects that no root
+    /// reaches.
     pub own_nanos: u64,
-    /// Objects that were scanned; plans that first mark and then move scan each twice.
+    /// Objects scanned; a plan with two closures scans each twice.
     pub scanned: Amount,
-    /// Objects that were copied or moved.
+    /// Objects copied or moved.
     pub copied: Amount,
-    /// Bytes of the pages in use.
+    /// Bytes of pages in use before the pause.
     pub used_before: u64,
-    /// And afterwards.
+    /// Bytes of pages in use after the pause.
     pub used_after: u64,
-    /// Roots that were given: static fields, and objects without references.
+    /// Number of roots reported: targets of static fields, and live objects without references.
     pub roots: u64,
-    /// Objects that are alive, and that no root leads to.
+    /// Live objects that no root reaches.
     pub rescued: u64,
 }
 
-/// Lengths of pauses in nanoseconds.
+/// Distribution of pause times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lengths {
-    /// Half of them are no longer.
+    /// Median.
     pub median: u64,
-    /// 99 of 100 are no longer.
+    /// 99th percentile.
     pub percentile99: u64,
-    /// The longest.
+    /// Maximum.
     pub max: u64,
-    /// All together.
+    /// Sum.
     pub sum: u64,
 }
 
 impl Lengths {
-    /// Of all pauses.
+    /// The distribution of these pause times.
     pub fn of(mut nanos: Vec<u64>) -> Self {
         nanos.sort_unstable();
         let at = |share: f64| {
@@ -55,71 +56,71 @@ impl Lengths {
     }
 }
 
-/// What the last collection left, behind the program's end.
+/// Result of the final collection, after the program's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Final {
-    /// What is alive in the trace.
+    /// Live objects according to the trace.
     pub alive: Amount,
-    /// What the collector reached: the same. Nothing of a plan that does not collect.
+    /// Objects that the collector reached; must be equal to `alive`. `None` for a plan that does not collect.
     pub reached: Option<Amount>,
 }
 
-/// All of it.
+/// Result of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CollectReport {
-    /// The collector.
+    /// The plan.
     pub plan: Plan,
-    /// Bytes of the heap.
+    /// Heap size in bytes.
     pub heap: u64,
-    /// The same as a multiple of the most that is alive at a time.
+    /// Heap size as a multiple of the peak of live bytes.
     pub heap_of_peak: f64,
-    /// Bytes for young objects, if they were said.
+    /// Nursery size in bytes, if set.
     pub nursery: Option<u64>,
-    /// Number of collector threadsed.
+    /// Number of collector threads.
     pub gc_threads: usize,
-    /// What else MMTk was told.
+    /// Options passed to MMTk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mmtk: Vec<MmtkOption>,
-    /// Operations that were done.
+    /// Number of operations executed.
     pub operations: u64,
-    /// Records of the trace that they stand for.
+    /// Number of trace records that the operations stand for.
     pub records: u64,
-    /// From the first operation to the last, pauses included.
+    /// Seconds from the first operation to the last, pauses included.
     pub seconds: f64,
-    /// Without pauses.
+    /// Seconds without pauses.
     pub mutator_seconds: f64,
-    /// Of the pauses, what the replay needed for itself.
+    /// Seconds of the pauses spent by the replay itself.
     pub own_seconds: f64,
-    /// Pauses before the program's end.
+    /// Number of pauses before the program's end.
     pub collections: u64,
-    /// How long they were.
+    /// Pause times.
     pub pauses: Lengths,
-    /// Objects that were scanned.
+    /// Objects scanned.
     pub scanned: Amount,
-    /// Objects that were copied or moved.
+    /// Objects copied or moved.
     pub copied: Amount,
-    /// The most bytes of pages in use, as far as the beginnings and ends of pauses tell.
+    /// Maximum bytes of pages in use, measured at the beginning and end of pauses.
     pub peak_used: u64,
-    /// Roots of all collections.
+    /// Roots, sum of all collections.
     pub roots: u64,
-    /// Objects of all collections that are alive, and that no root leads to.
+    /// Live objects that no root reached, sum of all collections.
     pub rescued: u64,
-    /// What was allocated.
+    /// Objects allocated.
     pub allocated: Amount,
-    /// Objects that had to be larger than in the trace, and by how much in all.
+    /// Objects enlarged to MMTk's minimum size, and the bytes added.
     pub grown: Amount,
     /// Whether each collection was checked.
     pub is_checked: bool,
-    /// What the last collection found.
+    /// Result of the final collection.
     pub at_end: Final,
-    /// The first pauses, one by one; the last collection, behind the program's end, included.
+    /// The first pauses, one by one, and the final collection.
     pub each: Vec<Pause>,
 }
 
 impl CollectReport {
-    /// Records of the trace that were replayed in a second.
+    /// Trace records replayed per second.
     pub fn records_per_second(&self) -> f64 {
         self.records as f64 / self.seconds.max(1e-9)
     }

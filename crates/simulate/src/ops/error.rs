@@ -1,4 +1,4 @@
-//! What can be wrong with an operations file.
+//! Errors of operations files.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,39 +1,39 @@
-//! Bytes of the operations file. All numbers are little-endian.
+//! Layout of the operations file. All numbers are little-endian.
 
 use std::io;
 
-/// First bytes of the file; the end of line shows transfers that change ends of lines.
+/// First bytes of the file; the line end reveals transfers that convert line ends.
 pub const MAGIC: [u8; 8] = *b"ETOPS\0\r\n";
-/// Of the format.
+/// Version of the format.
 pub const VERSION: u32 = 1;
-/// Reads backward where bytes have another order.
+/// Detects a file of the other byte order.
 const BYTE_ORDER: u32 = 0x0102_0304;
-/// Bytes of the head.
+/// Size of the header in bytes.
 pub const HEAD: usize = 64;
-/// Handles count from 1 to here: the four upper bits of a word say what the operation is.
+/// Maximum handle; handles begin at 1. The four upper bits of a word are the kind of the operation.
 pub const MOST_HANDLES: u32 = (1 << 28) - 1;
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Op {
-    /// An object comes to be; its slots hold nothing. `initial`: it was there when tracing began.
+    /// An object is created with null slots. `initial`: it existed when tracing began.
     Birth { handle: u32, class: u32, size: u64, slots: u32, site: u32, initial: bool },
     /// A reference is stored into a slot of an object; target 0 is null.
     Update { origin: u32, slot: u32, target: u32 },
     /// A reference is stored into a static field; target 0 is null.
     UpdateStatic { field: u32, target: u32 },
-    /// The object is unreachable from here on. Its handle may be given to another.
+    /// The object becomes unreachable. Its handle may be reused.
     Death { handle: u32 },
-    /// The object is used: as the receiver of a method, or as a witness says.
+    /// The object is used: as the receiver of a method call, or according to a witness.
     Touch { handle: u32 },
-    /// What follows is done by this thread, an index into the table of threads.
+    /// The following operations are by this thread, an index into the thread table.
     Thread { thread: u32 },
-    /// The trace's clock.
+    /// The clock of the trace reaches this tick.
     Tick { tick: u64 },
 }
 
-/// The upper four bits of an operation's first word.
+/// Values of the upper four bits of an operation's first word.
 pub(super) mod kind {
     pub const BIRTH: u32 = 1;
     pub const BIRTH_WIDE: u32 = 2;
@@ -45,12 +45,12 @@ pub(super) mod kind {
     pub const TICK: u32 = 8;
 }
 
-/// Words of each kind; 0: there is no such kind.
+/// Number of words by kind; 0 for an invalid kind.
 pub(super) const WORDS: [usize; 16] = [0, 4, 6, 3, 2, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0];
-/// The most words that an operation has.
+/// Maximum number of words of an operation.
 pub(super) const MOST_WORDS: usize = 6;
 
-/// This bit of the class says that the object was there when tracing began.
+/// Bit of the class word: the object existed when tracing began.
 pub(super) const INITIAL: u32 = 1 << 31;
 
 /// The first word of an operation.
@@ -58,7 +58,7 @@ pub(super) fn first(kind: u32, low: u32) -> u32 {
     kind << 28 | low
 }
 
-/// The head of a file that is complete.
+/// The header of a complete file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub ops_bytes: u64,
@@ -67,7 +67,7 @@ pub(super) struct Head {
     pub tables_hash: u64,
 }
 
-/// What is wrong with a head.
+/// Why a header is invalid.
 #[derive(Debug)]
 pub(super) enum HeadError {
     NotOps,
@@ -110,7 +110,7 @@ impl Head {
     }
 }
 
-/// What a file that ends too early is.
+/// The error for a truncated file.
 pub(super) fn ends() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }

@@ -1,4 +1,4 @@
-//! The operations file: what a trace's objects did, in few bytes (`docs/inside/ops.md`).
+//! The operations file: what the objects of a trace did, in few bytes (`docs/inside/ops.md`).
 
 mod error;
 mod format;

@@ -1,4 +1,4 @@
-//! Reads an operations file.
+//! Reads operations files.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use super::error::OpsError;
 use super::format::{HEAD, Head, HeadError, INITIAL, MAGIC, MOST_WORDS, Op, WORDS, ends, kind};
 use super::tables::{ClassKind, Layout, Tables};
 
-/// An open operations file, whose checksums are right. Operations can be read again and again, from the first.
+/// An open operations file whose checksums are correct. The operations can be read repeatedly.
 #[derive(Debug)]
 pub struct OpsReader {
     path: PathBuf,
@@ -19,28 +19,28 @@ pub struct OpsReader {
     head: Head,
     tables: Tables,
     buffer: Vec<u8>,
-    /// Of the buffer: what is read next, and behind the last.
+    /// Position in the buffer of the next operation, and after the last.
     at: usize,
     filled: usize,
-    /// Bytes of operations that are not in the buffer yet.
+    /// Bytes of operations that are not buffered yet.
     left: u64,
     operations: u64,
 }
 
 const BLOCK: usize = 1 << 18;
-/// No class has more fields.
+/// Maximum number of fields of a class.
 const MOST_SLOTS: u32 = 1 << 16;
-/// More than these tables are no tables of ours: an adversary's head must not make us take memory.
+/// Maximum size of the tables in bytes: a forged header must not make the reader exhaust memory.
 const MOST_TABLES: u64 = 1 << 32;
 
 impl OpsReader {
-    /// Opens a file.
+    /// Opens a file and checks its checksums.
     pub fn open(path: &Path) -> Result<Self, OpsError> {
         let file = File::open(path).map_err(|source| OpsError::Read { path: path.to_owned(), source })?;
         Self::of_file(path, file)
     }
 
-    /// A file that is open already.
+    /// As [`open`](Self::open), for an open file.
     pub fn of_file(path: &Path, mut file: File) -> Result<Self, OpsError> {
         let path = path.to_owned();
         let read = |source| OpsError::Read { path: path.clone(), source };
@@ -98,32 +98,32 @@ impl OpsReader {
         Ok(reader)
     }
 
-    /// What it is called.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file itself.
+    /// The underlying file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// What is said of the operations.
+    /// The tables of the file.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Bytes of all operations.
+    /// Size of all operations in bytes.
     pub fn ops_bytes(&self) -> u64 {
         self.head.ops_bytes
     }
 
-    /// How many were read.
+    /// Number of operations read so far.
     pub fn operations(&self) -> u64 {
         self.operations
     }
 
-    /// The next operation is the first.
+    /// Goes back to the first operation.
     pub fn rewind(&mut self) -> Result<(), OpsError> {
         let read = |source| OpsError::Read { path: self.path.clone(), source };
         self.file.seek(SeekFrom::Start(HEAD as u64)).map_err(read)?;
@@ -131,7 +131,7 @@ impl OpsReader {
         Ok(())
     }
 
-    /// The next operation; `None` behind the last. What it names is in the tables.
+    /// The next operation; `None` after the last. Its indexes are checked against the tables.
     #[inline]
     pub fn next_op(&mut self) -> Result<Option<Op>, OpsError> {
         if self.filled - self.at < 4 * MOST_WORDS && self.left > 0 {
@@ -208,7 +208,7 @@ impl OpsReader {
         Ok(())
     }
 
-    /// An operation that is none, or names what is not there.
+    /// The error for an invalid operation.
     #[cold]
     pub fn damaged(&self) -> OpsError {
         let what = format!("operation {} is invalid", self.operations);
@@ -225,11 +225,11 @@ fn word(bytes: &[u8], index: usize) -> u32 {
     }
 }
 
-/// What is said of the operations decides how much memory a replay takes: each handle has a birth, each static field a store, and the VM a
-/// layout.
+/// The tables determine how much memory a replay takes, so they are checked against the number of operations: each
+/// handle has a birth, each static field a store, and the layout must be possible in a VM.
 fn is_possible(tables: &Tables, head: &Head) -> bool {
     let Layout { reference_bytes, header_bytes, array_base } = tables.layout;
-    // Some more do no harm.
+    // Some slack does no harm.
     let most = |kind: u32| head.ops_bytes / (4 * WORDS[kind as usize] as u64) + 64;
     u64::from(tables.handles) <= most(kind::BIRTH)
         && u64::from(tables.static_fields) <= most(kind::UPDATE_STATIC)
@@ -239,7 +239,7 @@ fn is_possible(tables: &Tables, head: &Head) -> bool {
         && (8..=32).contains(&array_base)
 }
 
-/// Whether a file begins as one of ours.
+/// Whether a file begins with the magic bytes.
 pub(crate) fn is_ops(file: &mut File) -> std::io::Result<bool> {
     let mut start = [0; MAGIC.len()];
     let read = file.read_exact(&mut start);

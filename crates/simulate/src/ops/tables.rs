@@ -1,11 +1,11 @@
-//! What stands behind the operations: classes, sites, threads, totals.
+//! What follows the operations in the file: classes, sites, threads, totals.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Objects and their bytes.
+/// A number of objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Amount {
@@ -14,14 +14,14 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// One object more.
+    /// Adds one object.
     #[inline]
     pub fn add(&mut self, bytes: u64) {
         self.objects += 1;
         self.bytes += bytes;
     }
 
-    /// One less.
+    /// Subtracts one object.
     #[inline]
     pub fn sub(&mut self, bytes: u64) {
         self.objects -= 1;
@@ -29,15 +29,15 @@ impl Amount {
     }
 }
 
-/// What an object of a class holds.
+/// What the objects of a class contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ClassKind {
     /// Fields.
     Scalar,
-    /// Elements that are references.
+    /// Reference elements.
     References,
-    /// Elements that are numbers.
+    /// Primitive elements.
     Numbers,
 }
 
@@ -47,30 +47,30 @@ pub enum ClassKind {
 pub struct Class {
     /// JVM descriptor.
     pub descriptor: String,
-    /// What its objects hold.
+    /// What its objects contain.
     pub kind: ClassKind,
-    /// Slots for references that each object has; arrays have as many as they have elements.
+    /// Number of reference slots per object; an array has one per element instead.
     pub slots: u32,
 }
 
-/// A site that allocates.
+/// An allocation site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// Its id in the trace.
     pub site: u32,
-    /// `java.util.HashMap.put:123`
+    /// For example `java.util.HashMap.put:123`.
     pub name: String,
 }
 
-/// How the VM lays objects out.
+/// Object layout of the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Layout {
-    /// Bytes of a reference.
+    /// Size of a reference in bytes.
     pub reference_bytes: u32,
-    /// Where the fields of an object begin.
+    /// Offset of the first field of an object.
     pub header_bytes: u32,
-    /// Where the elements of an array of references begin.
+    /// Offset of the first element of a reference array.
     pub array_base: u32,
 }
 
@@ -81,19 +81,19 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// How many references an array of so many bytes has room for.
+    /// Maximum length of a reference array of that many bytes.
     pub fn elements(&self, bytes: u64) -> u32 {
         let room = bytes.saturating_sub(u64::from(self.array_base)) / u64::from(self.reference_bytes.max(1));
         room.try_into().unwrap_or(u32::MAX)
     }
 
-    /// Bytes of an array of that many references.
+    /// Bytes of a reference array of that length.
     #[inline]
     pub fn array_bytes(&self, length: u32) -> u64 {
         (u64::from(self.array_base) + u64::from(self.reference_bytes) * u64::from(length)).next_multiple_of(8)
     }
 
-    /// Where a slot lies in an object.
+    /// Offset of a slot in an object.
     #[inline]
     pub fn slot(&self, is_array: bool, slot: u32) -> u64 {
         let base = if is_array { self.array_base } else { self.header_bytes };
@@ -101,19 +101,19 @@ impl Layout {
     }
 }
 
-/// The moment at which the most bytes are alive.
+/// The point with the most live bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Peak {
-    /// Bytes alive then.
+    /// Bytes alive at that point.
     pub bytes: u64,
-    /// Objects alive then.
+    /// Objects alive at that point.
     pub objects: u64,
-    /// Behind which operation, counted from 0.
+    /// The operation after which it is reached, counted from 0.
     pub operation: u64,
 }
 
-/// Counts of the whole file.
+/// Totals of the whole file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -126,53 +126,53 @@ pub struct Totals {
     pub touches: u64,
     pub thread_switches: u64,
     pub ticks: u64,
-    /// Of all objects, those included that were there when tracing began.
+    /// All objects, including those that existed when tracing began.
     pub allocated: Amount,
     pub initial: Amount,
-    /// Where the most bytes are alive.
+    /// The point with the most live bytes.
     pub peak: Peak,
-    /// What is alive at the end.
+    /// Objects alive at the end.
     pub at_end: Amount,
-    /// Of the trace.
+    /// Number of records of the trace.
     pub records: u64,
-    /// Deaths that stand later than in the trace, because something still held the object.
+    /// Number of deaths postponed because the object was still referenced.
     pub put_off: u64,
-    /// Stores into slots or objects that the trace does not explain: they are left out.
+    /// Number of stores omitted because the trace does not contain the object or element.
     pub left_out: u64,
-    /// Objects whose size the trace does not tell: 16 bytes, or as many as their elements need.
+    /// Number of objects without a size in the trace: 16 bytes are assumed, or what their elements need.
     pub sizes_unknown: u64,
 }
 
-/// All that is said of the operations.
+/// The tables of an operations file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tables {
-    /// What made the file.
+    /// Name and version of the tool that wrote the file.
     pub tool: String,
-    /// The trace that it was made from.
+    /// Path of the trace it was made from.
     pub trace: String,
-    /// Which run the trace is of; a text does not say.
+    /// Id of the traced run; `None` if made from a text.
     pub run: Option<String>,
-    /// The greatest handle.
+    /// Maximum handle.
     pub handles: u32,
-    /// Static fields that hold or held references.
+    /// Number of static fields that hold references at some time.
     pub static_fields: u32,
-    /// How objects are laid out.
+    /// Object layout.
     pub layout: Layout,
-    /// Counts.
+    /// Totals.
     pub totals: Totals,
-    /// By index.
+    /// Classes by index.
     pub classes: Vec<Class>,
-    /// Those that allocated something.
+    /// Sites that allocated objects.
     pub sites: Vec<Site>,
     /// Thread ids of the trace, by index.
     pub threads: Vec<u32>,
-    /// What is not as it should be in the trace.
+    /// Warnings about the trace.
     pub notes: Vec<String>,
 }
 
 impl Tables {
-    /// The file's name of the trace, for titles.
+    /// File name of the trace, for titles.
     pub fn trace_name(&self) -> &str {
         Path::new(&self.trace).file_name().and_then(OsStr::to_str).unwrap_or(&self.trace)
     }

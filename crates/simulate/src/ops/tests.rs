@@ -3,7 +3,7 @@ use crate::testing::{all, bytes_of, death, node, nodes, open, put, put_static, r
 
 fn some() -> Vec<Op> {
     let bytes = |handle, size| Op::Birth { handle, class: 2, size, slots: 0, site: 9, initial: true };
-    // An array whose size is not what its length says, and objects of more than a word of size.
+    // An array whose size does not follow from its length, and objects whose size takes more than one word.
     let odd = Op::Birth { handle: 5, class: 1, size: 800, slots: 3, site: 2, initial: false };
     vec![
         Op::Thread { thread: 1 },
@@ -33,7 +33,7 @@ fn what_is_written_is_read() {
     assert_eq!((tables.handles, tables.static_fields), (5, 4));
 }
 
-/// The buffer is filled many times.
+/// More operations than fit into one buffer.
 #[test]
 fn long_files_are_read_to_their_end() {
     let ops: Vec<Op> =
@@ -88,7 +88,7 @@ fn files_of_other_versions_and_machines_are_refused() {
     bytes[8] = 9;
     let said = open(&bytes).map(drop).unwrap_err();
     assert_eq!(said, "test.ops: operations of format version 9, this tool reads version 1: prepare the trace again");
-    // All numbers of the head the other way round.
+    // All numbers of the header in the other byte order.
     let mut other = bytes_of(&some());
     other[8..12].reverse();
     other[12..16].reverse();
@@ -97,7 +97,7 @@ fn files_of_other_versions_and_machines_are_refused() {
     assert_eq!(said, "test.ops: written on a machine with another byte order: prepare the trace again");
 }
 
-/// Checksums that are right do not make operations sensible.
+/// Correct checksums do not prove operations valid.
 #[test]
 fn operations_that_name_nothing_are_refused() {
     let with_tables = |ops: &[Op], change: fn(&mut Tables)| {
@@ -137,7 +137,7 @@ fn operations_that_name_nothing_are_refused() {
     }
 }
 
-/// What the tables say decides how much memory a replay takes.
+/// Table contents determine how much memory a replay takes.
 #[test]
 fn tables_that_cannot_be_are_refused() {
     let said = |change: fn(&mut Tables)| {

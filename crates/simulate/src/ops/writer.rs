@@ -1,4 +1,4 @@
-//! Writes an operations file from its beginning to its end; only the head is written last.
+//! Writes operations files sequentially; only the header is written last.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -10,11 +10,11 @@ use super::error::OpsError;
 use super::format::{HEAD, Head, INITIAL, MOST_HANDLES, MOST_WORDS, Op, WORDS, first, kind};
 use super::tables::{Class, ClassKind, Layout, Tables};
 
-/// Such a file.
+/// Writes an operations file.
 pub struct OpsWriter {
     out: BufWriter<File>,
     hash: Xxh3,
-    /// What is not hashed yet: hashing few bytes at a time is slow.
+    /// Bytes not hashed yet: hashing a few bytes at a time is slow.
     pending: Vec<u8>,
     bytes: u64,
     operations: u64,
@@ -30,7 +30,7 @@ impl std::fmt::Debug for OpsWriter {
 const BLOCK: usize = 1 << 16;
 
 impl OpsWriter {
-    /// Begins one in an empty file.
+    /// Begins an operations file in an empty file.
     pub fn new(file: File, layout: Layout) -> Result<Self, OpsError> {
         let mut out = BufWriter::with_capacity(BLOCK, file);
         out.write_all(&[0; HEAD])?;
@@ -38,17 +38,17 @@ impl OpsWriter {
         Ok(Self { out, hash: Xxh3::new(), pending, bytes: 0, operations: 0, layout })
     }
 
-    /// How many there are so far.
+    /// Number of operations written so far.
     pub fn operations(&self) -> u64 {
         self.operations
     }
 
-    /// How objects are laid out.
+    /// The object layout.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// A birth, in as few words as it takes. The size is one that the VM could have: a multiple of 8.
+    /// Writes a birth in as few words as possible. The size must be a multiple of 8.
     pub fn birth(&mut self, birth: &Op, class: &Class) -> Result<(), OpsError> {
         let Op::Birth { handle, class: number, size, slots, site, initial } = *birth else { return Ok(()) };
         if handle > MOST_HANDLES {
@@ -71,7 +71,7 @@ impl OpsWriter {
         }
     }
 
-    /// Any other operation.
+    /// Writes any other operation.
     pub fn push(&mut self, op: Op) -> Result<(), OpsError> {
         match op {
             Op::Birth { .. } => Ok(()),
@@ -102,10 +102,10 @@ impl OpsWriter {
         Ok(())
     }
 
-    /// That was all.
+    /// Writes the tables and the header.
     pub fn finish(mut self, tables: &Tables) -> Result<File, OpsError> {
         self.flush()?;
-        // Strings, numbers and lists: to make JSON of them cannot fail.
+        // Tables are strings, numbers and lists: their serialization cannot fail.
         let tables = serde_json::to_vec(tables).unwrap_or_default();
         self.out.write_all(&tables)?;
         let head = Head {

@@ -1,4 +1,4 @@
-//! Operations from what is told of a trace.
+//! Operations from the records of a trace.
 
 use et_names::{FieldId, SiteId};
 use et_reader::batch::At;
@@ -11,34 +11,34 @@ use super::Wanted;
 use super::slots::Slots;
 use crate::ops::{ClassKind, Op, OpsError, OpsWriter, Peak, Site, Tables, Totals};
 
-/// The least that an object takes.
+/// Minimum size of an object in bytes.
 const LEAST: u64 = 16;
-/// Of an array in any VM: with compact headers the elements begin here.
+/// Minimum array header in bytes: with compact headers elements begin here.
 const SMALLEST_HEADER: u64 = 12;
-/// So many operations may lie between two ticks.
+/// Maximum number of operations between two ticks.
 const TICK_EVERY: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Alive,
-    /// Its death is told of right now.
+    /// Reported as dead by the current group of deaths.
     Dying,
-    /// Dead in the trace, though something holds it.
+    /// Dead in the trace, but still referenced; its death is postponed.
     PutOff,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Data {
     class: u32,
-    /// Elements; of objects that are no arrays the class says it.
+    /// Length of a reference array; 0 for other objects, whose slots are those of the class.
     slots: u32,
     size: u64,
-    /// References that lead to it.
+    /// Number of references to it.
     incoming: u32,
     state: State,
 }
 
-/// Makes operations. A handle is the object's place in the heap, from 1.
+/// Writes the operations. A handle is the object's place in the heap, from 1.
 pub struct Maker<'a> {
     source: &'a Source,
     wanted: Wanted,
@@ -50,7 +50,7 @@ pub struct Maker<'a> {
     thread_ids: Vec<u32>,
     thread: Option<ThreadId>,
     sites: FxHashSet<SiteId>,
-    /// Told of as dead, and not yet buried: those that die together hold each other.
+    /// Reported as dead and not yet buried: objects that die together may refer to each other.
     dying: Vec<(ObjectId, ThreadId)>,
     totals: Totals,
     handles: u32,
@@ -58,9 +58,9 @@ pub struct Maker<'a> {
     tick: u64,
     told_tick: u64,
     next_tick: u64,
-    /// What was touched last, if nothing else happened since.
+    /// The object touched last, if nothing else has happened since.
     touched: Option<Node>,
-    /// Room for what an object holds.
+    /// Reusable buffer for the targets of an object.
     held: Vec<Node>,
 }
 
@@ -109,13 +109,13 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What a slot held when tracing began.
+    /// Sets a slot's target at the beginning of tracing.
     pub fn initial(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> Result<(), OpsError> {
         self.bury()?;
         self.store(origin, slot, target, None)
     }
 
-    /// Says which thread, and what time it is, where that is due.
+    /// Writes a thread switch or a tick if one is due.
     #[inline]
     fn by(&mut self, thread: ThreadId) -> Result<(), OpsError> {
         if self.thread != Some(thread) {
@@ -153,7 +153,8 @@ impl<'a> Maker<'a> {
             if size < SMALLEST_HEADER + u64::from(layout.reference_bytes) * u64::from(length) {
                 class = self.slots.numbers(ty, class);
             } else {
-                // Of references if the VM's headers are small, and otherwise of numbers: what is told of the size holds.
+                // Reference elements if the VM's headers are compact, otherwise primitive ones: the recorded size
+                // holds.
                 length = layout.elements(size);
             }
         }
@@ -165,12 +166,12 @@ impl<'a> Maker<'a> {
                 let elements = if kind == ClassKind::Scalar { 0 } else { length };
                 layout.array_bytes(elements).max(LEAST)
             }
-            // Elements have to have room.
+            // The elements must fit.
             (size, ClassKind::References) if size < layout.array_bytes(length) => {
                 self.totals.sizes_unknown += 1;
                 layout.array_bytes(length)
             }
-            // As large as it is told it is refused below.
+            // An absurd size is refused below.
             (size, _) => size.checked_next_multiple_of(8).unwrap_or(u64::MAX).max(LEAST),
         };
         if size > LARGEST {
@@ -261,7 +262,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A reference less leads there.
+    /// Decrements the reference count.
     #[inline]
     fn dropped(&mut self, node: Node) -> Result<(), OpsError> {
         let data = self.heap.data(node);
@@ -269,7 +270,8 @@ impl<'a> Maker<'a> {
         if data.state == State::PutOff && data.incoming == 0 { self.release(node) } else { Ok(()) }
     }
 
-    /// Those told of as dead die, but for those that something alive holds: these wait until nothing does.
+    /// Buries the objects reported as dead, except those that a live object refers to: these wait until the last such
+    /// reference is gone.
     fn bury(&mut self) -> Result<(), OpsError> {
         if self.dying.is_empty() {
             return Ok(());
@@ -300,7 +302,7 @@ impl<'a> Maker<'a> {
         if is_released { self.release_all() } else { Ok(()) }
     }
 
-    /// Calls `change` with what is known of each object that this one holds.
+    /// Calls `change` for each object that this one refers to.
     fn each_held(&mut self, node: Node, mut change: impl FnMut(&mut Data)) {
         let mut held = std::mem::take(&mut self.held);
         self.heap.get(node).refs().for_each(|target| held.push(target));
@@ -310,7 +312,7 @@ impl<'a> Maker<'a> {
         self.held = held;
     }
 
-    /// Of those that die together, with what they hold not counted: some are held by others.
+    /// Postpones the deaths of those nodes that are still referenced; references among dying objects do not count.
     #[cold]
     fn put_off(&mut self, nodes: &[(Node, ThreadId)]) {
         let is_held = |heap: &Heap<Data>, node: Node| heap.get(node).data.incoming > 0;
@@ -334,7 +336,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The object is gone; what it held was let go already. `see` gets what is known of each object that it held.
+    /// Writes the object's death. Its references were released already; `see` is called for each former target.
     fn end(&mut self, node: Node, see: impl FnMut(&mut Data)) -> Result<(), OpsError> {
         self.totals.deaths += 1;
         self.alive.sub(self.heap.get(node).data.size);
@@ -343,7 +345,7 @@ impl<'a> Maker<'a> {
         self.out.push(Op::Death { handle: node.0 + 1 })
     }
 
-    /// One whose death was put off dies now, and so may what it holds.
+    /// Ends an object whose death was postponed, and transitively those that it held.
     #[cold]
     fn release(&mut self, node: Node) -> Result<(), OpsError> {
         let mut next = vec![node];
@@ -363,7 +365,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Some of those whose deaths were put off are held no more.
+    /// Ends the postponed objects that are no longer referenced.
     #[cold]
     fn release_all(&mut self) -> Result<(), OpsError> {
         let is_free = |data: &Data| data.state == State::PutOff && data.incoming == 0;
@@ -372,7 +374,7 @@ impl<'a> Maker<'a> {
         free.into_iter().try_for_each(|node| self.release(node))
     }
 
-    /// That was all; so many records the trace had.
+    /// Completes the operations of a trace with that many records.
     pub fn finish(mut self, records: u64) -> Result<(OpsWriter, Tables), OpsError> {
         self.bury()?;
         let naming = self.source.naming();

@@ -1,4 +1,4 @@
-//! Boils a trace down to operations, in one pass.
+//! Reduces a trace to operations, in one pass.
 
 mod maker;
 mod oracle;
@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::ops::{Layout, OpsError, OpsReader, OpsWriter, Tables};
 use maker::Maker;
 
-/// Why there are no operations.
+/// Why a trace cannot be reduced to operations.
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
 pub enum PrepareError {
@@ -35,12 +35,13 @@ pub enum PrepareError {
     NoDeaths { path: PathBuf, why: String },
 }
 
-/// What to take of a trace.
+/// What to take from a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// Uses of objects: receivers of methods, and witnesses where there are any.
+    /// Include uses of objects: as receivers of methods, and from witnesses if the trace has any.
     pub touches: bool,
-    /// Say the clock wherever it has moved on, not now and then: for whoever plays the trace beside its operations.
+    /// Write a tick whenever the clock has advanced, not only at intervals: for a reader that follows the trace and
+    /// the operations side by side.
     pub every_tick: bool,
 }
 
@@ -50,19 +51,19 @@ impl Default for Wanted {
     }
 }
 
-/// What is to be prepared, or is prepared already.
+/// An input that is to be prepared or is prepared already.
 #[derive(Debug)]
 pub enum Input {
     /// An operations file.
     Ops(Box<OpsReader>),
     /// A trace, or a text with all that deaths need.
     Trace(Box<Source>),
-    /// A text of dialect oracle: births and deaths only.
+    /// A text in dialect oracle: births and deaths only.
     Oracle(PathBuf, File),
 }
 
 impl Input {
-    /// Opens whatever that is; `names` says what the ids of a text mean.
+    /// Opens a file of any of these kinds; `names` is the names file of a text.
     pub fn open(path: &Path, names: Option<&Path>) -> Result<Self, PrepareError> {
         let fail = |source| PrepareError::Io { path: path.to_owned(), source };
         if path != Path::new("-") && path.is_file() {
@@ -81,14 +82,14 @@ impl Input {
     }
 }
 
-/// An operations file that is complete, and what became of the reading.
+/// A complete operations file, and how reading the trace ended.
 #[derive(Debug)]
 pub struct Prepared {
     /// The file.
     pub file: File,
-    /// What stands behind the operations.
+    /// The tables of the operations file.
     pub tables: Tables,
-    /// What reading the trace came to; nothing of a text of dialect oracle.
+    /// How reading the trace ended; empty for a text in dialect oracle.
     pub ending: Ending,
 }
 
@@ -125,14 +126,14 @@ pub fn prepare(source: &Source, wanted: Wanted, file: File) -> Result<Prepared, 
     Ok(Prepared { file, tables, ending })
 }
 
-/// As [`prepare`], of a text of dialect oracle.
+/// As [`prepare`], for a text in dialect oracle.
 pub fn prepare_oracle(path: &Path, text: File, file: File) -> Result<Prepared, PrepareError> {
     let (out, tables) = oracle::read(path, text, OpsWriter::new(file, Layout::default())?)?;
     let file = out.finish(&tables)?;
     Ok(Prepared { file, tables, ending: Ending::default() })
 }
 
-/// What the trace lacks.
+/// Warnings about the trace.
 fn notes(source: &Source, ending: &Ending) -> Vec<String> {
     let mut notes = ending.warnings.clone();
     if let Source::Text(text) = source {
@@ -159,6 +160,6 @@ fn layout_of(source: &Source) -> Layout {
     let usual = Layout::default();
     let reference_bytes = number(&arrays.index_scale).unwrap_or(usual.reference_bytes);
     let array_base = number(&arrays.base_offset).unwrap_or(usual.array_base);
-    // The length lies right before the elements, and otherwise the header is that of any object.
+    // The array length precedes the elements; apart from it the header is that of any object.
     Layout { reference_bytes, array_base, header_bytes: array_base.saturating_sub(4).max(8) }
 }

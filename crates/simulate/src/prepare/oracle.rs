@@ -1,5 +1,5 @@
-//! Operations from a text of dialect oracle: what was allocated and freed, and when. It has no references, no threads that do
-//! anything else, and no arrays.
+//! Operations from a text in dialect oracle: what was allocated and freed, and when. It has no references, no arrays,
+//! and threads only as allocators.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,9 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::PrepareError;
 use crate::ops::{Amount, Class, ClassKind, Op, OpsWriter, Peak, Site, Tables};
 
-/// What a row has.
+/// Columns of a row.
 pub const COLUMNS: &str = "timestamp,event_type,object_id,size,site_id,thread_id,type_id";
-/// No row of ours is longer.
+/// Maximum length of a row in bytes.
 const LONGEST: u64 = 1 << 12;
 
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ fn row(text: &str) -> Option<Row> {
 }
 
 impl Reader {
-    /// What is wrong with a row is no fault of the operations.
+    /// Writes the operations of a row. The inner error describes an invalid row, the outer one a failed write.
     fn row(&mut self, row: &Row, out: &mut OpsWriter) -> Result<Result<(), &'static str>, crate::ops::OpsError> {
         if self.thread != Some(row.thread) {
             self.thread = Some(row.thread);

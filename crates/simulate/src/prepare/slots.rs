@@ -1,4 +1,4 @@
-//! Which slot of an object a field is.
+//! Maps fields to slots.
 
 use et_names::FieldId;
 use et_reader::Trace;
@@ -10,28 +10,28 @@ use rustc_hash::FxHashMap;
 
 use crate::ops::{Class, ClassKind};
 
-/// Classes of a trace as the operations name them, and their slots for references: first those of the superclass, then their own, as
-/// the names tables have them. What the tables do not know comes behind these as it is met.
+/// Classes of a trace as the operations name them, and their reference slots: first those of the superclass, then
+/// their own, in the order of the names tables. Fields that the tables lack follow in the order met.
 #[derive(Debug)]
 pub struct Slots<'a> {
     trace: Option<&'a Trace>,
-    /// Whether types may be told by number alone: those of a text of dialect replayer without its names file.
+    /// Whether a type may be only a number: in a text in dialect replayer without its names file.
     has_numbered_types: bool,
     classes: Vec<Class>,
-    /// By class: how many slots the tables tell.
+    /// By class: number of slots according to the tables.
     told: Vec<u32>,
-    /// By type; [`NONE`] where it was not met yet.
+    /// Class by type; [`NONE`] for a type not met yet.
     by_type: Vec<u32>,
-    /// Fields of the classes that were looked at.
+    /// Slots of the fields of classes visited so far.
     fields: FxHashMap<FieldId, u32>,
-    /// How many slots objects of a class have, superclasses included.
+    /// Number of slots by class, superclasses included.
     counts: FxHashMap<ClassRef, u32>,
-    /// By class and field.
+    /// Slots of other fields, by class and field.
     others: FxHashMap<(u32, u32), u32>,
 }
 
 const NONE: u32 = u32::MAX;
-/// No class has more superclasses; a damaged table could make one its own.
+/// Maximum depth of a class hierarchy; in a damaged table a class could be its own superclass.
 const MOST_ABOVE: usize = 1 << 10;
 
 impl<'a> Slots<'a> {
@@ -49,7 +49,7 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// The class of that type.
+    /// The class of that type; added if new.
     #[inline]
     pub fn class(&mut self, ty: TypeId, descriptor: impl FnOnce() -> String) -> u32 {
         match self.by_type.get(ty.0 as usize) {
@@ -73,7 +73,7 @@ impl<'a> Slots<'a> {
         self.put(ty, Class { descriptor, kind, slots })
     }
 
-    /// From now on the type's class is this one.
+    /// Sets the class of a type.
     fn put(&mut self, ty: TypeId, class: Class) -> u32 {
         let number = self.classes.len() as u32;
         self.told.push(class.slots);
@@ -85,20 +85,20 @@ impl<'a> Slots<'a> {
         number
     }
 
-    /// Whether a class is one of arrays that are taken for arrays of references, because the text tells but the number of their type.
+    /// Whether an array class is assumed to have reference elements, because the text has only the number of the type.
     pub fn is_guess(&self, class: u32) -> bool {
         let Class { descriptor, kind, .. } = self.get(class);
         *kind == ClassKind::References && self.has_numbered_types && is_unknown_type(descriptor)
     }
 
-    /// The class of arrays of such a type from where one has no room for references: they hold numbers. Those that were met before, with as
-    /// much room as references need, stay what they were taken for.
+    /// The primitive array class for a type whose arrays turn out too small for references. Arrays met before keep
+    /// their class.
     pub fn numbers(&mut self, ty: TypeId, class: u32) -> u32 {
         let descriptor = self.get(class).descriptor.clone();
         self.put(ty, Class { descriptor, kind: ClassKind::Numbers, slots: 0 })
     }
 
-    /// How many slots the objects of a class have; on the way the slots of its fields.
+    /// Number of slots of the objects of a class; also assigns the slots of its fields.
     fn slots_of(&mut self, trace: &Trace, class: ClassRef) -> u32 {
         let mut above = Vec::new();
         let (mut next, mut slots) = (Some(class), 0);
@@ -130,7 +130,7 @@ impl<'a> Slots<'a> {
         slots
     }
 
-    /// The slot that a field is in objects of a class.
+    /// The slot of a field in objects of a class.
     #[inline]
     pub fn slot(&mut self, class: u32, field: FieldId) -> u32 {
         match self.fields.get(&field) {
@@ -147,7 +147,7 @@ impl<'a> Slots<'a> {
         })
     }
 
-    /// What is known of a class so far.
+    /// The class at that index, as known so far.
     #[inline]
     pub fn get(&self, class: u32) -> &Class {
         &self.classes[class as usize]
@@ -164,7 +164,8 @@ mod tests {
     use super::*;
     use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 
-    /// A subclass in another artifact than its superclass; a field of a number, a static one, and one that no table has.
+    /// A subclass and its superclass in different artifacts; a primitive field, a static one, and one that no table
+    /// has.
     #[test]
     fn slots_are_those_of_the_names_tables() {
         let mut builder = TraceBuilder::new();
@@ -186,7 +187,8 @@ mod tests {
         assert_eq!([100, 1000, 1001].map(|field| slots.slot(derived, FieldId(field))), [0, 1, 2]);
         assert_eq!([7777, 7778, 7777].map(|field| slots.slot(base, FieldId(field))), [1, 2, 1]);
         assert_eq!((slots.get(derived).slots, slots.get(base).slots), (3, 3));
-        // A field of the subclass, in an object that is none: the trace is odd, and nothing is mixed up.
+        // A field of the subclass in an object of another class: the trace is inconsistent, and the field gets a slot
+        // of its own.
         assert_eq!(slots.slot(base, FieldId(1000)), 3);
     }
 

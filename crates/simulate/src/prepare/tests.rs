@@ -7,7 +7,8 @@ use crate::testing::{all, prepared, program};
 use et_reader::record::{ObjectId, Record};
 use proptest::prelude::*;
 
-/// What records and operations have in common. Objects by their births, from 1; slots that an object has, numbered as they come.
+/// What records and operations have in common. Objects are numbered by birth, from 1; slots of an object in order of
+/// first use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Birth(u64),
@@ -43,7 +44,7 @@ impl Steps {
         }
     }
 
-    /// Uses that follow each other at once are one.
+    /// Consecutive uses of an object count once.
     fn touch(&mut self, object: u64) {
         if self.all.last() != Some(&Step::Use(object)) {
             self.all.push(Step::Use(object));
@@ -89,7 +90,7 @@ fn of_ops(ops: &[Op]) -> Vec<Step> {
     steps.all
 }
 
-/// Uses of different threads that follow each other are told of each, and are one here.
+/// Consecutive uses by different threads are separate operations, and count once here.
 fn without_repeats(mut steps: Vec<Step>) -> Vec<Step> {
     steps.dedup_by(|one, other| matches!(one, Step::Use(_)) && one == other);
     steps
@@ -112,7 +113,7 @@ proptest! {
         prop_assert_eq!(totals.touches, count(|op| matches!(op, Op::Touch { .. })));
         prop_assert_eq!(totals.at_end.objects, totals.births - totals.deaths);
         prop_assert_eq!((totals.put_off, totals.left_out, totals.sizes_unknown), (0, 0, 0));
-        // Handles are as many as are alive at a time.
+        // The number of handles is the maximum number of objects alive.
         let (mut alive, mut most, mut bytes, mut peak) = (BTreeMap::new(), 0, 0, 0);
         for op in &ops {
             match *op {
@@ -133,7 +134,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Births and deaths are where the trace has them, by the clock.
+    /// By the clock, births and deaths are at the same tick as in the trace.
     #[test]
     fn the_clock_is_told_wherever_it_has_moved(text in program()) {
         let source = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
@@ -171,7 +172,8 @@ fn totals(text: &str) -> Totals {
     prepared(&format!("# Elephant Tracks, dialect et\n{text}# lost 0\n")).tables().totals
 }
 
-/// A text that says that an object died which something still holds: it stays until nothing does, with what it holds.
+/// In a text where an object dies while still referenced: it stays, with everything it holds, until the last reference
+/// is gone.
 #[test]
 fn deaths_of_what_is_held_are_put_off() {
     let births =
@@ -210,12 +212,12 @@ fn sizes_that_cannot_be_are_refused() {
     assert!(error.contains("line 2: an object is larger than any JVM allocates"), "{error}");
     let error = said("A 1 0 [LNode; 0 ffffffff 1\nA 2 1000000008 [LNode; 0 0 1\n").unwrap_err();
     assert!(error.contains("line 3: an object is larger than any JVM allocates"), "{error}");
-    // An array that is smaller than its elements has their size.
+    // An array smaller than its elements gets the size that these need.
     let totals = said("A 1 18 [LNode; 0 100 1\n").unwrap();
     assert_eq!((totals.peak.bytes, totals.sizes_unknown), (16 + 4 * 256, 1));
 }
 
-/// Without a names file nobody knows that 5 are bytes, until one has no room for references.
+/// Without a names file it is unknown that type 5 is a byte array, until one is too small for references.
 #[test]
 fn arrays_of_unknown_types_have_the_sizes_that_are_told() {
     let text = "# Elephant Tracks, dialect replayer\nA 1 24 5 0 1 1\nA 2 32 5 0 16 1\nA 3 24 5 0 2 1\nA 4 40 6 0 6 1\nU 4 1 2 1\nA 5 32 6 0 5 1\nU 5 1 3 1\nA 6 24 7 0 3 1\n# lost 0\n";
@@ -228,7 +230,7 @@ fn arrays_of_unknown_types_have_the_sizes_that_are_told() {
         })
         .collect();
     let (references, numbers) = (ClassKind::References, ClassKind::Numbers);
-    // Five references fit into 32 bytes where headers are compact: of these it has four.
+    // Five references fit into 32 bytes with compact headers; this array has four.
     let ambiguous = [(references, 32, 4), (references, 24, 2)];
     assert_eq!(births[..4], [(references, 24, 1), (numbers, 32, 0), (numbers, 24, 0), (references, 40, 6)]);
     assert_eq!(births[4..], ambiguous);

@@ -1,4 +1,4 @@
-//! Small operations files for tests, made by hand and at random.
+//! Small operations files for tests, hand-made and random.
 
 mod random;
 
@@ -28,7 +28,7 @@ pub fn node(handle: u32) -> Op {
     Op::Birth { handle, class: 0, size: 16, slots: 1, site: 0, initial: false }
 }
 
-/// An array of so many nodes.
+/// A reference array of that length.
 pub fn nodes(handle: u32, slots: u32) -> Op {
     let size = Layout::default().array_bytes(slots);
     Op::Birth { handle, class: 1, size, slots, site: 0, initial: false }
@@ -46,7 +46,7 @@ pub fn death(handle: u32) -> Op {
     Op::Death { handle }
 }
 
-/// A file of these operations.
+/// An operations file with these operations.
 pub fn bytes_of(ops: &[Op]) -> Vec<u8> {
     let classes = classes();
     let mut tables = Tables { classes, threads: vec![1, 7], ..Tables::default() };
@@ -103,7 +103,7 @@ pub fn prepared(text: &str) -> OpsReader {
     OpsReader::of_file(Path::new("test.ops"), prepared.file).unwrap()
 }
 
-/// Programs at random, as texts without deaths: nodes with two fields, arrays, cycles, static fields, three threads.
+/// Random programs, as texts without deaths: nodes with two fields, arrays, cycles, static fields, three threads.
 pub fn program() -> impl Strategy<Value = String> {
     prop::collection::vec((0..20u8, any::<u16>(), any::<u16>(), 1..4u8), 1..160).prop_map(|acts| {
         let mut maker = Maker::default();
@@ -168,7 +168,7 @@ impl Maker {
     }
 }
 
-/// The report of a run on MMTk that took that long, with one pause of that many nanoseconds.
+/// A report of a run on MMTk of that duration, with one pause in nanoseconds.
 pub fn mmtk_report(seconds: f64, pause: u64) -> CollectReport {
     CollectReport {
         plan: Plan::GenImmix,

@@ -1,13 +1,13 @@
-//! Programs at random, as operations: for whoever has a collector to try.
+//! Random programs as operations, for tests of collectors.
 
 use std::collections::BTreeSet;
 
 use super::{bytes_of, classes};
 use crate::ops::{Layout, Op};
 
-/// The operations file of a program: threads with local variables, objects that hold each other (in cycles, too), static fields, weak
-/// references that are cleared where their referents die, arrays from nothing to larger than a page, handles that are used again. About `births`
-/// objects of 60 bytes on average, of which few are alive at a time.
+/// The operations file of a random program: threads with local variables, references between objects, cycles included,
+/// static fields, weak references that are cleared at the death of their referents, arrays from empty to larger than a
+/// page, reused handles. About `births` objects of 60 bytes on average, of which few are alive at a time.
 pub fn random_program(seed: u64, births: usize) -> Vec<u8> {
     let mut program = Program { draw: Draw(seed.wrapping_mul(2) | 1), ..Program::default() };
     program.locals = vec![vec![0; 6]; 3];
@@ -20,7 +20,7 @@ pub fn random_program(seed: u64, births: usize) -> Vec<u8> {
     bytes_of(&program.ops)
 }
 
-/// Slot 0 of every object of class 0 with an odd handle is weak.
+/// An object. Slot 0 of class 0 is weak in objects with an odd handle.
 #[derive(Clone, Debug, Default)]
 struct Object {
     slots: Vec<u32>,
@@ -42,7 +42,7 @@ struct Program {
     births: usize,
 }
 
-/// A small generator (xorshift): the same programs everywhere.
+/// A small generator (xorshift): the same programs on every machine.
 #[derive(Default)]
 struct Draw(u64);
 
@@ -60,7 +60,7 @@ impl Program {
         match self.draw.below(100) {
             0..=34 => self.birth(),
             35..=69 => self.store(),
-            // Seldom: what static fields hold is to grow old.
+            // Rare, so that targets of static fields grow old.
             70 if self.draw.below(40) == 0 => {
                 let (field, target) = (self.draw.below(4), self.some());
                 self.put_static(field, target);
@@ -88,7 +88,7 @@ impl Program {
         }
     }
 
-    /// An object that the program can reach: from a local or a static field on, a few steps. 0 is null.
+    /// A reachable object, a few steps from a local or a static field; 0 for null.
     fn some(&mut self) -> u32 {
         let root = self.draw.below(12);
         let mut handle = if root < 6 { self.locals[self.thread][root] } else { self.statics[root % 4] };
@@ -118,7 +118,7 @@ impl Program {
                 let slots = self.draw.below(200) as u32;
                 (1, layout.array_bytes(slots), slots)
             }
-            // Now and then one that collectors keep apart.
+            // Occasionally one for the large-object space.
             18 if self.draw.below(100) == 0 => (2, 16 + 8 * self.draw.below(12_000) as u64, 0),
             _ => (2, 16 + 8 * self.draw.below(30) as u64, 0),
         };
@@ -131,7 +131,7 @@ impl Program {
         self.locals[self.thread][local] = handle;
     }
 
-    /// A large object in a static field, or a young one in an old.
+    /// Stores a large object into a static field, or a young object into an old one.
     fn keep(&mut self) {
         let field = self.draw.below(4);
         match self.statics[field] {
@@ -160,7 +160,7 @@ impl Program {
         self.ops.push(Op::UpdateStatic { field: field as u32, target });
     }
 
-    /// One that no object has now.
+    /// An unused handle.
     fn handle(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.objects.push(Object::default());
@@ -182,7 +182,7 @@ impl Program {
         self.ops.push(Op::Update { origin, slot: slot as u32, target });
     }
 
-    /// What cannot be reached dies, at once; weak references to it are cleared first.
+    /// Kills unreachable objects immediately; weak references to them are cleared first.
     fn bury(&mut self) {
         let roots = self.statics.iter().chain(self.locals.iter().flatten());
         let mut next: Vec<u32> = roots.copied().filter(|&handle| handle != 0).collect();
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::collectors::{Collector, Config, simulate, smallest_heap};
 
-    /// They are programs: every simulated collector runs them, and finds at the end what is alive.
+    /// They are valid programs: every simulated collector runs them and ends with exactly the live objects.
     #[test]
     fn programs_at_random_are_sound() {
         for seed in 0..20 {

@@ -79,7 +79,7 @@ impl Output {
                         None => OutputError::Exists { path },
                     });
                 }
-                // A link is kept, and its target is replaced.
+                // A symbolic link is kept; its target is replaced.
                 let place = if there.is_some() { path.canonicalize().map_err(fail)? } else { path.to_owned() };
                 // A new file gets its permissions from the umask.
                 let mode = there.as_ref().map_or(0o666, |there| there.permissions().mode() & 0o777);

@@ -1,6 +1,6 @@
-//! Starting threads where the system may refuse (`ulimit -u`, `pids.max` of a container): what can be done with fewer
-//! threads is, and otherwise there is a one-line error. `std::thread::spawn`, `Scope::spawn` and rayon's global pool
-//! panic in that case.
+//! Starts threads where the system may refuse (`ulimit -u`, `pids.max` of a container): work continues with fewer
+//! threads if possible, and otherwise there is a one-line error. `std::thread::spawn`, `Scope::spawn` and rayon's
+//! global pool panic in that case.
 
 #[cfg(feature = "pool")]
 mod pool;

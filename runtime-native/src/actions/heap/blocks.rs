@@ -1,6 +1,6 @@
-//! Writes what a walk has found in many blocks, none of which is large.
+//! Writes the result of a heap walk in many blocks of limited size.
 //!
-//! A block of references lists the fields that it names, so that each can be read by itself.
+//! A block of references has its own list of fields, so that it can be read by itself.
 
 use std::env;
 
@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 
 use crate::output::queue::Queue;
 
-/// Maximum bytes of a block: readers have one in memory.
+/// Maximum size of a block in bytes: readers hold one in memory.
 const BYTES: usize = 32 << 20;
-/// For tests: another maximum, so that a small heap has several blocks.
+/// For tests: another maximum, so that a small heap takes several blocks.
 const BYTES_VARIABLE: &str = "ET_TEST_INITIAL_BLOCK";
 
-/// Maximum bytes of a block.
+/// Maximum size of a block in bytes.
 pub fn bytes() -> usize {
     env::var(BYTES_VARIABLE).ok().and_then(|bytes| bytes.parse().ok()).map_or(BYTES, |bytes: usize| bytes.min(BYTES))
 }
@@ -28,19 +28,19 @@ pub fn write_objects(queue: &Queue, objects: &[InitialObject], bytes: usize) {
     }
 }
 
-/// Writes references as they come.
+/// Writes references one by one.
 pub struct References<'a> {
     queue: &'a Queue,
     bytes: usize,
     block: InitialReferences,
-    /// Bytes that the block will have.
+    /// Size of the block in bytes.
     size: usize,
-    /// Fields of the block by what they are in the list of all.
+    /// Index of a field in this block, by its index in the list of all fields.
     places: FxHashMap<u32, u32>,
 }
 
 impl<'a> References<'a> {
-    /// For blocks of no more bytes than that, unless one reference takes more.
+    /// Blocks have at most that many bytes, unless a single reference takes more.
     pub fn new(queue: &'a Queue, bytes: usize) -> Self {
         Self { queue, bytes, block: InitialReferences::default(), size: 0, places: FxHashMap::default() }
     }
@@ -126,7 +126,7 @@ mod tests {
         references.finish();
         let blocks = queue.take_blocks();
         assert!(blocks.len() > 3, "{}", blocks.len());
-        // The last reference may bring its field.
+        // The last reference may add its field.
         let most = limit + InitialReferences::REFERENCE_BYTES + fields[0].bytes() + 8;
         assert!(blocks.iter().all(|(kind, raw)| *kind == BlockKind::InitialReferences && raw.len() <= most));
         let mut read = Vec::new();

@@ -1,9 +1,10 @@
-//! Gives every object its id before the walk that is recorded.
+//! Gives every object its id before the recorded walk.
 //!
-//! A heap walk of JVMTI knows objects by their tags only, and its visitor cannot ask for an identity hash. If ids are in mark words, the
-//! walk finds them there, or writes them ([`Marks`]), and one walk suffices. Otherwise it takes two: the first marks all objects, whose
-//! hashes then become their tags, and the second records them. If objects have been created meanwhile, another follows: they must not be
-//! left out, since an object with a hash counts as announced.
+//! A JVMTI heap walk identifies objects only by tags, and its visitor cannot ask for identity hashes. If ids are in
+//! mark words, the walk reads and writes them there ([`Marks`]), and one walk suffices. Otherwise two are needed: the
+//! first marks all objects, whose hashes then become their tags, and the second records them. If objects have been
+//! created meanwhile, another walk follows: they must not be left out, because an object with a hash counts as
+//! announced.
 
 use std::env;
 
@@ -18,16 +19,16 @@ use et_jvm::env::{Env, Object};
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::{Jvmti, JvmtiError};
 
-/// Maximum number of walks, in case something goes on creating objects.
+/// Maximum number of walks, in case objects are created all the time.
 const MAX_WALKS: u64 = 8;
-/// For tests: `tags` has objects tagged where their mark words would do, `both` after a walk by these; with any value the trace
-/// says what was done.
+/// For tests: `tags` tags objects even where mark words would do, `both` walks by mark words and then by tags; with
+/// any value the trace contains a note on how the heap was walked.
 const WALKS_VARIABLE: &str = "ET_TEST_WALKS";
 const TAGS: &str = "tags";
 const BOTH: &str = "both";
 
-/// Walks the heap until every object on the way has its id. Returns the last walk's result, and how many objects share their
-/// id with another.
+/// Walks the heap until every object reached has its id. Returns the last walk's result, and how many objects share
+/// their id with another.
 pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, usize), JvmtiError> {
     let class = env.find_class(c"java/lang/Class");
     let mut marks = marks(tracer, env, walker)?;
@@ -46,7 +47,7 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
         walk += 1;
         let mut picture = Picture::take(walker, marks.as_mut())?;
         if marks.is_some() {
-            // The hashes that the VM draws from here on are not those of other objects.
+            // Hashes drawn from here on must differ from those of existing objects.
             skip_taken(tracer, env, picture.class_of.keys());
             name(tracer, env, walker, &mut picture)?;
         }
@@ -62,7 +63,7 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
             return Ok((picture, shared));
         }
         if let Some(marks) = marks.take_if(|_| has_gaps) {
-            // All objects are asked for their ids again, but for those that have tags.
+            // All objects except tagged ones are asked for their ids again.
             taken = picture.class_of.values().copied().collect();
             marks.end();
             if let Some(class) = class.filter(|class| walker.tag(*class) == Ok(CLASS)) {
@@ -78,7 +79,7 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
     }
 }
 
-/// Gives ids to the objects that have numbers.
+/// Gives ids to numbered objects.
 fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Result<(), JvmtiError> {
     let numbers: Vec<i64> = (NAMELESS..).take(picture.nameless as usize).map(i64::from).collect();
     let mut ids = FxHashMap::default();
@@ -92,7 +93,7 @@ fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Resu
     Ok(())
 }
 
-/// Reads and writes mark words. None if ids are elsewhere, or if each object must be asked.
+/// Access to mark words; `None` if ids are elsewhere, or if each object must be asked.
 fn marks<'a>(tracer: &'a Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks<'a>>, JvmtiError> {
     if tracer.collections.collector.is_some() {
         return Ok(None);
@@ -100,7 +101,7 @@ fn marks<'a>(tracer: &'a Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks
     Ok(mark_shift(tracer, env, walker)?.map(|shift| Marks::new(shift, &tracer.ids.space)))
 }
 
-/// Where mark words hold ids, if a walk of the heap finds mark words. None where ids are elsewhere.
+/// The position of ids in mark words, if a heap walk can find mark words; `None` if ids are elsewhere.
 pub fn mark_shift(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<u32>, JvmtiError> {
     let Some(&shift) = tracer.ids.mark_shift.get().filter(|_| !wants(TAGS)) else { return Ok(None) };
     let finds = env.frame(1, |env| {
@@ -116,12 +117,12 @@ pub fn mark_shift(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<u32
     Ok(finds.then_some(shift))
 }
 
-/// Whether a test asks for this way to walk.
+/// Whether a test requests this kind of walk.
 fn wants(way: &str) -> bool {
     env::var(WALKS_VARIABLE).is_ok_and(|wanted| wanted == way)
 }
 
-/// Notes in the trace how the heap was walked, if a test asks for it.
+/// Notes in the trace how the heap was walked, if a test requests it.
 pub fn say_how_it_was_walked(queue: &Queue, what: &str, by_marks: bool, count: u64) {
     if env::var_os(WALKS_VARIABLE).is_some() {
         let by = if by_marks { "mark words" } else { "tags" };
@@ -129,7 +130,7 @@ pub fn say_how_it_was_walked(queue: &Queue, what: &str, by_marks: bool, count: u
     }
 }
 
-/// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.
+/// Tags objects with their ids. Returns how many share theirs with another of the objects in `taken`.
 fn give_ids(
     tracer: &Tracer,
     env: Env,
@@ -155,8 +156,8 @@ fn give_ids(
     Ok(shared)
 }
 
-/// Has the VM draw hashes until the next ones are not those of existing objects. Asks for the generator's position: in newer VMs walks draw
-/// hashes themselves, to find tags by.
+/// Makes the VM draw hashes until the next ones differ from those of existing objects. Queries the generator's
+/// position, because newer VMs draw hashes during walks, to look up tags.
 fn skip_taken<'a>(tracer: &Tracer, env: Env, taken: impl Iterator<Item = &'a u32> + Clone) {
     if tracer.ids.tags.get().is_none()
         && let Some(drawn) = draw(&tracer.machine.hotspot, env)

@@ -1,10 +1,10 @@
-//! Reads and writes ids in the mark words of objects during a walk of the heap.
+//! Reads and writes ids in mark words of objects during a heap walk.
 //!
-//! Looking up, making and setting tags takes most of the time of walks. But if mark words can be found (`et_jvm::mark_word`), they can be
-//! read, and get ids as hooks write them (`HeapProxyObjects.identify`).
+//! Most of a walk's time goes into looking up, creating and setting tags. But if mark words can be found
+//! (`et_jvm::mark_word`), they can be read, and get ids in the same way as from hooks (`HeapProxyObjects.identify`).
 //!
-//! The size beside each address must be the one that JVMTI reports, and a referrer must be an object that the walk has visited. Otherwise
-//! objects are tagged.
+//! Two checks apply: the size next to each address must be the one that JVMTI reports, and a referrer must be an
+//! object already visited. Objects that fail them are tagged instead.
 #![allow(unsafe_code, reason = "structures of the VM, and headers of objects")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,20 +21,20 @@ pub const CLASS: i64 = -2;
 /// The objects that a walk has visited.
 #[derive(Debug)]
 pub struct Marks<'a> {
-    /// Where mark words hold hashes.
+    /// Position of the hash in mark words.
     shift: u32,
-    /// Gives ids for objects that have none.
+    /// Source of ids for objects without one.
     space: &'a IdSpace,
     block: Block,
-    /// By address. Older releases, up to 17, mark the objects that a walk has been at in their mark words.
+    /// Ids by address. Needed because releases up to 17 mark visited objects in their mark words during a walk.
     ids: FxHashMap<usize, u32>,
     /// The tag of `java.lang.Class`.
     pub class_of_classes: jlong,
-    /// The last referrer: the references of an object come one after the other.
+    /// The last referrer, as a cache: references of an object are reported consecutively.
     referrer: (usize, u32),
 }
 
-/// An object that a walk visits.
+/// An object visited by a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Met {
     pub id: u32,
@@ -43,7 +43,7 @@ pub struct Met {
 }
 
 impl<'a> Marks<'a> {
-    /// For mark words that hold hashes there, and that ids can be written to.
+    /// For mark words with the hash at that position, which must be writable.
     pub fn new(shift: u32, space: &'a IdSpace) -> Self {
         Self {
             shift,
@@ -55,39 +55,40 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Before each walk: objects may have moved.
+    /// Call before each walk: objects may have moved.
     pub fn begin(&mut self) {
         self.ids.clear();
         self.referrer = (0, 0);
     }
 
-    /// The walks are over, as far as they went by mark words.
+    /// Ends the walks by mark words.
     pub fn end(self) {
         self.space.give_back(Holder::Walk, self.block);
     }
 
-    /// The object that has its tag there, and that size. None if it must be tagged.
+    /// The object whose tag is at that address, with that size. `None` if it must be tagged instead.
     ///
     /// # Safety
-    /// To be called by a visitor of references, with what it is given.
+    /// Call only from a visitor of references, with its arguments.
     pub unsafe fn object(&mut self, tag: *const jlong, size: u64) -> Option<Met> {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the contract of this function.
         let address = unsafe { address(tag, size) }?;
         if let Some(&id) = self.ids.get(&address) {
             return Some(Met { id, is_new: false });
         }
-        // SAFETY: an object starts there, with its mark word, as one did where it was tried. The VM itself only exchanges mark words.
+        // SAFETY: an object with its mark word starts there, as the probe has shown. The VM itself only exchanges mark
+        // words.
         let id = self.id(unsafe { AtomicU64::from_ptr(address as *mut u64) })?;
         self.ids.insert(address, id);
         Some(Met { id, is_new: true })
     }
 
-    /// The object that refers to another and has its tag there. None if the walk has not come to it.
+    /// The object that refers to another and whose tag is at that address. `None` if the walk has not visited it.
     ///
     /// # Safety
-    /// As above; the tag is not that of the object itself.
+    /// As for [`object`](Self::object); the tag is not that of the object itself.
     pub unsafe fn referrer(&mut self, tag: *const jlong) -> Option<u32> {
-        // SAFETY: as above. What it refers to is not looked at.
+        // SAFETY: as above. The referenced object is not accessed.
         let address = unsafe { referrer_address(tag) };
         if self.referrer.0 != address {
             self.referrer = (address, *self.ids.get(&address)?);
@@ -119,17 +120,17 @@ mod tests {
 
     const SHIFT: u32 = 8;
 
-    /// Has so many ids.
+    /// An id space with that many ids.
     fn space(count: u32) -> IdSpace {
         IdSpace::new(1, Some(count))
     }
 
-    /// The first that it gives.
+    /// Its first id.
     fn first() -> u32 {
         space(1).take_at_once(Holder::Walk).unwrap().first
     }
 
-    /// What lies before the tag, as far as it is looked at.
+    /// The memory before the tag, as far as it is read.
     #[repr(C)]
     struct Wrapper {
         object: *const u64,
@@ -139,7 +140,7 @@ mod tests {
 
     fn object(marks: &mut Marks, word: &mut u64, size: u64) -> Option<Met> {
         let wrapper = Wrapper { object: word, size: 24, tag: 0 };
-        // SAFETY: a wrapper as the VM has them, whole, and an object's first word.
+        // SAFETY: a complete wrapper in the VM's layout, and the first word of an object.
         unsafe { marks.object((&raw const wrapper).cast::<jlong>().add(2), size) }
     }
 
@@ -217,7 +218,7 @@ mod tests {
         let odd = (&raw mut word).wrapping_byte_add(4).cast::<u64>();
         for address in [odd, std::ptr::null_mut()] {
             let wrapper = Wrapper { object: address, size: 24, tag: 0 };
-            // SAFETY: as above; what is no address of an object is not followed.
+            // SAFETY: as above; an address that is not an object's is not dereferenced.
             let met = unsafe { marks.object((&raw const wrapper).cast::<jlong>().add(2), 24) };
             assert_eq!(met, None);
         }

@@ -1,7 +1,7 @@
-//! What exists when tracing begins: objects, the references between them, and the frames of running threads.
+//! What exists when tracing begins: objects, references between them, and frames of running threads.
 //!
-//! It is found by walking the heap (`picture`), for which each object must have its id (`identify`). Tags are in a JVMTI environment of their
-//! own, and are disposed of with it.
+//! Found by a heap walk (`picture`), for which each object must have its id (`identify`). Tags are in a JVMTI
+//! environment of their own, and are disposed of with it.
 
 mod blocks;
 mod identify;
@@ -26,12 +26,12 @@ use picture::{Picture, id};
 
 /// Capacity of local frames: there may be a reference for each object.
 const LOCALS: i32 = 1 << 16;
-/// Maximum number of frames recorded of a thread.
+/// Maximum number of frames recorded per thread.
 const FRAMES: usize = 1 << 12;
-/// A field of a primitive type.
+/// Marks a field of a primitive type.
 const NO_REFERENCE: u32 = u32::MAX;
 
-/// Wrappers whose field `TYPE` has the mirror of a primitive type, which the VM does not list.
+/// Wrapper classes whose field `TYPE` contains the mirror of a primitive type; the VM does not list these mirrors.
 const PRIMITIVES: [&CStr; 9] = [
     c"java/lang/Boolean",
     c"java/lang/Byte",
@@ -44,23 +44,25 @@ const PRIMITIVES: [&CStr; 9] = [
     c"java/lang/Void",
 ];
 
-/// Counts of what was found.
+/// Counts of the objects found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Number of objects.
     pub objects: usize,
-    /// Number of objects that have the id of another.
+    /// Number of objects that have the same id as another.
     pub shared_ids: usize,
 }
 
-/// Gives every object its id, and queues all of them. The threads of the program are stopped meanwhile.
+/// Gives every object its id and queues all objects. The threads of the program must be stopped.
 pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> Result<Found, JvmtiError> {
     env.frame(LOCALS, |env| {
-        // All that runs Java code or makes objects comes first: what the last walk does not find has no record.
+        // Everything that runs Java code or creates objects comes first: objects not found by the last walk have no
+        // record.
         let mut mirrors = primitives(env);
         let classes = walker.loaded_classes(env)?;
         mirrors.extend_from_slice(&classes);
-        // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
+        // The walk skips references from a mirror's fields of java.lang.Class. Local references to their targets make
+        // it visit them.
         let mirror_slots = MirrorSlots::read(walker, env, &mirrors)?;
         let targets = mirror_slots.iter().flat_map(|mirrors| mirrors.slots.iter().map(|(_, _, target)| target));
         let held = Held::all(env, mirrors.iter().chain(targets));
@@ -89,8 +91,8 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
     })
 }
 
-/// Links the classes of the boot loader. The VM can have instances of them from a CDS archive before it links them, and would not report
-/// the fields of these. To be called while all threads run: one may be about to link a class itself.
+/// Links the classes of the boot loader. The VM can have instances of them from a CDS archive before it links them,
+/// and would not report the fields of these. Call it while all threads run: one of them may be about to link a class.
 pub fn link_archived(machine: &Machine, env: Env) -> Result<(), JvmtiError> {
     env.frame(CLASSES, |env| {
         for class in machine.jvmti.loaded_classes(env)? {
@@ -102,7 +104,8 @@ pub fn link_archived(machine: &Machine, env: Env) -> Result<(), JvmtiError> {
     })
 }
 
-/// Roots of the walk. It does not take a frame's references for such where a thread has stopped at a breakpoint.
+/// References held as roots of the walk. The walk does not treat a frame's references as roots where a thread has
+/// stopped at a breakpoint.
 struct Held<'a> {
     env: Env<'a>,
     references: Vec<Global>,
@@ -132,7 +135,7 @@ fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
     PRIMITIVES.into_iter().filter_map(mirror).collect()
 }
 
-/// The references that class mirrors hold in fields of `java.lang.Class`.
+/// References from mirrors in fields of `java.lang.Class`.
 struct MirrorSlots<'a> {
     /// `java.lang.Class`.
     class: Object<'a>,
@@ -154,8 +157,8 @@ impl<'a> MirrorSlots<'a> {
         }
         for class in classes {
             for (index, (field, _, descriptor)) in read.fields.iter().enumerate() {
-                // HotSpot keeps things of its own in some (JDK 17: the lock of a class's initialisation in `componentType`),
-                // and drops them without a store that anybody could see.
+                // HotSpot keeps internal objects in some of them (JDK 17: the initialization lock of a class in
+                // `componentType`), and removes them without a visible store.
                 let is_own = |target| descriptor == "Ljava/lang/Class;" && !env.is_instance(target, read.class);
                 if let Some(target) = env.get_object(*class, *field).filter(|target| !is_own(*target)) {
                     read.slots.push((*class, index, target));
@@ -203,7 +206,7 @@ fn write_references(
             descriptor: descriptor.clone(),
         }));
         for (mirror, field, target) in &mirrors.slots {
-            // They have ids: our references to them were there for the walk.
+            // They have ids: the walk has found them through our local references.
             let known = |object| Some(tracer.id(fields.env, object)).filter(|id| picture.class_of.contains_key(id));
             if let (Some(origin), Some(target)) = (known(*mirror), known(*target)) {
                 let slot = InitialSlot::Field(first + *field as u32);
@@ -216,23 +219,22 @@ fn write_references(
     Ok(())
 }
 
-/// What the field indexes of the walk mean (JVMTI, `jvmtiHeapReferenceInfoField`): the fields of all interfaces of
-/// the class count first, though none is ever named by an index; then come those of its superclasses from `Object`
-/// down, then its own, each class's in the order of `GetClassFields`. For an interface: those of its
-/// superinterfaces, then its own.
+/// What the field indexes of the walk mean (JVMTI, `jvmtiHeapReferenceInfoField`): first the fields of all interfaces
+/// of the class, although no index ever refers to one; then those of its superclasses from `Object` down, then its
+/// own, each class's in the order of `GetClassFields`. For an interface: those of its superinterfaces, then its own.
 struct FieldLists<'a> {
     tracer: &'a Tracer,
     env: Env<'a>,
     classes: FxHashMap<u32, Object<'a>>,
-    /// By class: its own fields as indexes into `list`.
+    /// By class: indexes into `list` of the fields that it declares.
     own: FxHashMap<u32, Vec<u32>>,
-    /// By class: all fields that an index can mean.
+    /// By class: all fields that an index can refer to.
     slots: FxHashMap<u32, Vec<u32>>,
     list: Vec<InitialField>,
 }
 
 impl<'a> FieldLists<'a> {
-    /// The field with that index, as an index into the list.
+    /// The field with that index of the walk, as an index into the list.
     fn field(&mut self, class: u32, index: u32) -> Result<Option<u32>, JvmtiError> {
         if !self.slots.contains_key(&class) {
             let slots = match self.classes.get(&class) {
@@ -303,7 +305,7 @@ impl<'a> FieldLists<'a> {
     }
 }
 
-/// The frames of a thread, outermost first. Native methods are left out: they have no hooks.
+/// The frames of a thread, outermost first, without native methods, which have no hooks.
 fn frames(
     jvmti: Jvmti,
     env: Env,
@@ -315,7 +317,7 @@ fn frames(
     let thread_id = id(walker.tag(thread)?).unwrap_or(0);
     let mut frames = Vec::new();
     for (depth, Frame { method, location }) in jvmti.stack_trace(thread, FRAMES)?.into_iter().enumerate() {
-        // Its hook is still to come.
+        // Its entry hook has not run yet.
         if depth == 0 && location == 0 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! A walk of the heap, and what it has found.
+//! A heap walk, and its result.
 
 use et_format::InitialObject;
 use et_format::event::ObjectHash;
@@ -10,18 +10,18 @@ use et_jvm::mark_word;
 
 /// Tag of objects that have no id yet. No id is negative.
 pub const MARKED: i64 = -1;
-/// Tag of the object that shows whether mark words are found.
+/// Tag of the object that shows whether mark words can be found.
 pub const PROBE: i64 = -3;
 
-/// From here on are no ids of objects, which have 31 bits. Objects whose mark words are of no use, such as those that threads
-/// wait for, are called by such numbers until the walk is over.
+/// Numbers from here on are not ids, which have 31 bits. Objects with unusable mark words, such as those that threads
+/// wait for, are identified by such numbers until the walk ends.
 pub const NAMELESS: u32 = 1 << 31;
-/// Maximum number of these: the VM compares each with all tags.
+/// Maximum number of such objects: the VM compares each with all tags.
 const MOST_NAMELESS: u32 = 256;
 
 /// A reference as the walk reports it.
 pub struct Edge {
-    /// The kind, as [`reference`] has it.
+    /// The kind of reference, one of [`reference`].
     pub kind: i32,
     /// Ids of origin and target.
     pub origin: u32,
@@ -33,19 +33,19 @@ pub struct Edge {
 /// The result of a walk.
 #[derive(Default)]
 pub struct Picture {
-    /// Objects that had no id, which are marked now. As long as there are any, the rest is incomplete.
+    /// Number of objects without an id, which are marked now. If there are any, the rest is incomplete.
     pub marked: u64,
     pub objects: Vec<InitialObject>,
     /// Class of each object, by id.
     pub class_of: FxHashMap<u32, u32>,
     pub edges: Vec<Edge>,
-    /// Id of what slot 0 of a frame holds, by id of the thread and depth.
+    /// Id of the object in slot 0 of a frame, by id of the thread and depth.
     pub receivers: FxHashMap<(u32, i32), u32>,
-    /// Objects that have a number instead of an id, which is their tag: the first numbers from [`NAMELESS`] on.
+    /// Number of objects with a number instead of an id. The number is the tag: the first ones from [`NAMELESS`] on.
     pub nameless: u32,
-    /// Objects without a tag that have the id of another.
+    /// Number of untagged objects that have the same id as another.
     pub shared: usize,
-    /// Objects that were met when their class had no tag yet.
+    /// Objects visited before their class had a tag.
     classless: FxHashSet<u32>,
     /// References whose origin was not found.
     strays: u64,
@@ -59,7 +59,7 @@ impl Picture {
             picture.tag_roots(walker, marks)?;
             marks.begin();
         }
-        // Not `IterateThroughHeap`: it also finds the dead, whom our references would then bring back.
+        // Not `IterateThroughHeap`: it also finds dead objects, which our references would resurrect.
         walker.follow_references(|found| {
             picture.visit(found, marks.as_deref_mut());
             true
@@ -69,7 +69,7 @@ impl Picture {
 
     /// Replaces numbers by ids.
     pub fn name(&mut self, ids: &FxHashMap<u32, u32>) {
-        // The collector may have freed an object before it got its id: then there must be another walk.
+        // The collector may have freed an object before it got its id; then another walk is needed.
         self.marked += u64::from(self.nameless) - ids.len() as u64;
         let name = |name: &mut u32| *name = ids.get(name).copied().unwrap_or(*name);
         for object in &mut self.objects {
@@ -96,12 +96,12 @@ impl Picture {
         }
     }
 
-    /// Whether every object has an id, or a number, and a class, and every reference an origin.
+    /// Whether every object has an id or a number, and a class, and every reference has an origin.
     pub fn is_complete(&self) -> bool {
         self.marked == 0 && !self.has_gaps()
     }
 
-    /// Whether something is missing apart from the objects that are marked.
+    /// Whether something is missing apart from ids of marked objects.
     pub fn has_gaps(&self) -> bool {
         self.strays > 0 || self.classless.iter().any(|object| !self.class_of.contains_key(object))
     }
@@ -116,7 +116,8 @@ impl Picture {
         has_more
     }
 
-    /// Tags what is known by its tag alone: classes, which JVMTI tells of each object, and threads, which it tells of what stacks hold.
+    /// Tags what JVMTI identifies only by tags: classes, reported with each object, and threads, reported with
+    /// references from stacks.
     fn tag_roots(&mut self, walker: Jvmti, marks: &mut Marks) -> Result<(), JvmtiError> {
         marks.begin();
         walker.follow_references(|found| {
@@ -158,7 +159,7 @@ impl Picture {
             (reference::FIELD | reference::STATIC_FIELD | reference::ARRAY_ELEMENT, _) => {
                 match id(found.referrer_tag).or_else(|| referrer(marks, &found, target)) {
                     Some(origin) => self.edges.push(Edge { kind: found.kind, origin, target, index: found.index }),
-                    // What is marked will have an id in the next walk.
+                    // A marked object will have an id in the next walk.
                     None => self.strays += u64::from(reads_marks && found.referrer_tag == 0),
                 }
             }
@@ -172,13 +173,13 @@ impl Picture {
     }
 }
 
-/// Whether the mark word of an object that has this identity hash, and [`PROBE`] for a tag, is where it is looked for. A root must
-/// hold the object.
+/// Whether the mark word of an object with this identity hash and with the tag [`PROBE`] is at the expected place. A
+/// root must hold the object.
 pub fn finds_mark_words(walker: Jvmti, shift: u32, hash: u32) -> Result<bool, JvmtiError> {
     let mut finds = false;
     walker.follow_references(|found| {
         if *found.tag == PROBE {
-            // SAFETY: a visitor's own.
+            // SAFETY: called by a visitor with its arguments.
             #[allow(unsafe_code, reason = "what the walk gives is handed on")]
             let there = unsafe { mark_word::probe(found.tag_at, found.size, shift) };
             finds = there == Some(hash);
@@ -189,7 +190,7 @@ pub fn finds_mark_words(walker: Jvmti, shift: u32, hash: u32) -> Result<bool, Jv
 }
 
 fn met(marks: &mut Marks, found: &Reference) -> Option<Met> {
-    // SAFETY: a visitor's own.
+    // SAFETY: called by a visitor with its arguments.
     #[allow(unsafe_code, reason = "what the walk gives is handed on")]
     unsafe {
         marks.object(found.tag_at, found.size)
@@ -201,14 +202,15 @@ fn referrer(marks: Option<&mut Marks>, found: &Reference, target: u32) -> Option
     if found.referrer_tag_at == found.tag_at {
         return Some(target);
     }
-    // SAFETY: a visitor's own, and not the object itself. References from fields and elements come from an object.
+    // SAFETY: called by a visitor with its arguments; the tag is not the object's own. References from fields and
+    // elements have an origin.
     #[allow(unsafe_code, reason = "what the walk gives is handed on")]
     unsafe {
         marks.referrer(found.referrer_tag_at)
     }
 }
 
-/// The id in a tag; none for what is only marked.
+/// The id in a tag; `None` for one that is only a mark.
 pub fn id(tag: i64) -> Option<u32> {
     u32::try_from(tag).ok().filter(|id| *id != 0)
 }

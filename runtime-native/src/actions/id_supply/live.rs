@@ -1,9 +1,9 @@
-//! Finds the ids that objects still have, when ids are about to be used again.
+//! Finds the ids in use before ids are given out again.
 //!
-//! A walk of the heap finds them in the mark words ([`et_jvm::mark_word`]); objects whose mark words are locks are tagged, and asked for
-//! their hashes after it. If mark words are not found, all objects are tagged and asked: JVMTI lists objects by their tags only. Unreachable
-//! objects count as well: until the collector has found them unreachable, a reference may bring them back. Objects that are created meanwhile
-//! have ids of blocks that threads own, or of the VM's part.
+//! A heap walk reads them from mark words ([`et_jvm::mark_word`]); objects whose mark words are locks are tagged, and
+//! asked for their hashes afterwards. If mark words cannot be found, all objects are tagged and asked, because JVMTI
+//! can list objects only by tags. Unreachable objects count as well: until the collector has found them, a reference
+//! may resurrect them. Objects created meanwhile get ids from blocks owned by threads, or from the VM's part.
 
 use rustc_hash::FxHashSet;
 
@@ -12,15 +12,15 @@ use crate::tracer::Tracer;
 use et_jvm::env::Env;
 use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 
-/// Tag of objects that are to be asked.
+/// Tag of an object to be asked.
 const ASKED: i64 = 1;
-/// Number of different tags, if all objects have one. The objects of one tag are asked at once: each takes a local reference meanwhile, and
-/// for each tag the VM searches all of them.
+/// Number of different tags, if all objects are tagged. Objects with one tag are asked together: each takes a local
+/// reference meanwhile, and for each tag the VM searches all objects.
 const GROUPS: i64 = 16;
 /// Capacity of local frames.
 const LOCALS: i32 = 1 << 16;
 
-/// The hashes of all objects that have one; none if they cannot be found.
+/// The hashes of all objects that have one; `None` if they cannot be found.
 pub fn ids(tracer: &Tracer, env: Env) -> Option<FxHashSet<u32>> {
     let walker = Jvmti::new(tracer.machine.vm)?;
     let found = walker.add_capabilities(&[Capability::TagObjects]).and_then(|()| look(tracer, env, walker));

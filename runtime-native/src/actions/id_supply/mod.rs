@@ -1,4 +1,4 @@
-//! The supply of object ids: chooses once how objects get them, and gives threads blocks of them.
+//! The supply of object ids: chooses once how objects get them, and gives blocks of them to threads.
 
 mod live;
 
@@ -7,7 +7,7 @@ use et_jvm::env::Env;
 use crate::ids::{Block, Scheme, Tags, holder};
 use crate::tracer::Tracer;
 
-/// Chooses how objects get ids, and sets up the hooks for it. `unique`: the VM's hashes do not repeat.
+/// Chooses how objects get ids, and sets the hooks up for it. `unique`: the VM's hashes do not repeat.
 pub fn begin(tracer: &Tracer, env: Env, wanted: Scheme, unique: bool, hash_shift: Option<i32>) -> Scheme {
     let write = || hash_shift.is_some_and(|shift| tracer.machine.proxy.write_ids(env, &tracer.machine.hotspot, shift));
     let scheme = Scheme::choose(wanted, unique, write);
@@ -32,7 +32,7 @@ pub fn begin(tracer: &Tracer, env: Env, wanted: Scheme, unique: bool, hash_shift
 pub fn more(tracer: &Tracer, env: Env) -> Block {
     tracer.ids.space.take(holder(), || {
         let mut live = live::ids(tracer, env)?;
-        // Only now: a class that was unloaded meanwhile is either still known, or forgotten everywhere.
+        // Only now, after the walk: a class unloaded meanwhile is either still known here, or forgotten everywhere.
         tracer.classes.records.add_ids(&mut live);
         Some(live)
     })

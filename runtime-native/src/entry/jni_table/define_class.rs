@@ -1,4 +1,4 @@
-//! JNI's `DefineClass`, as native code of the program calls it.
+//! JNI's `DefineClass` for native code of the program.
 #![allow(unsafe_code, reason = "a function that native code calls, with its raw pointers")]
 
 use std::ffi::c_char;
@@ -10,10 +10,10 @@ use crate::actions::define::define;
 use crate::classes::dynamic::{Purpose, Rewritten};
 use et_jvm::env::Object;
 
-/// Defines a class with hooks, or as it is if it is to have none or the VM refuses it with hooks.
+/// Defines a class with hooks; without, if it is excluded or the VM refuses it with hooks.
 ///
 /// # Safety
-/// Called by native code, as JNI wants it.
+/// The contract of JNI.
 #[allow(non_snake_case, reason = "JNI's name")]
 pub unsafe extern "system" fn DefineClass(
     env: *mut JNIEnv,
@@ -23,10 +23,10 @@ pub unsafe extern "system" fn DefineClass(
     length: jsize,
 ) -> jclass {
     let as_before = |bytes: *const jbyte, length: jsize| {
-        // SAFETY: the function that stood in the table, with what its caller gave, or a class file of our own.
+        // SAFETY: the original function, with the caller's arguments or a class file of our own.
         unsafe { (super::original(env).DefineClass)(env, name, loader, bytes, length) }
     };
-    // SAFETY: the caller says that so many bytes are there.
+    // SAFETY: by JNI's contract, the caller provides `length` bytes.
     if let Some(ours) = unsafe { rewritten(env, bytes, length) }
         && let Ok(our_length) = jsize::try_from(ours.bytes.len())
     {
@@ -39,12 +39,12 @@ pub unsafe extern "system" fn DefineClass(
 }
 
 /// # Safety
-/// `bytes` is null, or there are `length` of them.
+/// `bytes` is null or points to `length` bytes.
 unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Option<Rewritten> {
     let length = usize::try_from(length).ok().filter(|_| !bytes.is_null())?;
     let mut rewritten = None;
     if_rewriting(env, |tracer, _| {
-        // SAFETY: as said above.
+        // SAFETY: by the contract of this function.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
         let dynamic = tracer.classes.dynamic;
         rewritten = dynamic.and_then(|dynamic| {
@@ -54,12 +54,12 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
     rewritten
 }
 
-/// Whether the VM finds fault with the class file, not with what it refers to. Then its exception is dropped.
+/// Whether the VM rejects the class file itself, not something that it refers to. If so, clears the exception.
 fn is_refused(env: *mut JNIEnv, defined: jclass, ours: &Rewritten) -> bool {
     let mut refused = false;
     if_rewriting(env, |tracer, env| {
         let Some(dynamic) = tracer.classes.dynamic else { return };
-        // SAFETY: a local reference that was just made for this thread, or null.
+        // SAFETY: a local reference just created for this thread, or null.
         if let Some(class) = unsafe { Object::new(defined) } {
             dynamic.defined(define(tracer, env, class, false), ours.class, tracer.output.queue);
             return;

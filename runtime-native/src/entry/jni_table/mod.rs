@@ -1,12 +1,12 @@
-//! The table of JNI functions: allocations and stores by native code, which run no bytecode.
+//! The table of JNI functions: allocations and stores by native code, which execute no bytecode.
 //!
-//! The VM lets agents replace functions of the table that all native code calls through. Ours call the original function, and a hook of
-//! HeapProxy. The agent's own calls ([`et_jvm::env`]) go to the original functions.
+//! The VM lets agents replace functions of the table through which all native code calls. Ours call the original
+//! function and a hook of HeapProxy. The agent's own calls ([`et_jvm::env`]) go to the original functions.
 //!
 //! Classes that native code defines are rewritten first, see [`define_class`].
 //!
-//! Not needed here: `NewObject*` and `NewDirectByteBuffer`, whose constructors reach `Object.<init>`; fields and elements of primitive
-//! types.
+//! Not needed here: `NewObject*` and `NewDirectByteBuffer`, whose constructors reach `Object.<init>`; fields and
+//! elements of primitive types.
 #![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
 
 mod define_class;
@@ -22,7 +22,7 @@ use crate::tracer::{self, Tracer, guarded};
 use et_jvm::env::{Env, FieldId, JniFunctions, Object, original_functions, remember_original_functions};
 use et_jvm::jvmti::{Jvmti, JvmtiError};
 
-/// Replaces the functions. No native code of the program has run yet, or not much.
+/// Replaces the functions. Little or no native code of the program has run yet.
 pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
     jvmti.change_jni_functions(|functions| {
         remember_original_functions(*functions);
@@ -38,7 +38,7 @@ pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
         functions.NewLongArray = NewLongArray;
         functions.NewFloatArray = NewFloatArray;
         functions.NewDoubleArray = NewDoubleArray;
-        // SAFETY: the same functions, but for how `jni-sys` calls a byte.
+        // SAFETY: the same functions, except that `jni-sys` declares a byte differently.
         unsafe {
             functions.ToReflectedMethod =
                 transmute::<ToReflected<jmethodID, u8>, ToReflected<jmethodID, bool>>(ToReflectedMethod);
@@ -73,7 +73,7 @@ pub(crate) fn if_rewriting(env: *mut JNIEnv, body: impl FnOnce(&'static Tracer, 
 }
 
 fn with_tracer(env: *mut JNIEnv, body: impl FnOnce(&'static Tracer, Env)) {
-    // SAFETY: the environment that native code calls with is that of its thread.
+    // SAFETY: native code calls with the environment of its thread.
     let env = unsafe { Env::new(env) };
     guarded(env, (), || {
         if let (Some(tracer), Some(env)) = (tracer::get(), env) {
@@ -82,11 +82,11 @@ fn with_tracer(env: *mut JNIEnv, body: impl FnOnce(&'static Tracer, Env)) {
     });
 }
 
-/// Records an object that native code has created; null if that failed.
+/// Records an object created by native code; null if creation failed.
 fn made(env: *mut JNIEnv, object: jobject) -> jobject {
     if !object.is_null() {
         if_tracing(env, |tracer, env| {
-            // SAFETY: a local reference that was just made for this thread.
+            // SAFETY: a local reference just created for this thread.
             if let Some(object) = unsafe { Object::new(object) } {
                 tracer.machine.proxy.made(env, object);
             }
@@ -99,7 +99,7 @@ macro_rules! makers {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[allow(non_snake_case, reason = "JNI's name")]
         unsafe extern "system" fn $name(env: *mut JNIEnv, $($argument: $type),*) -> jobject {
-            // SAFETY: the function that stood in the table, with what its caller gave.
+            // SAFETY: the original function with the caller's arguments.
             made(env, unsafe { (original(env).$name)(env, $($argument),*) })
         }
     )*};
@@ -120,13 +120,13 @@ makers! {
     NewDoubleArray(length: jsize);
 }
 
-/// `ToReflectedMethod` and `ToReflectedField`. Their last argument is whatever byte native code gives: a `bool`, as `jni-sys` has
-/// it, may be nothing but 0 and 1.
+/// `ToReflectedMethod` and `ToReflectedField`. Native code may pass any byte as the last argument, which as a `bool`,
+/// the type in `jni-sys`, must be 0 or 1.
 type ToReflected<Id, Flag> = unsafe extern "system" fn(*mut JNIEnv, jclass, Id, Flag) -> jobject;
 
 #[allow(non_snake_case, reason = "JNI's name")]
 unsafe extern "system" fn ToReflectedMethod(env: *mut JNIEnv, class: jclass, id: jmethodID, is_static: u8) -> jobject {
-    // SAFETY: the function that stood in the table, with what its caller gave.
+    // SAFETY: the original function with the caller's arguments.
     made(env, unsafe {
         let function: ToReflected<jmethodID, bool> = original(env).ToReflectedMethod;
         transmute::<ToReflected<jmethodID, bool>, ToReflected<jmethodID, u8>>(function)(env, class, id, is_static)
@@ -135,7 +135,7 @@ unsafe extern "system" fn ToReflectedMethod(env: *mut JNIEnv, class: jclass, id:
 
 #[allow(non_snake_case, reason = "JNI's name")]
 unsafe extern "system" fn ToReflectedField(env: *mut JNIEnv, class: jclass, id: jfieldID, is_static: u8) -> jobject {
-    // SAFETY: as above.
+    // SAFETY: the original function with the caller's arguments.
     made(env, unsafe {
         let function: ToReflected<jfieldID, bool> = original(env).ToReflectedField;
         transmute::<ToReflected<jfieldID, bool>, ToReflected<jfieldID, u8>>(function)(env, class, id, is_static)
@@ -144,15 +144,15 @@ unsafe extern "system" fn ToReflectedField(env: *mut JNIEnv, class: jclass, id: 
 
 /// The original functions.
 pub(crate) unsafe fn original(env: *mut JNIEnv) -> &'static JniFunctions {
-    // SAFETY: the caller's environment.
+    // SAFETY: the environment of the caller.
     unsafe { original_functions(env) }
 }
 
 #[allow(non_snake_case, reason = "JNI's name")]
 unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, field: jfieldID, value: jobject) {
-    // Before the store, as with `putfield`: the field may be volatile.
+    // Before the store, as for `putfield`: the field may be volatile.
     if_tracing(env, |tracer, env| {
-        // SAFETY: references of the caller's.
+        // SAFETY: references from the caller.
         let (origin, value) = unsafe { (Object::new(origin), Object::new(value)) };
         let Some(origin) = origin else { return };
         env.frame(2, |env| {
@@ -163,14 +163,14 @@ unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, fiel
             }
         });
     });
-    // SAFETY: the function that stood in the table, with what its caller gave.
+    // SAFETY: the original function with the caller's arguments.
     unsafe { (original(env).SetObjectField)(env, origin, field, value) }
 }
 
 #[allow(non_snake_case, reason = "JNI's name")]
 unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, field: jfieldID, value: jobject) {
     if_tracing(env, |tracer, env| {
-        // SAFETY: references of the caller's.
+        // SAFETY: references from the caller.
         let (class, value) = unsafe { (Object::new(class), Object::new(value)) };
         let Some(class) = class else { return };
         env.frame(2, |env| {
@@ -180,23 +180,23 @@ unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, 
             }
         });
     });
-    // SAFETY: the function that stood in the table, with what its caller gave.
+    // SAFETY: the original function with the caller's arguments.
     unsafe { (original(env).SetStaticObjectField)(env, class, field, value) }
 }
 
 #[allow(non_snake_case, reason = "JNI's name")]
 unsafe extern "system" fn SetObjectArrayElement(env: *mut JNIEnv, array: jobjectArray, index: jsize, value: jobject) {
-    // SAFETY: the functions that stood in the table, with what the caller gave.
+    // SAFETY: the original functions with the caller's arguments.
     let failed = unsafe {
         let has_exception = || Env::new(env).is_some_and(Env::has_exception);
         let failed_before = has_exception();
         (original(env).SetObjectArrayElement)(env, array, index, value);
         !failed_before && has_exception()
     };
-    // After the store, as with `aastore`: only then is it certain that the store does not throw.
+    // After the store, as for `aastore`: only then is it certain that it does not throw.
     if !failed {
         if_tracing(env, |tracer, env| {
-            // SAFETY: references of the caller's.
+            // SAFETY: references from the caller.
             if let (Some(array), value) = unsafe { (Object::new(array), Object::new(value)) } {
                 tracer.machine.proxy.put_element(env, array, index, value);
             }

@@ -1,4 +1,5 @@
-//! Natives of `java.lang.HeapProxyClasses`, whose stand-ins define classes. The VM finds them by their names.
+//! Natives of `java.lang.HeapProxyClasses`, whose methods replace those that define classes. The VM finds natives by
+//! name.
 #![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
 
 use et_names::ClassId;
@@ -10,10 +11,10 @@ use crate::entry::early;
 use crate::tracer::{self, guarded};
 use et_jvm::env::{Env, Object};
 
-/// The class's id behind the class file.
+/// Bytes of the class id after the class file.
 const ID_BYTES: i32 = 4;
 
-/// What HeapProxyClasses gets: the class file, and behind it the class's id.
+/// The result for HeapProxyClasses: the class file, followed by the class id.
 fn rewritten<'a>(env: Env<'a>, bytes: &[u8]) -> Option<Object<'a>> {
     let early = early::get()?;
     let rewritten = early.dynamic()?.rewrite(bytes, Purpose::Definition, &early.ids, &early.queue)?;
@@ -22,14 +23,14 @@ fn rewritten<'a>(env: Env<'a>, bytes: &[u8]) -> Option<Object<'a>> {
     env.byte_array_of(&ours)
 }
 
-/// `HeapProxyClasses.early0()`: whether classes are rewritten before tracing begins. Called when the first class is to be defined, which
-/// may be before the VM is up.
+/// `HeapProxyClasses.early0()`: whether classes are rewritten before tracing begins. Called when the first class is
+/// defined, which may be before the VM is up.
 ///
 /// # Safety
 /// Called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_early0(env: *mut JNIEnv, _class: jclass) -> u8 {
-    // SAFETY: as the VM hands it over.
+    // SAFETY: arguments from the VM.
     let env = unsafe { Env::new(env) };
     guarded(env, 0, || u8::from(early::get().zip(env).is_some_and(|(early, env)| early.begin(env).is_some())))
 }
@@ -46,7 +47,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_rewrite0(
     offset: jint,
     length: jint,
 ) -> jobject {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, bytes) = unsafe { (Env::new(env), Object::new(bytes)) };
     let done = guarded(env, None, || {
         let (env, bytes) = (env?, bytes?);
@@ -67,7 +68,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_rewriteBuffer0(
     offset: jint,
     length: jint,
 ) -> jobject {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, buffer) = unsafe { (Env::new(env), Object::new(buffer)) };
     let done = guarded(env, None, || {
         let (env, buffer) = (env?, buffer?);
@@ -87,7 +88,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_defined0(
     class: jobject,
     ours: jobject,
 ) {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, class, ours) = unsafe { (Env::new(env), Object::new(class), Object::new(ours)) };
     guarded(env, (), || {
         let (Some(env), Some(class), Some(ours)) = (env, class, ours) else { return };
@@ -116,7 +117,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_refused0(
     _class: jclass,
     ours: jobject,
 ) {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, ours) = unsafe { (Env::new(env), Object::new(ours)) };
     guarded(env, (), || {
         let (Some(early), Some(env), Some(ours)) = (early::get(), env, ours) else { return };

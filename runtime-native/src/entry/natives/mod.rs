@@ -1,4 +1,4 @@
-//! The native methods of HeapProxy. The VM finds them by their names.
+//! The native methods of HeapProxy. The VM finds natives by name.
 #![allow(unsafe_code, reason = "entry points from the VM, with its raw pointers")]
 
 pub mod classes;
@@ -22,7 +22,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_nextChunk(
     thread: jobject,
     at: jlong,
 ) -> jlong {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
     guarded(env, 0, || match (tracer::get(), env, thread) {
         (_, _, None) => -1,
@@ -37,7 +37,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_nextChunk(
 /// Called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_java_lang_HeapProxy_moreIds(env: *mut JNIEnv, _class: jclass) -> jlong {
-    // SAFETY: as the VM hands it over.
+    // SAFETY: arguments from the VM.
     let env = unsafe { Env::new(env) };
     guarded(env, 0, || match (tracer::get(), env) {
         (Some(tracer), Some(env)) => id_supply::more(tracer, env).to_bits(),
@@ -56,7 +56,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_tag0(
     object: jobject,
     give: u8,
 ) -> jint {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, object) = unsafe { (Env::new(env), Object::new(object)) };
     guarded(env, 0, || match (tracer::get(), env, object) {
         (Some(tracer), Some(env), Some(object)) if give != 0 => tracer.id(env, object) as jint,
@@ -71,7 +71,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_tag0(
 /// Called by the VM only.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_java_lang_HeapProxy_defineClass0(env: *mut JNIEnv, _class: jclass, class: jclass) {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
     guarded(env, (), || {
         if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
@@ -80,7 +80,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_defineClass0(env: *mut JN
     });
 }
 
-/// `HeapProxy.ask0(Object, int)`: asks the collector about an object, whose id is given.
+/// `HeapProxy.ask0(Object, int)`: asks the collector about an object with the given id.
 ///
 /// # Safety
 /// Called by the VM only.
@@ -91,7 +91,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_ask0(
     object: jobject,
     id: jint,
 ) {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, object) = unsafe { (Env::new(env), Object::new(object)) };
     guarded(env, (), || {
         if let (Some(tracer), Some(object)) = (tracer::get(), object) {
@@ -110,7 +110,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_layout0(
     _class: jclass,
     class: jclass,
 ) -> jlong {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
     guarded(env, slots::no_layout() as jlong, || match (tracer::get(), env, class) {
         (_, _, None) => 0,
@@ -119,7 +119,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_layout0(
     })
 }
 
-/// `HeapProxy.staticFieldAt0(Class, long)`: the field reference of the static field of references that lies there, 0 if
+/// `HeapProxy.staticFieldAt0(Class, long)`: the field reference of the static reference field at that offset, 0 if
 /// there is none.
 ///
 /// # Safety
@@ -131,7 +131,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_staticFieldAt0(
     mirror: jclass,
     offset: jlong,
 ) -> jint {
-    // SAFETY: as the VM hands them over.
+    // SAFETY: arguments from the VM.
     let (env, mirror) = unsafe { (Env::new(env), Object::new(mirror)) };
     guarded(env, 0, || match (tracer::get(), env, mirror) {
         (Some(tracer), Some(env), Some(mirror)) => slot_lookup::static_field_at(tracer, env, mirror, offset) as jint,
@@ -141,7 +141,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_staticFieldAt0(
 
 #[cfg(test)]
 mod tests {
-    /// A `jboolean` is a byte, which native code may set to anything; a `bool` is 0 or 1, or all bets are off.
+    /// Native code may set a `jboolean` to any byte; a `bool` other than 0 or 1 is undefined behavior.
     #[test]
     fn nothing_that_c_calls_takes_a_bool() {
         let sources = [

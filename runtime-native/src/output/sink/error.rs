@@ -1,4 +1,4 @@
-//! Why a trace cannot be written, or not to its end.
+//! Why a trace cannot be written completely.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,27 +11,28 @@ use crate::base::patience::{self, Patience};
 /// Why a trace cannot be written.
 #[derive(Debug, Error)]
 pub enum SinkError {
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error("cannot write the trace {path}: {error}", path = .path.display())]
     Create { path: PathBuf, error: io::Error },
-    /// The file at this path is no trace, and is not replaced.
+    /// The file at this path is not a trace, and is not replaced.
     #[error("{path} exists and is not a {what}: choose another traceFile, or remove it", path = .path.display())]
     Foreign {
         path: PathBuf,
         /// What it should be.
         what: &'static str,
     },
-    /// Another user has put a file or link where everyone may: the trace would be theirs, or go where they want.
+    /// In a folder where all users may create files, another user has placed a file or link: the trace would belong to
+    /// them, or go where they want.
     #[error("{path} is a {what} of another user, in a folder that all users may write to: choose another traceFile", path = .path.display())]
     Strange {
         path: PathBuf,
         /// What is there: a link or a file.
         what: &'static str,
     },
-    /// There is no tool to make the text.
+    /// The tool that makes the text was not found.
     #[error("format=text needs the program et-trace, and {why}: name it with traceTool")]
     Tool {
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The command could not be started.
@@ -44,7 +45,7 @@ pub enum SinkError {
         to: String,
         error: io::Error,
     },
-    /// The file or its folder was removed: what is written to it could never be read.
+    /// The file or its folder was removed, so nothing written could be read.
     #[error("tracing stops here, the program runs on: the trace {path} was removed", path = .path.display())]
     Removed { path: PathBuf },
     /// Another process has truncated the file, or written over it: what follows could not be read.
@@ -58,18 +59,18 @@ pub enum SinkError {
         "tracing stops here, the program runs on: another process has cut the buffer file {0} short or written over it"
     )]
     Buffers(String),
-    /// The program's end does not wait for ever for the reader of the trace.
+    /// At the program's end, waiting for the reader of the trace is limited.
     #[error("{who} has not ended {after} after the program: it goes on by itself, the program ends (option patience)")]
     Slow {
-        /// The command, or what makes the text.
+        /// The command, or the tool that makes the text.
         who: String,
-        /// So long.
+        /// The limit.
         after: String,
     },
     /// The tool that makes the text failed.
     #[error("{tool}, which was to make the text, failed: {status}", tool = .tool.display())]
     Text {
-        /// Which program.
+        /// The program.
         tool: PathBuf,
         status: String,
     },
@@ -78,11 +79,11 @@ pub enum SinkError {
     Status { command: String, status: String },
 }
 
-/// The start of messages, which is left out in the trace.
+/// Beginning of messages, which is omitted in the trace.
 const STOPS: &str = "tracing stops here, the program runs on: ";
 
 impl SinkError {
-    /// The cause, without its consequences.
+    /// The cause, without the consequences.
     pub fn cause(&self) -> String {
         match self {
             Self::Write { to, error } => format!("cannot write to {to}: {error}"),
@@ -94,7 +95,7 @@ impl SinkError {
     }
 }
 
-/// Waits for a command that has got all.
+/// Waits for the end of a command whose input is complete.
 pub fn ended(child: &mut Child, command: &str, patience: &Patience) -> Result<(), SinkError> {
     match patience.reap(child) {
         Ok(Some(status)) if status.success() => Ok(()),
@@ -103,7 +104,7 @@ pub fn ended(child: &mut Child, command: &str, patience: &Patience) -> Result<()
     }
 }
 
-/// The time that the reader was given is over.
+/// The error for a reader that has exceeded its time.
 pub fn slow(who: String, patience: &Patience) -> SinkError {
     SinkError::Slow { who, after: patience::shown(patience.limit()) }
 }

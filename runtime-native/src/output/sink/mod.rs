@@ -1,4 +1,4 @@
-//! Where the bytes of a trace go: a file, a command, or the tool that turns them into text.
+//! The destination of a trace: a file, a command, or the tool that makes a text.
 
 mod error;
 mod text;
@@ -25,11 +25,11 @@ use text::{Maker, TextOutput, TextTo};
 pub struct Sink {
     out: Output,
     patience: Arc<Patience>,
-    /// Bytes of whole blocks, to which a file is truncated if writing fails.
+    /// Bytes of complete blocks, to which a file is truncated if writing fails.
     whole: u64,
-    /// The first of these bytes, by which the file is recognized as still ours.
+    /// The first of these bytes, to recognize whether the file is still ours.
     start: Vec<u8>,
-    /// Whether it is a plain file, not a pipe, a device or a command.
+    /// Whether it is a regular file, not a pipe, a device or a command.
     is_plain: bool,
     /// Simulates a full disk.
     #[cfg(test)]
@@ -43,7 +43,7 @@ enum Output {
     Text(Box<TextOutput>),
 }
 
-/// What a file may hold to be replaced.
+/// Content that a file may have to be replaced.
 #[derive(Clone, Copy)]
 enum Old {
     Trace,
@@ -67,15 +67,15 @@ impl Old {
 }
 
 impl Sink {
-    /// Opens the target. A trace that is there is replaced once something is written. A trace that another process is writing (a traced
-    /// program that starts another with the same options) is left alone: this one gets the process id into its
-    /// name, as [`Sink::path`] then tells.
+    /// Opens the target. An existing trace is replaced once something is written. If another process is writing it (a
+    /// traced program that starts another with the same options), it is left alone, and the process id is added to the
+    /// name of this one; see [`Sink::path`].
     #[cfg(test)]
     pub fn open(target: &Target) -> Result<Self, SinkError> {
         Self::open_as(target, None, Arc::new(Patience::new(std::time::Duration::from_secs(20))))
     }
 
-    /// As [`open`](Self::open), but what is written is turned into text if `text` is given.
+    /// As [`open`](Self::open), but makes a text if `text` is given.
     pub fn open_as(target: &Target, text: Option<&Text>, patience: Arc<Patience>) -> Result<Self, SinkError> {
         let maker = text.map(Maker::find).transpose()?;
         let out = match (target, maker) {
@@ -128,7 +128,7 @@ impl Sink {
         self.file().map(|(_, path)| path)
     }
 
-    /// Opens a target, for a trace or a text.
+    /// The open file and its path, for a trace or a text; `None` for a command.
     fn file(&self) -> Option<(&File, &Path)> {
         match &self.out {
             Output::File { file, path } => Some((file, path)),
@@ -140,7 +140,7 @@ impl Sink {
         }
     }
 
-    /// Where to make the buffer file.
+    /// Place of the buffer file.
     pub fn buffer_place(&self) -> Place {
         match &self.out {
             Output::File { path, .. } if self.is_plain => Place::Beside(path.clone()),
@@ -156,12 +156,12 @@ impl Sink {
         }
     }
 
-    /// Whether a process reads what is written, possibly slowly.
+    /// Whether a process reads the output, possibly slowly.
     pub fn has_reader(&self) -> bool {
         !self.is_plain
     }
 
-    /// Whether it is a plain file, parts of which can be overwritten.
+    /// Whether it is a regular file, parts of which can be overwritten.
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
@@ -175,10 +175,10 @@ impl Sink {
 
     /// Overwrites the `Progress` block; false if the target does not allow that.
     ///
-    /// It takes no room on the disk that the file does not have already, so it works when nothing else does.
+    /// It takes no additional disk space, so it works when other writes fail.
     pub fn write_progress(&self, progress: &Progress) -> bool {
         let block = self.plain_file().map(|(file, _)| {
-            // Another process has written over it: writing would spoil more.
+            // Another process has overwritten the file: writing would damage it more.
             let room = (FILE_HEADER + PROGRESS_BLOCK) as u64;
             let is_ours = file.metadata().is_ok_and(|meta| meta.len() >= room) && self.starts_well(file);
             if is_ours { file.write_all_at(&progress.fixed_block(), PROGRESS_AT) } else { Ok(()) }
@@ -187,8 +187,8 @@ impl Sink {
         block.is_some()
     }
 
-    /// Writes whole blocks. With the first, a trace that was there goes: a JVM that does not start leaves it. After an error
-    /// the target is cut back to the last whole block, as far as it can be.
+    /// Writes complete blocks. The first write replaces an existing trace: a JVM that fails to start leaves it. After
+    /// an error, the target is truncated to the last complete block if possible.
     pub fn write(&mut self, blocks: &[u8]) -> Result<(), SinkError> {
         if let Some((file, path)) = self.plain_file() {
             if file.metadata().is_ok_and(|meta| meta.nlink() == 0) {
@@ -246,7 +246,7 @@ impl Sink {
         file.read_exact_at(&mut start, 0).is_ok_and(|()| start == self.start)
     }
 
-    /// Closes it. Waits for the command, within the limits of [`Patience`].
+    /// Closes the target. Waits for a command, within the limits of [`Patience`].
     pub fn close(self) -> Result<(), SinkError> {
         match self.out {
             Output::File { file, path } => {
@@ -262,11 +262,11 @@ impl Sink {
         }
     }
 
-    /// Gives up before anything was written: an empty file is removed.
+    /// Gives up before the first write: removes an empty file.
     pub fn discard(self) {
         if let Some((file, path)) = self.file()
             && file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0)
-            // What a link leads to.
+            // Removes the target of a link.
             && let Ok(path) = fs::canonicalize(path)
             && buffer_file::is_at(file, &path)
         {
@@ -284,10 +284,10 @@ impl Sink {
     }
 }
 
-/// Reports to `et-instrument run` that there is a trace, which it cannot see.
+/// Tells `et-instrument run`, which cannot see it, that there is a trace.
 fn report() {
     let Some(path) = std::env::var_os(trace_path::REPORT) else { return };
-    // Only if it was made by the process that has started this one.
+    // Only if the file was created by the parent process.
     if let Ok(mut file) = OpenOptions::new().append(true).custom_flags(libc::O_NOFOLLOW).open(path) {
         let _ = file.write_all(trace_path::report_line(std::process::id()).as_bytes());
     }
@@ -308,13 +308,13 @@ fn open_file(path: &Path, old: Old) -> Result<Option<File>, SinkError> {
     let create = |error| SinkError::Create { path: path.to_owned(), error };
     let mut file = open_ours(path)?;
     if !file.metadata().map_err(create)?.is_file() {
-        // A device or a pipe: nothing to lose, nothing to lock.
+        // A device or a pipe: there is nothing to lose or to lock.
         return Ok(Some(file));
     }
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
-        // Some network file systems have no locks.
+        // Some network file systems do not support locks.
         Err(TryLockError::Error(_)) => {}
     }
     let mut start = Vec::new();
@@ -327,8 +327,8 @@ fn open_file(path: &Path, old: Old) -> Result<Option<File>, SinkError> {
     Ok(Some(file))
 }
 
-/// Opens or makes a file, but not one that another user may have planted. Linux has sysctls against this (`fs.protected_symlinks`,
-/// `protected_regular`, `protected_fifos`), which not all systems set.
+/// Opens or creates a file, but not one that another user may have planted. Linux has sysctls against this
+/// (`fs.protected_symlinks`, `protected_regular`, `protected_fifos`), which are not set on all systems.
 fn open_ours(path: &Path) -> Result<File, SinkError> {
     let create = |error| SinkError::Create { path: path.to_owned(), error };
     let strange = |what| SinkError::Strange { path: path.to_owned(), what };
@@ -348,7 +348,7 @@ fn open_ours(path: &Path) -> Result<File, SinkError> {
         opened => opened,
     }
     .map_err(create)?;
-    // Of what a link of ours leads to the folder is another.
+    // The target of our own link is in another folder.
     let is_here = fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
     if is_here && is_strange(file.metadata().map_err(create)?.uid()) {
         return Err(strange("file"));
@@ -356,8 +356,8 @@ fn open_ours(path: &Path) -> Result<File, SinkError> {
     Ok(file)
 }
 
-/// Whether a file in a folder with this mode and owner may be a trap: all users may make files there, only their owners may remove
-/// them, and it belongs neither to us nor to the folder's owner.
+/// Whether a file in a folder with this mode and owner may be a trap: all users may create files there, only owners
+/// may remove them, and it belongs neither to us nor to the folder's owner.
 fn is_strange(folder: (u32, u32), owner: u32, us: u32) -> bool {
     let for_everybody = libc::S_ISVTX | libc::S_IWOTH;
     folder.0 & for_everybody == for_everybody && owner != us && owner != folder.1
@@ -401,7 +401,7 @@ mod tests {
             assert!(error.cause().starts_with("another process has cut"), "{}", error.cause());
             assert!(sink.write_progress(&Progress { seconds: 9.0, ..Progress::default() }));
             let after = fs::read(&path).unwrap();
-            // Where there is still a trace, it says why it ends.
+            // If there is still a trace, it contains the reason for its end.
             assert_eq!(before != after, number == 2, "{number}");
         }
     }

@@ -1,7 +1,7 @@
-//! A trace that is written as text at once: `et-trace text` gets the blocks through a pipe, and writes when they have ended.
+//! Writes a text directly: `et-trace text` gets the blocks of the trace through a pipe, and writes when they end.
 //!
-//! A program that is killed, or that halts, closes the pipe as well: the text is written all the same, with what the
-//! buffer file still has. It has no name, and goes with the last process that has it open.
+//! If the program is killed or halts, the pipe is closed too: the text is still written, including the events left in
+//! the buffer file, which is unnamed and vanishes with the last process that has it open.
 #![allow(unsafe_code, reason = "a file that a child process inherits")]
 
 use std::fs::{self, File};
@@ -20,13 +20,13 @@ use crate::options::Text;
 
 /// The program that makes the text.
 const TOOL: &str = "et-trace";
-/// Where it lies beside the runtime's library: a link in a JDK copy, the program itself as it is installed.
+/// Its places relative to the runtime's library: a link in a JDK copy, and the installed program.
 const BESIDE: [&str; 2] = [TOOL, "../../bin/et-trace"];
-/// Exit codes whose reason the tool has reported itself (bad input, a trace cut off, events missing), or that need no report: the reader
-/// of the text has seen enough.
+/// Exit codes with a reason reported by the tool itself (bad input, a trace cut off, missing events), or without need
+/// of a report: the reader of the text has stopped reading.
 const EXPLAINED: [i32; 4] = [1, 3, 4, 141];
 
-/// The target of a text.
+/// Destination of a text.
 #[derive(Debug)]
 pub enum TextTo {
     /// A file, open and locked, with its old content until the tool starts.
@@ -54,7 +54,7 @@ impl Maker {
     }
 }
 
-/// Passes the blocks of a trace on to the tool, which is started with the first.
+/// Passes the blocks of a trace to the tool, which is started with the first.
 #[derive(Debug)]
 pub struct TextOutput {
     maker: Maker,
@@ -73,7 +73,7 @@ struct Running {
 }
 
 impl TextOutput {
-    /// The tool will be started with the first bytes.
+    /// The tool is started with the first bytes.
     pub fn new(maker: Maker, to: TextTo, patience: Arc<Patience>) -> Self {
         Self { maker, to, patience, buffers: None, running: None, has_started: false }
     }
@@ -83,12 +83,12 @@ impl TextOutput {
         self.buffers = buffers;
     }
 
-    /// Where the text goes.
+    /// Destination of the text.
     pub fn to(&self) -> &TextTo {
         &self.to
     }
 
-    /// Passes bytes on to the tool.
+    /// Passes bytes to the tool.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let running = match &mut self.running {
             Some(running) => running,
@@ -105,7 +105,7 @@ impl TextOutput {
     /// Whether another process has truncated the text.
     pub fn check(&self) -> Result<(), SinkError> {
         let TextTo::File(file, path) = &self.to else { return Ok(()) };
-        // Where the tool is to go on, which shares that with us. It is asked for first: the file only grows.
+        // The file offset, which the tool shares. Queried before the file size, because the file only grows.
         let at = (&mut &*file).stream_position();
         let is_spoilt =
             self.has_started && file.metadata().is_ok_and(|meta| meta.is_file() && at.is_ok_and(|at| meta.len() < at));
@@ -124,12 +124,12 @@ impl TextOutput {
                 if file.metadata()?.is_file() {
                     file.set_len(0)?;
                 }
-                // Shares the lock, which so lasts until the text is written.
+                // Shares the lock, which therefore lasts until the text is written.
                 file.try_clone()?.into()
             }
             TextTo::Command(_) => Stdio::piped(),
         };
-        // Open in the tool under the same number; here only until it has started.
+        // Open in the tool under the same number; in this process only until the tool has started.
         let inherited = self.buffers.as_ref().and_then(inheritable);
         if let Some(file) = &inherited {
             tool.env(OPEN_VARIABLE, format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -168,16 +168,16 @@ impl TextOutput {
     }
 }
 
-/// The same file under another number, which programs that are started inherit.
+/// A duplicate of the file descriptor that child processes inherit.
 fn inheritable(file: &File) -> Option<OwnedFd> {
-    // SAFETY: plain calls on an open file; the new number is nobody's but ours.
+    // SAFETY: system calls on an open file; the new descriptor is owned here only.
     unsafe {
         let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 3);
         (number >= 0).then(|| OwnedFd::from_raw_fd(number))
     }
 }
 
-/// Ctrl-C at the terminal ends the program; the text of what it did is written all the same.
+/// In a process group of its own: Ctrl-C at the terminal ends the program, but the text is still written.
 fn apart(command: &mut Command) -> &mut Command {
     command.process_group(0)
 }
@@ -187,7 +187,7 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Beside this library, or among the programs that a shell finds.
+/// Finds the tool beside this library, or else in `PATH`.
 fn find() -> Option<PathBuf> {
     let library = library();
     let beside =
@@ -218,7 +218,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
-    /// Stands for et-trace: says what it was called with, then what it got.
+    /// A stand-in for et-trace: prints its arguments, then its input.
     fn tool(folder: &Path, last: &str) -> PathBuf {
         let path = folder.join("tool");
         fs::write(&path, format!("#!/bin/sh\necho \"$@\"\ncat\n{last}\n")).unwrap();

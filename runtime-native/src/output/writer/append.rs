@@ -1,4 +1,4 @@
-//! Blocks on their way to the file: records are packed here, events come packed.
+//! Appends blocks: records are packed here, events are packed already.
 
 use et_format::event::Ticket;
 use et_format::{BLOCK_HEADER, BlockHeader, BlockKind, Codec, GcRecord, MAX_BLOCK, NewBlock, Problem};
@@ -9,9 +9,9 @@ use crate::output::line::{Done, Packed};
 use crate::output::queue::Work;
 use crate::output::sink::SinkError;
 
-/// How records are packed. Blocks of them are few.
+/// Codec for records, of which there are few blocks.
 const OTHER_CODEC: Codec = Codec::Zstd;
-/// Bytes of memory for blocks on their way out that are kept. A JDK's names take more, once.
+/// Maximum memory kept for output blocks in bytes. The names of a JDK take more, once.
 const KEPT: usize = 1 << 20;
 
 impl<H: Host> Writer<'_, H> {
@@ -45,7 +45,7 @@ impl<H: Host> Writer<'_, H> {
         self.flush()
     }
 
-    /// Appends blocks of events, and makes their chunks free.
+    /// Appends blocks of events, and releases their chunks.
     pub(super) fn append_all(&mut self, packed: Vec<Done>) {
         if packed.is_empty() {
             return;
@@ -71,7 +71,7 @@ impl<H: Host> Writer<'_, H> {
             BlockHeader::set_sequence(&mut block, self.blocks);
             // Checked after the chunk was read: a later loss does not affect it.
             let is_whole = self.buffers.are_whole();
-            // What has an earlier number goes first.
+            // Blocks with earlier numbers go first.
             let flushed = if is_whole { self.flush() } else { Err(SinkError::Buffers(self.buffers.name())) };
             let written = flushed.and_then(|()| match &mut self.sink {
                 Some(sink) if !block.is_empty() => sink.write(&block),
@@ -83,7 +83,7 @@ impl<H: Host> Writer<'_, H> {
                     self.event_bytes += event_bytes;
                     self.events += events;
                 }
-                // Before the chunk is counted, which was on its way then.
+                // Before the chunk is counted: it was still in transit when writing failed.
                 Err(error) => self.fail(&error),
             }
         }
@@ -99,7 +99,7 @@ impl<H: Host> Writer<'_, H> {
         }
     }
 
-    /// Packs a block and appends it to those not written yet. One that is too large is left out, and named in the trace.
+    /// Packs a block and appends it to the output. A block that is too large is left out, with a note in the trace.
     fn add(&mut self, block: NewBlock, raw: &[u8]) {
         match self.packer.write(&mut self.packed, block, raw) {
             Ok(()) => self.blocks += 1,
@@ -112,7 +112,7 @@ impl<H: Host> Writer<'_, H> {
 
     pub(super) fn pack(&mut self, kind: BlockKind, raw: &[u8]) {
         if self.stopped.is_none() {
-            // Names tables are packed already.
+            // Names tables are compressed already.
             let codec = if kind == BlockKind::Names { Codec::Stored } else { OTHER_CODEC };
             if (KEPT..=MAX_BLOCK).contains(&raw.len()) {
                 self.packed.reserve(raw.len() + BLOCK_HEADER);

@@ -1,8 +1,8 @@
-//! The trace writer: the thread that appends blocks to the trace file, one after the other. It shares the packing of full chunks with other
-//! threads (`packers`), and alone packs records.
+//! The trace writer: the thread that appends blocks to the trace file sequentially. It shares the packing of full
+//! chunks with other threads (`packers`), and is the only one to pack records.
 //!
-//! Everything else puts its records into the queue (`queue`) and goes on; only a lack of free chunks makes a thread pack, or wait
-//! (`buffers`).
+//! All other threads put records into the queue (`queue`) and continue; only a lack of free chunks makes a thread
+//! pack, or wait (`buffers`).
 
 mod append;
 
@@ -20,22 +20,22 @@ use crate::output::packers::{Packers, Who};
 use crate::output::queue::{Counters, Finish, Queue, TAKE_OVER};
 use crate::output::sink::{Sink, SinkError};
 
-/// The problem in a trace whose events were thrown away.
+/// The problem recorded in a trace whose events were discarded.
 const DISCARDED: &str = "bytes of events were thrown away unread, and the events not counted (discard=on): this is not the trace of the run";
-/// How old the last known counts of a killed run may be.
+/// Maximum age of the counts in the trace if a run is killed.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-/// What the writer needs of the JVM, so that it can be tested without one.
+/// What the writer needs from the JVM, so that it can be tested without one.
 pub trait Host {
     /// The heap usage, after a garbage collection.
     fn heap_use(&self) -> HeapUse;
     /// The current counts.
     fn counters(&self) -> Counters;
-    /// Writing failed: stop the hooks.
+    /// Writing failed: the hooks must be stopped.
     fn failed(&self, error: &SinkError);
 }
 
-/// Runs on the writer's thread until all is written but the end.
+/// The body of the writer's thread: returns when everything except the end is written.
 pub fn run<'a, H: Host>(
     run: RunId,
     queue: &Queue,
@@ -46,7 +46,7 @@ pub fn run<'a, H: Host>(
     start: Instant,
 ) -> Written<'a, H> {
     let mut writer = Writer::new(run, sink, buffers, packers, host, start);
-    // The other packing threads end with this scope. They wait for no other thread.
+    // The other packing threads end with this scope. They do not wait for other threads.
     std::thread::scope(|scope| {
         let closing = Closing(queue);
         let finish = loop {
@@ -61,7 +61,7 @@ pub fn run<'a, H: Host>(
     })
 }
 
-/// Sends the packing threads away, also when the writer panics.
+/// Dismisses the packing threads, even if the writer panics.
 struct Closing<'a>(&'a Queue);
 
 impl Drop for Closing<'_> {
@@ -70,7 +70,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// A trace that is complete but for its end. Until that is written the buffer file stays.
+/// A trace that is complete except for its end. Until that is written, the buffer file stays.
 #[derive(Debug)]
 pub struct Written<'a, H> {
     writer: Writer<'a, H>,
@@ -79,7 +79,7 @@ pub struct Written<'a, H> {
 }
 
 impl<H: Host> Written<'_, H> {
-    /// Writes the end and closes the trace, on any thread. `late` events came after the end of tracing.
+    /// Writes the end and closes the trace, on any thread. `late` is the number of events after the end of tracing.
     pub fn close(mut self, late: u64) {
         if late > 0 {
             let problem = Problem { what: LATE.into(), count: late };
@@ -100,11 +100,11 @@ struct Writer<'a, H> {
     start: Instant,
     /// None once the trace is closed.
     sink: Option<Sink>,
-    /// After a failure, why tracing stopped. Chunks are then only emptied and counted.
+    /// After a failure, why tracing stopped. Chunks are then only counted and released.
     stopped: Option<Stopped>,
     blocks: u64,
     event_bytes: u64,
-    /// Events that are in the trace.
+    /// Number of events in the trace.
     events: u64,
     packers: &'a Packers,
     packer: BlockPacker,
@@ -112,12 +112,12 @@ struct Writer<'a, H> {
     is_resting: bool,
     /// Processor time spent appending events.
     append: Duration,
-    /// Packed blocks that are not written yet.
+    /// Output not written yet.
     packed: Vec<u8>,
     last_progress: Instant,
-    /// The last ticket that was read while the buffer file was whole.
+    /// The last ticket read while the buffer file was intact.
     ticket: Ticket,
-    /// The final counts, from then on in place of the host's.
+    /// The final counts, which then replace the host's.
     counters: Option<Counters>,
 }
 
@@ -145,9 +145,10 @@ impl<'a, H: Host> Writer<'a, H> {
         }
     }
 
-    /// Waits for work and does it. Calls `provide` before it packs. Returns how tracing ended, once all is written but the end.
+    /// Waits for work and does it. Calls `provide` before packing. Returns how tracing ended, once everything except
+    /// the end is written.
     fn step(&mut self, queue: &Queue, provide: impl FnOnce()) -> Option<Finish> {
-        // After the last work the counts are written once more: a program that waits may be killed then.
+        // After the last work the counts are written once more, in case the program is killed while it waits.
         let patience = (!self.is_resting).then_some(PROGRESS_EVERY);
         let Some(mut work) = queue.next(patience, TAKE_OVER, self.blocks) else {
             self.is_resting = true;
@@ -167,7 +168,7 @@ impl<'a, H: Host> Writer<'a, H> {
         self.append_all(packed);
         provide();
         if let Some(job) = job {
-            // Its own panics do not come back.
+            // A panic of the writer does not return here.
             _ = self.packers.pack(&mut self.packer, self.buffers, job, Who::Writer);
         }
         if end.is_none() && self.last_progress.elapsed() >= PROGRESS_EVERY {
@@ -176,7 +177,7 @@ impl<'a, H: Host> Writer<'a, H> {
         end
     }
 
-    /// Writes into the trace's `Progress` block how far the run has come, or why tracing stopped.
+    /// Writes the progress of the run into the trace's `Progress` block, or why tracing stopped.
     fn write_progress(&mut self) {
         self.last_progress = Instant::now();
         if !self.buffers.are_whole() && self.stopped.is_none() {
@@ -199,7 +200,7 @@ impl<'a, H: Host> Writer<'a, H> {
             stopped: self.stopped.clone(),
         };
         if !sink.write_progress(&progress) {
-            // Goes along with the next block.
+            // Written together with the next block.
             self.pack(BlockKind::Progress, &progress.json());
         }
     }
@@ -230,7 +231,7 @@ impl<'a, H: Host> Writer<'a, H> {
         self.sink.take().map_or(Ok(()), Sink::close)
     }
 
-    /// Stops tracing. Only the first failure is reported: the others follow from it.
+    /// Stops tracing. Only the first failure is reported: later ones follow from it.
     fn fail(&mut self, error: &SinkError) {
         if self.stopped.is_some() {
             return;
@@ -239,10 +240,10 @@ impl<'a, H: Host> Writer<'a, H> {
         self.host.failed(error);
         let seconds = self.start.elapsed().as_secs_f64();
         self.stopped = Some(Stopped { why: error.cause(), seconds, lost_chunks: 0, lost_events: 0 });
-        // What is left in the buffers would be taken for the continuation of a trace that does not say why it stops.
+        // Otherwise the rest of the buffers would be taken for the continuation of the trace.
         self.write_progress();
         self.buffers.remove_file();
-        // The reader of a pipe need not wait for more.
+        // The reader of a pipe need not wait any longer.
         self.sink = self.sink.take().filter(Sink::is_plain);
     }
 }

@@ -48,14 +48,14 @@ fn blocks(path: &Path) -> Vec<(BlockHeader, Vec<u8>)> {
     blocks
 }
 
-/// A chunk with so many events, and a ticket.
+/// A chunk with that many events, and a ticket.
 fn chunk_of(buffers: &Buffers, count: u32) -> FullChunk {
     let at = buffers.take(ThreadIndex(1), Nanos(5)).unwrap();
     let mut events = Vec::new();
     event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
     (0..count).for_each(|id| event::encode(&Event::Exit { method: MethodId(1 + id * 7919 % 10_007) }, &mut events));
     #[allow(unsafe_code)]
-    // SAFETY: the chunk is ours and has room.
+    // SAFETY: the test owns the chunk, which is large enough.
     unsafe {
         (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
     };
@@ -75,7 +75,7 @@ fn put<H: Host>(writer: &mut Writer<'_, H>, chunk: FullChunk) {
     assert_eq!([(); 2].map(|()| writer.step(&queue, || ())), [None; 2]);
 }
 
-/// Fills a chunk with a ticket and exits from that many methods, the first of that number, and hands it in.
+/// Fills a chunk with a ticket and `count` method exits, from method `first` on, and hands it in.
 fn fill(queue: &Queue, buffers: &Buffers, packers: &Packers, thread: u32, first: u32, count: u32) -> u64 {
     let taken = buffers.take_or_help(ThreadIndex(thread), Nanos(5), || packers.help(queue, buffers));
     let Ok(at) = taken else { return 0 };
@@ -83,7 +83,7 @@ fn fill(queue: &Queue, buffers: &Buffers, packers: &Packers, thread: u32, first:
     event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
     (first..first + count).for_each(|id| event::encode(&Event::Exit { method: MethodId(id) }, &mut events));
     #[allow(unsafe_code)]
-    // SAFETY: the chunk is ours and has room.
+    // SAFETY: the test owns the chunk, which is large enough.
     unsafe {
         (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
     };
@@ -193,7 +193,7 @@ fn many_pack_and_the_blocks_of_each_thread_stay_in_their_order() {
     assert!(packing.writers <= 3 && packing.cpu_seconds > 0.0 && packing.append_seconds > 0.0, "{packing:?}");
 }
 
-/// A thread that packs and does not come back: a debugger of native code holds it, or the system lets others run.
+/// A packing thread stops: a native debugger holds it, or the system does not schedule it.
 #[test]
 fn who_stands_still_while_it_packs_holds_up_neither_the_others_nor_the_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,13 +209,13 @@ fn who_stands_still_while_it_packs_holds_up_neither_the_others_nor_the_end() {
             queue.writer_is_gone();
             written
         });
-        // Far more than there are chunks.
+        // Many more than there are chunks.
         (2..=100).for_each(|first| assert!(fill(&queue, &buffers, &packers, 1, first, 10) > 0));
         queue.finish(Finish { reason: "VMDeath", end_ticket: Ticket(0), counters: fake.counters() }, None);
         writer.join().unwrap().close(0);
     });
     assert!(firsts(&blocks(&path), 1).into_iter().eq(1..=100));
-    // What it reads is as it was; only now somebody else may have the chunk.
+    // The stopped thread still reads its old content; only after it is done can another thread get the chunk.
     assert_eq!(event::count(&buffers.events(stuck.chunk())), 10);
     assert!(stuck.done(Packed::default()).is_some());
 }
@@ -229,7 +229,7 @@ fn a_block_that_no_reader_would_take_is_left_out_and_named() {
     let sink = Sink::open(&Target::File(path.clone())).unwrap();
     let packers = packers(1);
     let mut writer = Writer::new(RunId::default(), sink, &buffers, &packers, &fake, Instant::now());
-    // Nobody touches these bytes, so they take no memory.
+    // These bytes are never touched, so they take no memory.
     let large = (BlockKind::InitialObjects, vec![0; MAX_BLOCK + 1]);
     let work = Work { blocks: [large, (BlockKind::Meta, b"{}".to_vec())].into(), ..Work::default() };
     writer.write(work).unwrap();
@@ -313,7 +313,7 @@ fn a_command_that_goes_away_stops_tracing() {
     assert_eq!(fake.failures.into_inner(), 1);
 }
 
-/// The `Progress` of a file.
+/// The `Progress` block of a file.
 fn progress(path: &Path) -> Progress {
     let (header, raw) = blocks(path).swap_remove(0);
     assert_eq!(header.kind, BlockKind::Progress);
@@ -341,7 +341,7 @@ fn a_killed_run_leaves_its_last_counts() {
                 last = progress(&path);
             }
         }
-        // A test that fails must not wait for the writer.
+        // A failing test must not wait for the writer.
         queue.finish(Finish { reason: "VMDeath", end_ticket: Ticket(0), counters: fake.counters() }, None);
         assert!(last.seconds > 0.0 && last.blocks == 2 && last.overflows == 7, "{last:?}");
         assert_eq!(last.stopped, None);

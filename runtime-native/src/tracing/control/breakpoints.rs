@@ -1,4 +1,4 @@
-//! Breakpoints at the methods that `start` and `stop` name.
+//! Breakpoints at the methods named by `start` and `stop`.
 
 use std::sync::Mutex;
 
@@ -12,11 +12,11 @@ use et_jvm::sync::lock;
 pub struct Breakpoints {
     wanted: Vec<MethodName>,
     set: Mutex<Vec<(MethodId, MethodName)>>,
-    /// What was found so far of the methods that are waited for.
+    /// Search results for the methods to wait for.
     found: Mutex<Vec<(MethodName, Found)>>,
 }
 
-/// What was found of a method that is waited for.
+/// Search result for a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     Class,
@@ -35,7 +35,7 @@ impl Breakpoints {
         Self { wanted, set: Mutex::default(), found: Mutex::default() }
     }
 
-    /// Sets breakpoints in classes that are loaded, and from now on in those that will be.
+    /// Sets breakpoints in loaded classes, and from now on in classes being loaded.
     pub fn open(&self, jvmti: Jvmti, env: Env) -> Result<(), JvmtiError> {
         if self.wanted.is_empty() {
             return Ok(());
@@ -49,14 +49,14 @@ impl Breakpoints {
         Ok(())
     }
 
-    /// Sets the breakpoints of this class.
+    /// Sets the breakpoints of a class that has been prepared.
     pub fn class_prepared(&self, jvmti: Jvmti, class: Object) {
         if self.wanted.is_empty() {
             return;
         }
         let Ok(signature) = jvmti.class_signature(class) else { return };
         for wanted in self.wanted.iter().filter(|wanted| wanted.class == signature) {
-            // A class that is not prepared has none yet; its turn comes.
+            // A class that is not prepared yet has no methods; it comes later.
             let methods = jvmti.methods(class).unwrap_or_default();
             if !methods.is_empty() {
                 self.note(wanted, Found::Class);
@@ -75,7 +75,7 @@ impl Breakpoints {
         lock(&self.found).push((wanted.clone(), found));
     }
 
-    /// What was found of a method that was not called, for a message.
+    /// Search result for a method that was not called, for a message.
     pub fn found(&self, wanted: &MethodName) -> String {
         let found = lock(&self.found);
         let most = found.iter().filter(|(name, _)| name == wanted).map(|(_, found)| *found).max();
@@ -87,12 +87,12 @@ impl Breakpoints {
         }
     }
 
-    /// The name by which this method is waited for.
+    /// The requested name that matches this method.
     pub fn name(&self, method: MethodId) -> Option<MethodName> {
         lock(&self.set).iter().find(|(set, _)| *set == method).map(|(_, name)| name.clone())
     }
 
-    /// Clears the breakpoints of this name.
+    /// Clears the breakpoints of a method name.
     pub fn forget(&self, jvmti: Jvmti, name: &MethodName) {
         let mut cleared = Vec::new();
         lock(&self.set).retain(|(method, set)| {

@@ -1,7 +1,7 @@
-//! When tracing begins and when it ends: with the program, or at what the options `start` and `stop` name.
+//! When tracing begins and ends: with the program, or at the events of the options `start` and `stop`.
 //!
-//! Until it begins the hooks are off, but everything is ready, and classes created at run time get theirs all the same. What exists when it
-//! begins is recorded as it would have been at the program's start.
+//! Until it begins the hooks are off, but everything is ready, and classes created at run time get hooks. What exists
+//! when it begins is recorded as at the program's start.
 
 mod breakpoints;
 mod phases;
@@ -21,7 +21,7 @@ use et_jvm::sync::lock;
 use et_jvm::threads::agent_thread;
 use phases::{Phase, Phases};
 
-/// How often the clock and the file system are checked.
+/// Interval for checks of the clock and the file system.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Begins and ends tracing.
@@ -29,17 +29,17 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct Control {
     start: Option<Trigger>,
     stop: Option<Trigger>,
-    /// Threads of the runtime that the VM knows.
+    /// Threads of the runtime known to the VM.
     own: Mutex<Vec<Global>>,
     phases: Phases,
     is_tracing: AtomicBool,
     breakpoints: Breakpoints,
-    /// Met by the thread that watches the clock and files, once it runs.
+    /// Passed by the thread that watches the clock and files, when it runs.
     pub watcher_runs: Barrier,
 }
 
 impl Control {
-    /// With what the options `start` and `stop` name; none: the start and the end of the program.
+    /// `start` and `stop` are the values of the options; `None` means the start and the end of the program.
     pub fn new(start: Option<Trigger>, stop: Option<Trigger>) -> Self {
         let breakpoints = Breakpoints::new([&start, &stop].into_iter().flatten());
         Self {
@@ -53,7 +53,7 @@ impl Control {
         }
     }
 
-    /// Begins tracing, or sets what notices the `start` and `stop` of the options: breakpoints, a thread that watches.
+    /// Begins tracing, or prepares for the events of `start` and `stop`: sets breakpoints, starts a watching thread.
     pub fn open(&'static self, tracer: &'static Tracer, env: Env, thread: Object) -> Result<(), StartError> {
         if [&self.start, &self.stop].into_iter().flatten().any(|trigger| !matches!(trigger, Trigger::Method(_))) {
             let watch = move |env: Env| {
@@ -74,35 +74,35 @@ impl Control {
         }
     }
 
-    /// Notes a thread of the runtime, which is not the program's.
+    /// Registers a thread of the runtime, which does not belong to the program.
     pub fn own_thread(&self, env: Env, thread: Object) {
         if let Some(thread) = env.global(thread) {
             lock(&self.own).push(thread);
         }
     }
 
-    /// Whether JVMTI's events are to be recorded.
+    /// Whether JVMTI events must be recorded.
     pub fn is_tracing(&self) -> bool {
         self.is_tracing.load(Ordering::Acquire)
     }
 
-    /// Records what exists and switches the hooks on. `thread` is the current one, if it is the program's.
+    /// Records what exists and switches the hooks on. `thread` is the current thread, if it belongs to the program.
     fn begin(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) -> Result<(), StartError> {
         let Some(beginning) = self.phases.begin() else { return Ok(()) };
         let own = lock(&self.own).clone();
         let events = EventsOn::from_now(&self.is_tracing);
-        // A frame of our own: more references are made than a callback may count on.
+        // In a frame of its own: it creates more references than a callback is guaranteed.
         env.frame(128, |env| begin::record_what_exists(tracer, env, thread, &own, self.start.is_some()))?;
         if beginning.done() {
             events.keep();
         } else {
-            // The trace has got its end meanwhile.
+            // The trace has ended meanwhile.
             tracer.machine.proxy.switch(env, false);
         }
         Ok(())
     }
 
-    /// As [`begin`](Self::begin), while the program runs. If it fails, tracing ends.
+    /// As [`begin`](Self::begin), while the program runs. A failure ends tracing.
     fn begin_late(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) {
         if let Err(error) = self.begin(tracer, env, thread) {
             say(&error);
@@ -111,7 +111,8 @@ impl Control {
         }
     }
 
-    /// The VM goes down: ends the trace, unless it has its end. Other threads are stopped while it is written, if they can be.
+    /// The VM shuts down: ends the trace, unless it has ended. Other threads are stopped while it is written, if
+    /// possible.
     pub fn end_with_vm(&self, tracer: &'static Tracer, env: Env) {
         let phase = self.phases.end();
         match phase {
@@ -126,7 +127,7 @@ impl Control {
                 begin::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
                 self.close(tracer);
             }
-            // A beginning that was not completed counts as none.
+            // An incomplete beginning counts as none.
             Phase::Waiting | Phase::Beginning => {
                 let line = self.never_came("start", self.start.as_ref()).unwrap_or_default();
                 let line = format!("tracing did not begin: {line}");
@@ -142,7 +143,7 @@ impl Control {
         }
     }
 
-    /// A line about a `start` or `stop` that did not happen, with the reason if it is known.
+    /// A message about a `start` or `stop` that did not happen, with the reason if it is known.
     fn never_came(&self, option: &str, trigger: Option<&Trigger>) -> Option<String> {
         let why = match trigger? {
             Trigger::Method(name) => format!(" ({})", self.breakpoints.found(name)),
@@ -151,7 +152,7 @@ impl Control {
         Some(format!("{option}={} did not happen{why}", trigger?))
     }
 
-    /// Ends the trace, unless it has its end.
+    /// Ends the trace, unless it has ended.
     pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
         let phase = self.phases.end();
         match phase {
@@ -210,7 +211,8 @@ impl Control {
     }
 }
 
-/// Events are recorded while this exists, so that an error or a panic switches them off; and from then on after [`keep`](EventsOn::keep).
+/// Enables recording of events until it is dropped, so that an error or a panic disables them; permanently after
+/// [`keep`](EventsOn::keep).
 struct EventsOn<'a>(&'a AtomicBool);
 
 impl<'a> EventsOn<'a> {

@@ -1,20 +1,21 @@
-//! How far a run has come. The lock is never held while the VM is called: a thread may be stopped there, by a debugger for ever, and all
-//! others would wait for it.
+//! The phase of a run. The lock is never held while the VM is called: a debugger may stop a thread there forever, and
+//! all others would wait for it.
 
 use et_jvm::sync::{lock, unpoisoned};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long an end waits for a beginning. With a large heap it takes seconds; a thread that is stopped in the midst of it never completes it.
+/// How long an end waits for a beginning. With a large heap, a beginning takes seconds; if its thread is stopped, it
+/// never completes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How far a run has come.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// What the option `start` names has not happened yet.
+    /// Waiting for the event of option `start`.
     #[default]
     Waiting,
-    /// What exists is being recorded.
+    /// Recording what exists.
     Beginning,
     /// Tracing could not begin. The caller of [`Phases::begin`] reports the reason; there is no second attempt.
     Failed,
@@ -27,7 +28,7 @@ pub enum Phase {
     Ended,
 }
 
-/// The phase, and a condition to wait for the next.
+/// The current phase, with a condition variable to wait for the next.
 #[derive(Debug, Default)]
 pub struct Phases {
     phase: Mutex<Phase>,
@@ -35,7 +36,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Begins, if no one has: the end waits for what is returned.
+    /// Begins, if no other thread has; the end waits for the result.
     pub fn begin(&self) -> Option<Beginning<'_>> {
         let mut phase = lock(&self.phase);
         (*phase == Phase::Waiting).then(|| {
@@ -44,7 +45,7 @@ impl Phases {
         })
     }
 
-    /// Goes on from `Beginning` to `next`. False if the end did not wait that long.
+    /// Advances from `Beginning` to `next`. False if the end has stopped waiting.
     fn began(&self, next: Phase) -> bool {
         let mut phase = lock(&self.phase);
         let is_in_time = *phase == Phase::Beginning;
@@ -55,7 +56,7 @@ impl Phases {
         is_in_time
     }
 
-    /// Ends, and returns the phase before. Waits for a beginning, for `PATIENCE` at most.
+    /// Ends, and returns the phase before. Waits up to `PATIENCE` for a beginning.
     pub fn end(&self) -> Phase {
         self.end_within(PATIENCE)
     }
@@ -69,7 +70,7 @@ impl Phases {
         was
     }
 
-    /// The phase after `time` has passed; returns at once when tracing is over.
+    /// Waits for that time and returns the phase; returns at once when tracing is over.
     pub fn wait(&self, time: Duration) -> Phase {
         let goes_on = |phase: &mut Phase| *phase != Phase::Ended;
         let waited = self.changed.wait_timeout_while(lock(&self.phase), time, goes_on);
@@ -82,13 +83,13 @@ impl Phases {
     }
 }
 
-/// A beginning under way. Dropped without [`done`](Self::done), by an error or a panic, it has failed: the end must not wait for a thread
-/// that has left.
+/// A beginning in progress. Dropping it without [`done`](Self::done), by an error or a panic, means failure: the end
+/// must not wait for a thread that has left.
 #[derive(Debug)]
 pub struct Beginning<'a>(&'a Phases);
 
 impl Beginning<'_> {
-    /// Tracing has begun. False if the end did not wait for it.
+    /// Tracing has begun. False if the end has stopped waiting.
     pub fn done(self) -> bool {
         self.0.began(Phase::Tracing { since: Instant::now() })
     }
@@ -112,7 +113,7 @@ mod tests {
     fn nobody_waits_for_a_beginning_but_the_end() {
         let phases = Phases::default();
         let beginning = phases.begin().unwrap();
-        // Of whoever else comes to what tracing is to begin with, and of the thread that watches.
+        // By another thread with the same event, or by the watching thread.
         assert!(phases.begin().is_none());
         assert_eq!((phases.now(), phases.wait(MOMENT)), (Phase::Beginning, Phase::Beginning));
         let (send, ended) = mpsc::channel();
@@ -145,7 +146,7 @@ mod tests {
         for fail in [error as fn(&Phases), panic] {
             let phases = Phases::default();
             let began = catch_unwind(AssertUnwindSafe(|| fail(&phases)));
-            // With the patience of the end, `Beginning` would come out here, and much later.
+            // If the end waited for it, the result would be `Beginning`, and much later.
             assert_eq!(phases.end_within(Duration::ZERO), Phase::Failed, "{began:?}");
             assert_eq!(phases.end(), Phase::Ended);
         }

@@ -1,4 +1,4 @@
-//! The program stops for a collection, and goes on.
+//! Stops the program for a collection and resumes it.
 
 use mmtk::util::alloc::AllocationError;
 use mmtk::util::{VMMutatorThread, VMThread, VMWorkerThread};
@@ -22,7 +22,7 @@ impl Collection<Replay> for Stop {
         world.begin_collection(since);
         for place in world.mutators() {
             #[allow(unsafe_code, reason = "MMTk asks for references that outlive any lock")]
-            // SAFETY: mutators are never freed, and the program, which uses them otherwise, waits.
+            // SAFETY: mutators are never freed, and the program, the only other user, waits.
             visit(unsafe { &mut *place.0 });
         }
     }

@@ -1,4 +1,4 @@
-//! The replay as a virtual machine that MMTk collects for.
+//! The replay as a virtual machine, from MMTk's point of view.
 
 mod collection;
 mod model;
@@ -17,7 +17,7 @@ use crate::error::CollectError;
 use crate::object::CompressedSlot;
 use world::{Options, world};
 
-/// It has no state of its own: that is in [`world`].
+/// MMTk's type for the virtual machine; the state is in [`world`].
 #[derive(Debug, Default)]
 pub struct Replay;
 
@@ -28,10 +28,11 @@ impl VMBinding for Replay {
     type VMActivePlan = Self;
     type VMReferenceGlue = Self;
     type VMSlot = CompressedSlot;
-    /// Arrays are not copied piece by piece: each store is an operation.
+    /// No bulk array copies: each store is a separate operation.
     type VMMemorySlice = UnimplementedMemorySlice<CompressedSlot>;
 
-    /// Objects lie on words. With less MMTk takes a word more for whatever it places, for which `MarkSweep` has no cell if that is 64 KiB.
+    /// Objects are aligned to 8 bytes. With less, MMTk reserves an extra word per allocation, and `MarkSweep` then has
+    /// no cell for 64 KiB.
     const MIN_ALIGNMENT: usize = 8;
     const USE_ALLOCATION_OFFSET: bool = false;
 }
@@ -52,7 +53,7 @@ impl ActivePlan<Self> for Replay {
     }
 
     fn mutators<'a>() -> Box<dyn Iterator<Item = &'a mut Mutator<Self>> + 'a> {
-        // SAFETY: as above.
+        // SAFETY: as in `mutator`.
         Box::new(world().mutators().iter().map(|place| unsafe { &mut *place.0 }))
     }
 
@@ -61,9 +62,9 @@ impl ActivePlan<Self> for Replay {
     }
 }
 
-/// References are cleared by the trace: a slot of a weak reference is as strong as any other until then.
+/// The trace clears weak references: until then a weak slot is as strong as any other.
 impl ReferenceGlue<Self> for Replay {
-    /// Nothing is finalized: what a finalizer uses is alive in the trace.
+    /// There are no finalizers: what a finalizer uses is alive in the trace.
     type FinalizableType = ObjectReference;
 
     fn clear_referent(_reference: ObjectReference) {}
@@ -77,10 +78,10 @@ impl ReferenceGlue<Self> for Replay {
     fn enqueue_references(_references: &[ObjectReference], _tls: VMWorkerThread) {}
 }
 
-/// Mutators count from 1, collecting threads are 0.
+/// Mutators are numbered from 1; 0 is for collector threads.
 pub fn thread(number: usize) -> VMThread {
     #[allow(unsafe_code, reason = "MMTk takes an address for the name of a thread")]
-    // SAFETY: nobody goes there.
+    // SAFETY: the address is never dereferenced.
     VMThread(mmtk::util::OpaquePointer::from_address(unsafe { Address::from_usize(number) }))
 }
 
@@ -88,27 +89,27 @@ fn number(thread: VMThread) -> Option<usize> {
     thread.0.to_address().as_usize().checked_sub(1)
 }
 
-/// Up to here spaces of 2 GiB each have room for the heap, whatever the plan. More than that needs tables of half a gigabyte.
+/// Up to this heap size, spaces of 2 GiB each suffice for any plan. Larger ones need side metadata of half a gigabyte.
 const SMALL: u64 = 3000 << 20;
-/// Slots have 32 bits, and 2 GiB below the heap are left out.
+/// Maximum heap size: slots have 32 bits, and the lowest 2 GiB are not used.
 pub const MOST: u64 = 28 << 30;
 
-/// Starts MMTk, with the plan and heap that were asked for, and what the user tells it besides.
+/// Starts MMTk with the requested plan and heap, and with the user's MMTk options.
 pub fn start(options: &Options, told: &[MmtkOption]) -> Result<&'static MMTK<Replay>, CollectError> {
-    // Variables of the user's must not change what is measured.
+    // The user's environment variables must not influence the measurement.
     let mut builder = MMTKBuilder::new_no_env_vars();
     let mut set = |option: &str, value: String| match builder.set_option(option, &value) {
         true => Ok(()),
         false => Err(CollectError::Option { option: option.to_owned(), value }),
     };
     set("plan", options.plan.name().to_owned())?;
-    // It takes no heap of less than a page.
+    // MMTk refuses heaps smaller than a page.
     set("gc_trigger", format!("FixedHeapSize:{}", options.heap.max(4096)))?;
     set("threads", options.gc_threads.to_string())?;
     if let Some(nursery) = options.nursery {
         set("nursery", format!("Fixed:{nursery}"))?;
     }
-    // NoGC cannot.
+    // NoGC does not support it.
     if let Some(stress) = options.stress.filter(|_| options.plan != Plan::NoGC) {
         set("stress_factor", stress.to_string())?;
         set("precise_stress", "false".to_owned())?;
@@ -116,11 +117,11 @@ pub fn start(options: &Options, told: &[MmtkOption]) -> Result<&'static MMTK<Rep
     for option in told {
         set(&option.name, option.value.clone())?;
     }
-    // References and finalizers are told by the trace.
+    // The trace handles references and finalizers.
     set("no_reference_types", "true".to_owned())?;
     set("no_finalizer", "true".to_owned())?;
     #[allow(unsafe_code, reason = "MMTk takes addresses where to put the heap")]
-    // SAFETY: they are numbers, of addresses that no library is mapped at.
+    // SAFETY: the addresses are only numbers, in a range where no library is mapped.
     let (heap_start, heap_end) = unsafe { (Address::from_usize(0x8000_0000), Address::from_usize(0x8_0000_0000)) };
     builder.set_vm_layout(VMLayout {
         log_address_space: 35,

@@ -1,4 +1,4 @@
-//! Objects, as MMTk needs to know them.
+//! The object model for MMTk.
 
 use mmtk::util::copy::{CopySemantics, GCWorkerCopyContext};
 use mmtk::util::{Address, ObjectReference};
@@ -15,10 +15,10 @@ use crate::object::Object;
 #[derive(Debug)]
 pub struct Model;
 
-/// An object may be moved to where it overlaps itself.
+/// Source and destination may overlap.
 #[allow(unsafe_code, reason = "objects lie in memory that MMTk manages")]
 fn copy_bytes(from: Address, to: Address, bytes: usize) {
-    // SAFETY: MMTk made room for the object there, and its bytes lie here.
+    // SAFETY: MMTk reserved the destination for the object, whose bytes are at the source.
     unsafe { std::ptr::copy(from.to_ptr::<u8>(), to.to_mut_ptr::<u8>(), bytes) }
 }
 
@@ -40,7 +40,7 @@ impl ObjectModel<Replay> for Model {
         VMLocalLOSMarkNurserySpec::side_after(Self::LOCAL_MARK_BIT_SPEC.as_spec());
 
     const UNIFIED_OBJECT_REFERENCE_ADDRESS: bool = true;
-    /// Copies are as large as what they are copied from.
+    /// A copy has the size of the original.
     const VM_WORST_CASE_COPY_EXPANSION: f64 = 1.0;
     const OBJECT_REF_OFFSET_LOWER_BOUND: isize = 0;
 

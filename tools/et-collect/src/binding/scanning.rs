@@ -1,4 +1,4 @@
-//! What objects hold, and where a collection begins.
+//! Scans objects and roots for MMTk.
 
 use std::time::Instant;
 
@@ -15,11 +15,11 @@ use crate::object::{CompressedSlot, Object};
 #[derive(Debug)]
 pub struct Scan;
 
-/// Roots are given in pieces of so many, which collecting threads share.
+/// Number of roots per work packet; collector threads share the packets.
 const PIECE: usize = 4096;
 
 impl Scanning<Replay> for Scan {
-    /// Otherwise what is scanned could not be counted.
+    /// Otherwise scanned objects could not be counted.
     const UNIQUE_OBJECT_ENQUEUING: bool = true;
 
     fn scan_object<SV: SlotVisitor<CompressedSlot>>(_tls: VMWorkerThread, object: ObjectReference, visitor: &mut SV) {
@@ -30,7 +30,7 @@ impl Scanning<Replay> for Scan {
 
     fn notify_initial_thread_scan_complete(_partial_scan: bool, _tls: VMWorkerThread) {}
 
-    /// Threads hold nothing by themselves: what locals hold is among the roots below.
+    /// Threads have no roots of their own: objects that locals hold are among the roots below.
     fn scan_roots_in_mutator_thread(
         _tls: VMWorkerThread,
         _mutator: &'static mut Mutator<Replay>,
@@ -54,7 +54,7 @@ impl Scanning<Replay> for Scan {
 
     fn prepare_for_roots_re_scanning() {}
 
-    /// What is alive in the trace, and not reached from a root, is in a cycle that a local variable holds, or behind one.
+    /// A live object not reached from a root is in a cycle that a local variable holds, or reachable from one.
     fn process_weak_refs(worker: &mut GCWorker<Replay>, context: impl ObjectTracerContext<Replay>) -> bool {
         let (begun, world) = (Instant::now(), world());
         let living = world.table.living();
@@ -66,7 +66,7 @@ impl Scanning<Replay> for Scan {
             let mut rescued = world.rescued();
             context.with_tracer(worker, |tracer| {
                 for &(handle, object) in &unreached {
-                    // Another of them may have led there.
+                    // An earlier one may have reached and moved it.
                     let now = world.table.object(handle).map_or(object, Object::reference);
                     let kept = tracer.trace_object(now);
                     world.table.set(handle, Object::of(kept));
@@ -78,7 +78,7 @@ impl Scanning<Replay> for Scan {
         false
     }
 
-    /// Plans that first mark and then move ask a second time. They change root slots by themselves.
+    /// Called by plans that first mark and then move. They update root slots by themselves.
     fn forward_weak_refs(worker: &mut GCWorker<Replay>, context: impl ObjectTracerContext<Replay>) {
         let (begun, world) = (Instant::now(), world());
         let rescued = world.rescued();

@@ -1,4 +1,4 @@
-//! What the program and MMTk's callbacks share. There is one in a process, as there is one MMTk.
+//! State shared by the program and MMTk's callbacks. One per process, like MMTk itself.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -13,7 +13,7 @@ use crate::error::{self, CollectError};
 use crate::log::Log;
 use crate::table::Table;
 
-/// What is asked for.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub plan: Plan,
@@ -25,7 +25,7 @@ pub struct Options {
     pub forgets_stores: bool,
 }
 
-/// All of it.
+/// The shared state.
 pub struct World {
     pub options: Options,
     pub mmtk: &'static MMTK<Replay>,
@@ -33,27 +33,27 @@ pub struct World {
     pub door: Door,
     log: Mutex<Log>,
     mutators: OnceLock<Box<[MutatorPlace]>>,
-    /// What each slot is to hold, if that is checked.
+    /// The expected contents of all slots, if the heap is checked.
     shadow: Option<Mutex<Shadow>>,
-    /// Those of the collection under way that no root leads to.
+    /// Objects of the current collection that no root reaches.
     rescued: Mutex<Vec<u32>>,
-    /// Of the object that is being allocated.
+    /// Operation number and size of the object being allocated.
     pub operation: AtomicU64,
     pub wanted: AtomicU64,
     pub allocated: AtomicU64,
-    /// What was allocated when the collections that are looked at for progress began.
+    /// State at the beginning of the current series of collections, for [`COLLECTIONS`].
     progress: Mutex<Progress>,
 }
 
-/// Whether collections are good for anything.
+/// Measures whether collections free enough memory.
 #[derive(Debug, Default)]
 struct Progress {
     collections: u64,
     allocated: u64,
 }
 
-/// So many collections must together make room for the whole heap, 1.6 % each: HotSpot, too, gives up where a collection frees less than 2 %
-/// (`GCHeapFreeLimit`) and it would do nothing else than collect.
+/// Number of collections that must together free as much as the whole heap, 1.6 % each. HotSpot gives up at less than
+/// 2 % (`GCHeapFreeLimit`) if it spends nearly all time collecting.
 const COLLECTIONS: u64 = 64;
 
 #[derive(Clone, Copy)]
@@ -63,17 +63,17 @@ pub struct MutatorPlace(pub *mut Mutator<Replay>);
 // SAFETY: the program uses mutators while it runs, MMTk while the program waits.
 unsafe impl Send for MutatorPlace {}
 #[allow(unsafe_code, reason = "as above")]
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for MutatorPlace {}
 
 static WORLD: OnceLock<World> = OnceLock::new();
 
-/// If there is one by now.
+/// The world, if it has been created.
 pub fn get() -> Option<&'static World> {
     WORLD.get()
 }
 
-/// The only one.
+/// The world. Ends the process if it has not been created.
 pub fn world() -> &'static World {
     match WORLD.get() {
         Some(world) => world,
@@ -86,7 +86,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    /// Makes it, once.
+    /// Creates the world; later calls return the existing one.
     pub fn set(options: Options, mmtk: &'static MMTK<Replay>, table: Table) -> &'static Self {
         let shadow = options.is_checking.then(|| Mutex::new(Shadow::default()));
         WORLD.get_or_init(|| Self {
@@ -106,7 +106,7 @@ impl World {
     }
 
     pub fn set_mutators(&self, mutators: Vec<MutatorPlace>) {
-        // Once: the program does it before its first operation.
+        // Called once, before the first operation.
         _ = self.mutators.set(mutators.into_boxed_slice());
     }
 
@@ -130,7 +130,7 @@ impl World {
         mmtk::memory_manager::used_bytes(self.mmtk) as u64
     }
 
-    /// The program waits: a collection begins.
+    /// A collection begins; the program waits.
     pub fn begin_collection(&self, since: std::time::Instant) {
         let begun = std::time::Instant::now();
         self.log().begin(since, self.operation.load(Relaxed), self.used());
@@ -139,7 +139,7 @@ impl World {
         self.log().rescued(0, begun.elapsed());
     }
 
-    /// It is over, and the program still waits.
+    /// The collection has ended; the program still waits.
     pub fn end_collection(&self) {
         self.log().end(self.used());
         if let Some(shadow) = self.shadow()
@@ -156,16 +156,16 @@ impl World {
             let allocated = self.allocated.load(Relaxed);
             let made = allocated - progress.allocated;
             *progress = Progress { collections: 0, allocated };
-            // Those of a nursery that the user made so small need not do more than to empty it.
+            // With a small nursery it suffices that collections empty it.
             let nurseries = self.options.nursery.map_or(u64::MAX, |nursery| nursery.saturating_mul(COLLECTIONS / 2));
-            // Where collections are forced they need not be good for anything.
+            // Forced collections need not free anything.
             if made < self.options.heap.min(nurseries) && self.options.stress.is_none() {
                 self.too_small();
             }
         }
     }
 
-    /// There is no room for the object.
+    /// Ends the process: the object being allocated does not fit.
     pub fn too_small(&self) -> ! {
         let Options { plan, heap, nursery, .. } = self.options;
         let error = CollectError::TooSmall {

@@ -55,7 +55,7 @@ pub(super) fn run(args: &AllocateArgs) -> Result<u8, CliError> {
     let mut reports = Vec::new();
     if args.here {
         args.child.check()?;
-        // What it allocates would be measured.
+        // The thread that shows progress would allocate too, which would be measured.
         drop(progress);
         reports.push(allocate::allocate::<System>(&mut ops, "system")?);
     } else {

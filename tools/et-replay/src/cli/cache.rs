@@ -67,7 +67,7 @@ impl CacheArgs {
         if self.caches.is_empty() { usual() } else { self.caches.clone() }
     }
 
-    /// The same, for a process that has the allocator.
+    /// This command with its options, for a child process with the allocator.
     fn task(&self) -> Task {
         let mut args = Vec::new();
         let specs = self.specs();
@@ -81,7 +81,7 @@ impl CacheArgs {
 }
 
 pub(super) fn run(args: &CacheArgs) -> Result<u8, CliError> {
-    // Before the long work.
+    // Errors of usage before a long replay.
     cache::check(&args.specs())?;
     let progress = Progress::new();
     let (mut ops, code) = open(&args.input, &progress)?;
@@ -96,7 +96,7 @@ pub(super) fn run(args: &CacheArgs) -> Result<u8, CliError> {
             CacheReport { under, ..report }
         }
         (None, None) if args.here => {
-            // What it allocates would be measured.
+            // The thread that shows progress would allocate too, which would be measured.
             drop(progress);
             here(&mut ops, args)?
         }

@@ -1,4 +1,4 @@
-//! Replays on allocators, in processes of their own: what one keeps must not be another's.
+//! Replays with allocators, each in a separate process, so that memory kept by one does not influence another.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::children;
 use et_simulate::allocate;
 use et_simulate::ops::OpsReader;
 
-/// An allocator that one of our programs has.
+/// An allocator available in one of our programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Linked {
     System,
@@ -46,16 +46,16 @@ impl FromStr for Linked {
     }
 }
 
-/// What a child is to do: a command of et-replay's that et-allocate has as well, and its arguments.
+/// The task of a child process: a command that et-replay and et-allocate share, and its arguments.
 pub(super) struct Task {
     pub(super) verb: &'static str,
     pub(super) args: Vec<String>,
 }
 
-/// The program that has allocators linked into it.
+/// The program with the linked allocators.
 const PROGRAM: &str = "et-allocate";
 
-/// On an allocator that one of our programs has.
+/// Replays with a linked allocator.
 pub(super) fn linked<T: DeserializeOwned>(ops: &OpsReader, allocator: Linked, task: &Task) -> Result<T, CliError> {
     let name = allocator.to_string();
     let failed = |error: std::io::Error| CliError::Child { allocator: name.clone(), why: error.to_string() };
@@ -71,7 +71,7 @@ pub(super) fn linked<T: DeserializeOwned>(ops: &OpsReader, allocator: Linked, ta
     in_child(ops, &name, Command::new(program).args([task.verb, "--allocator", &name]).args(&task.args))
 }
 
-/// On what a library has for `malloc`, and what that is called.
+/// Replays with `malloc` of a preloaded library. Returns also the name of the library.
 pub(super) fn preloaded<T: DeserializeOwned>(
     ops: &OpsReader,
     library: &Path,
@@ -79,7 +79,8 @@ pub(super) fn preloaded<T: DeserializeOwned>(
 ) -> Result<(String, T), CliError> {
     let name = library.file_name().map_or("system".into(), |name| name.to_string_lossy()).into_owned();
     let failed = |why: String| CliError::Child { allocator: name.clone(), why };
-    // The loader looks for what has no folder where libraries are, and takes these signs to part two.
+    // The dynamic loader searches a name without a directory in the library path, and separates names at spaces and
+    // colons.
     let Ok(library) = library.canonicalize() else {
         return Err(failed(format!("there is no library {}", library.display())));
     };
@@ -100,7 +101,7 @@ pub(super) struct HereArgs {
 }
 
 impl HereArgs {
-    /// Whether the process has the allocator that it was started with.
+    /// Checks that the process has the allocator that it was started with.
     pub(super) fn check(&self) -> Result<(), CliError> {
         if let Some(library) = allocate::not_preloaded() {
             return Err(CliError::NotPreloaded { library });
@@ -118,7 +119,7 @@ fn here(own: &Path, task: &Task) -> Command {
     child
 }
 
-/// What it prints.
+/// Runs the child and parses its output.
 fn in_child<T: DeserializeOwned>(ops: &OpsReader, name: &str, child: &mut Command) -> Result<T, CliError> {
     let failed = |why: String| CliError::Child { allocator: name.to_owned(), why };
     let output = children::output(child, ops).map_err(|error| failed(error.to_string()))?;

@@ -70,7 +70,7 @@ pub(super) struct CollectArgs {
     json: bool,
 }
 
-/// What is printed.
+/// The output of the command.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
@@ -112,7 +112,7 @@ impl CollectArgs {
     }
 }
 
-/// A heap in which nothing need be freed. Each thread keeps a block for itself.
+/// Size in bytes of a heap in which no collection is needed. Each thread reserves a block.
 fn all_of_it(tables: &Tables) -> u64 {
     tables.totals.allocated.bytes / 8 * 9 + (16 << 20) + ((tables.threads.len() as u64) << 16)
 }
@@ -120,7 +120,7 @@ fn all_of_it(tables: &Tables) -> u64 {
 pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     let drawing = args.curve.as_deref().map(Drawing::of).transpose()?;
     check(args)?;
-    // Before the long work.
+    // Errors of usage before a long replay.
     collect::find()?;
     let output = match (&args.curve, drawing) {
         (Some(path), Some(drawing)) => Some(Output::create(path, drawing.kind(), args.force, &[&args.input.input])?),
@@ -176,14 +176,14 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     } else {
         print(&text(args, &shown))?
     }
-    // What took long is shown all the same.
+    // Results are shown even if there is no curve, since they took long.
     match no_curves {
         Some(path) => Err(CliError::NoCurves { path: path.clone() }),
         None => Ok(code),
     }
 }
 
-/// What cannot be shows before the long work.
+/// Checks the options before a long replay.
 fn check(args: &CollectArgs) -> Result<(), CliError> {
     let plans = args.plans();
     if (args.min_heap || args.curve.is_some()) && plans.iter().all(|&plan| plan == Plan::NoGC) {
@@ -208,14 +208,14 @@ fn replays(
 ) -> Result<u8, CliError> {
     let heaps = if args.heap.is_empty() { vec![HeapSize::Times(3.0)] } else { args.heap.clone() };
     let (plans, mut code) = (args.plans(), OK);
-    // Before the long work.
+    // Errors of usage before a long replay.
     for &plan in &plans {
         for heap in &heaps {
             args.request(plan, heap.bytes(&tables.totals.peak), tables).check()?;
         }
     }
     for &plan in &plans {
-        // The heap is no heap of its own choice.
+        // NoGC gets one heap, which is large enough for everything.
         let heaps = if plan == Plan::NoGC { &heaps[..1] } else { &heaps[..] };
         for heap in heaps {
             let request = args.request(plan, heap.bytes(&tables.totals.peak), tables);
@@ -241,7 +241,7 @@ fn replays(
     Ok(code)
 }
 
-/// As often as was asked for.
+/// Replays as often as requested.
 fn repeat(args: &CollectArgs, ops: &OpsReader, request: &Request, progress: &Progress) -> Result<Replay, ChildError> {
     let mut run = 0;
     Replay::repeat(args.repeat, || {
@@ -252,7 +252,7 @@ fn repeat(args: &CollectArgs, ops: &OpsReader, request: &Request, progress: &Pro
     })
 }
 
-/// One of several replays came to nothing: the others are no worse for it.
+/// One of several replays failed: reports the error and continues with the others.
 fn without(error: CliError, replays: usize) -> Result<u8, CliError> {
     if replays == 1 || matches!(error, CliError::Collect(ChildError::Missing { .. })) {
         return Err(error);
@@ -261,7 +261,7 @@ fn without(error: CliError, replays: usize) -> Result<u8, CliError> {
     Ok(FAILED)
 }
 
-/// What should not be overlooked.
+/// Prints warnings about a replay.
 fn note(report: &CollectReport) {
     if report.at_end.reached.is_none() {
         PROGRAM
@@ -283,7 +283,7 @@ fn smallest(args: &CollectArgs, ops: &OpsReader, plan: Plan, tables: &Tables) ->
     Ok(found.map(|(heap, _)| heap))
 }
 
-/// The curve of a plan, and the exit code.
+/// The curve of a plan, with the exit code.
 fn curve(
     args: &CollectArgs,
     ops: &OpsReader,
@@ -297,7 +297,7 @@ fn curve(
         let heap = (smallest as f64 * times) as u64 / 4096 * 4096;
         match repeat(args, ops, &args.request(plan, heap, tables), progress) {
             Ok(Replay { report, spread }) => points.push(Point { times, report, spread }),
-            // More memory is not always better.
+            // A larger heap can be too small even where a smaller one suffices.
             Err(error @ ChildError::TooSmall { .. }) => PROGRAM.say(format_args!("{error}: left out of the curve")),
             Err(error) => code = without(error.into(), collect::TIMES.len())?,
         }
@@ -328,7 +328,7 @@ impl Drawing {
     }
 }
 
-/// As it was typed, for who reads the page.
+/// The command line, quoted, for the page.
 fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once("et-replay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")

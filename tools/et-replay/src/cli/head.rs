@@ -1,11 +1,11 @@
-//! What stands before the results of collectors, in JSON and for people.
+//! The header of results, as JSON and as text.
 
 use et_names::units::{bytes, counted};
 use serde::Serialize;
 
 use et_simulate::ops::{Amount, Tables};
 
-/// Of the program that was replayed.
+/// Properties of the replayed program.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Head<'a> {
@@ -28,7 +28,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// A line, and an empty one.
+    /// The header as a line of text, followed by an empty line.
     pub(super) fn text(&self) -> String {
         let (peak, objects) = (bytes(self.peak_bytes), counted(self.peak_objects, "object"));
         format!("{}: at most {peak} in {objects} alive at a time\n\n", self.trace)

@@ -29,7 +29,7 @@ pub(super) struct PrepareArgs {
 
 pub(super) fn run(args: &PrepareArgs) -> Result<u8, CliError> {
     let input = Input::open(&args.input.input, args.input.with_names.as_deref())?;
-    // Begun before the long work: a wrong path shows at once.
+    // Created before the long work, so that a wrong path fails early.
     let mut output = Output::create(&args.output, Kind::Ops, args.force, &[&args.input.input])?;
     let file = output.file().try_clone().map_err(|source| output.error(source))?;
     let progress = Progress::new();

@@ -1,4 +1,4 @@
-//! What a command is at, in lines for whoever waits for it.
+//! Progress messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,14 +7,14 @@ use et_reader::watch::Watcher;
 
 use super::PROGRAM;
 
-/// As long as this lives.
+/// Shows progress until it is dropped.
 pub(super) struct Progress {
     doing: Arc<Mutex<Doing>>,
     _lines: Heartbeat,
 }
 
 enum Doing {
-    /// A trace is read.
+    /// Reading a trace.
     Reading(Watcher),
     Replaying(String),
 }
@@ -30,7 +30,7 @@ impl Progress {
         Self { doing, _lines: Heartbeat::new(PROGRAM, line) }
     }
 
-    /// For what is read first.
+    /// A watcher for reading the trace.
     pub(super) fn watcher(&self) -> Watcher {
         match &*self.doing.lock().unwrap_or_else(PoisonError::into_inner) {
             Doing::Reading(watcher) => watcher.clone(),
@@ -38,7 +38,7 @@ impl Progress {
         }
     }
 
-    /// A replay begins.
+    /// Sets the message for a replay.
     pub(super) fn begin(&self, what: String) {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = Doing::Replaying(what);
     }

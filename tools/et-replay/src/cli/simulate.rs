@@ -68,7 +68,7 @@ impl SimulateArgs {
     }
 }
 
-/// What is printed.
+/// The output of the command.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
@@ -76,7 +76,7 @@ struct Shown<'a> {
     head: Head<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     simulations: Vec<Report>,
-    /// Schemes that nobody asked for by name, and that cannot do with the heap.
+    /// Schemes not selected by name for which the heap is too small.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     too_small: Vec<TooSmall>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -121,18 +121,18 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
         for &collector in args.collectors() {
             configs.extend(heaps.iter().map(|heap| args.config(collector, heap.bytes(&tables.totals.peak), &tables)));
         }
-        // Before the long work.
+        // Errors of usage before a long simulation.
         configs.iter().try_for_each(Config::check)?;
         for config in &configs {
             progress.begin(format!("simulating {} in a heap of {}", config.collector.name(), bytes(config.heap)));
             match one(&mut ops, config, &tables, args) {
                 Ok(report) => shown.simulations.push(report),
-                // Counting references needs more than the others wherever there are cycles: that is an answer, and no failure.
+                // Reference counting needs a larger heap where there is cyclic garbage: a result, not an error.
                 Err(CliError::TooSmall { smallest, .. }) if args.collector.is_empty() => {
                     let (collector, heap) = (config.collector.name(), config.heap);
                     shown.too_small.push(TooSmall { collector, heap, smallest_heap: smallest });
                 }
-                // The others are no worse for it.
+                // Continues with the other schemes.
                 Err(error @ CliError::TooSmall { .. }) if configs.len() > 1 => {
                     PROGRAM.say(format_args!("{error}"));
                     code = FAILED;
@@ -172,7 +172,7 @@ fn text(shown: &Shown<'_>, backup_trace: bool) -> String {
     text
 }
 
-/// Looks on as it was asked for.
+/// Writes and checks events as requested.
 struct Watch<'a> {
     sink: Option<Box<dyn Sink + 'a>>,
     checker: Option<Checker>,
@@ -196,7 +196,7 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// How events are written.
+/// Format of events.
 #[derive(Clone, Copy, Debug)]
 enum Format {
     Csv,
@@ -226,7 +226,7 @@ impl Format {
     }
 }
 
-/// A simulation, with its events where they were asked for.
+/// Runs a simulation, and writes its events if requested.
 fn one(ops: &mut OpsReader, config: &Config, tables: &Tables, args: &SimulateArgs) -> Result<Report, CliError> {
     match args.events.as_deref() {
         None => watched(ops, config, None, |error| Unwritten(error).into(), args.check),
@@ -263,7 +263,7 @@ fn said(report: &Report) -> String {
     )
 }
 
-/// `failed` says where events could not be written.
+/// Runs a simulation with a sink for events. `failed` adds the destination to a write error.
 fn watched<'a>(
     ops: &mut OpsReader,
     config: &Config,
@@ -277,7 +277,7 @@ fn watched<'a>(
         return Err(CliError::Events { path: ops.path().to_owned(), wrong });
     }
     if matches!(simulated, Ok(_) | Err(SimulateError::Stopped)) {
-        // What stopped the simulation is what could not be written.
+        // A stopped simulation means a failed write, whose error `finish` returns.
         watch.sink.map_or(Ok(()), |sink| sink.finish()).map_err(failed)?;
     }
     simulated.map_err(|error| too_small(error, ops, config))
@@ -301,7 +301,7 @@ mod tests {
     fn a_scheme_that_nobody_asked_for_and_has_no_room_is_no_failure() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cycles.ops");
-        // Objects that lead to themselves, and die at once: no count ever comes to nothing.
+        // Cyclic garbage: no reference count drops to zero.
         let cycles = (0..1000).flat_map(|_| [node(1), node(2), put(1, 0, 1), death(1), death(2)]);
         std::fs::write(&path, bytes_of(&cycles.collect::<Vec<_>>())).unwrap();
         let run_with = |more: &[&str]| {
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(run_with(&["--collector", "reference-counting", "--backup-trace"]), Ok(0));
     }
 
-    /// Where it is noticed while there is more to come, and where only the last of it does not fit.
+    /// Both for an error during the simulation and for one at the final flush.
     #[test]
     fn a_disk_that_takes_no_more_is_named() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Starts `et-collect`.
+//! Runs `et-collect`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,29 +11,29 @@ use et_simulate::ops::OpsReader;
 
 use crate::children;
 
-/// What the program is called.
+/// Name of the program.
 const PROGRAM: &str = "et-collect";
-/// What to replay on.
+/// Parameters of a replay.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The collector.
     pub plan: Plan,
-    /// Bytes of its heap.
+    /// Heap size in bytes.
     pub heap: u64,
-    /// Bytes for young objects, in generational plans.
+    /// Nursery size in bytes, for generational plans.
     pub nursery: Option<u64>,
     /// Number of collector threads.
     pub gc_threads: usize,
-    /// Whether to collect each time that so many bytes were allocated.
+    /// Collect each time this many bytes have been allocated.
     pub stress: Option<u64>,
     /// Whether to check the heap after each collection.
     pub check: bool,
-    /// What else MMTk is told.
+    /// Options passed to MMTk.
     pub mmtk: Vec<MmtkOption>,
 }
 
 impl Request {
-    /// Whether there can be such a heap.
+    /// Whether heap and nursery sizes are valid.
     pub fn check(&self) -> Result<(), ChildError> {
         Ok(NurseryTooLarge::check(self.nursery, self.heap)?)
     }
@@ -55,7 +55,7 @@ pub enum ChildError {
     Failed { plan: Plan, why: String },
 }
 
-/// Where it is: beside the program that runs.
+/// Path of the program, in the directory of this one.
 pub fn find() -> Result<PathBuf, ChildError> {
     let own = std::env::current_exe().unwrap_or_default();
     let folder = own.parent().map(PathBuf::from).unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn find() -> Result<PathBuf, ChildError> {
     if program.is_file() { Ok(program) } else { Err(ChildError::Missing { folder }) }
 }
 
-/// Replays in a process of its own: MMTk's state is one for a process.
+/// Replays in a child process, because MMTk's state is global.
 pub fn run(ops: &OpsReader, request: &Request) -> Result<CollectReport, ChildError> {
     request.check()?;
     let failed = |why: String| ChildError::Failed { plan: request.plan, why };

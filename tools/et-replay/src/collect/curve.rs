@@ -1,4 +1,4 @@
-//! Time and pauses against the size of the heap.
+//! Time and pauses by heap size.
 
 use et_names::units::bytes;
 use serde::Serialize;
@@ -8,35 +8,35 @@ use et_simulate::mmtk::{CollectReport, Plan};
 use super::{Range, Spread};
 use crate::chart::{Chart, Series, side_by_side};
 
-/// Heaps as multiples of the smallest.
+/// Heap sizes as multiples of the smallest heap.
 pub const TIMES: [f64; 8] = [1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0];
 
-/// A heap.
+/// The result for one heap size.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Point {
-    /// As a multiple of the smallest.
+    /// Heap size as a multiple of the smallest heap.
     pub times: f64,
-    /// What the replay came to.
+    /// Report of the replay.
     pub report: CollectReport,
-    /// How far several runs were apart.
+    /// Spread over several runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
 }
 
-/// A plan in heaps of several sizes.
+/// Results of one plan for several heap sizes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Curve {
     /// The collector.
     pub plan: Plan,
-    /// The smallest heap in which it can run the trace.
+    /// Smallest heap in which the plan can run the trace, in bytes.
     pub smallest: u64,
-    /// From the smallest to the largest.
+    /// Results from the smallest heap to the largest.
     pub points: Vec<Point>,
 }
 
-/// Time and pauses. Where there were several runs a bar goes from the least to the most.
+/// Charts of time and of pauses. With several runs, error bars show the minimum and the maximum.
 pub(super) fn charts(trace: &str, curves: &[Curve]) -> [Chart; 2] {
     let series = |value: fn(&CollectReport) -> f64, range: fn(&Spread) -> Range<f64>| -> Vec<Series> {
         let of = |curve: &Curve| Series {
@@ -75,7 +75,7 @@ pub(super) fn charts(trace: &str, curves: &[Curve]) -> [Chart; 2] {
     [time, pauses]
 }
 
-/// Both beside each other, as SVG.
+/// Both charts side by side, as SVG.
 pub fn draw(trace: &str, curves: &[Curve]) -> String {
     side_by_side(&charts(trace, curves))
 }

@@ -1,5 +1,5 @@
-//! Real collectors: what the program costs under each of MMTk's. The collectors are in a program of their own, `et-collect`, which is started
-//! once for each plan and heap; here is what is asked of it, and what is made of its answers.
+//! Real collectors: the cost of the program under each of MMTk's collectors. They are in a separate program,
+//! `et-collect`, which runs once per plan and heap; this module starts it and presents its reports.
 
 mod child;
 mod curve;

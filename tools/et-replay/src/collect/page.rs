@@ -1,4 +1,4 @@
-//! The curves as a page that loads nothing.
+//! The curves as a self-contained HTML page.
 
 use et_names::units::{bytes, number, seconds};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -8,9 +8,9 @@ use super::repeat::Range;
 use crate::chart::side_by_side;
 use et_simulate::ops::Tables;
 
-/// As reports look, on paper, in the dark and on small screens as well.
+/// Style of reports, including print, dark mode and small screens.
 const STYLE: &str = include_str!("../../../../crates/report/assets/report.css");
-/// What reports do not have: drawings whose colours are in them.
+/// Additional style for charts, whose colors are fixed.
 const CHARTS: &str = "
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); gap: 1rem; }
 figure.chart { overflow-x: auto; }
@@ -44,7 +44,7 @@ const COLUMNS: [&str; 11] = [
     "Replay's own",
 ];
 
-/// Charts, and a table with what they are drawn from.
+/// The page: charts, and a table of their data.
 pub fn page(tables: &Tables, curves: &[Curve], command: &str) -> String {
     let totals = &tables.totals;
     let runs = curves.iter().flat_map(|curve| &curve.points).filter_map(|point| point.spread).map(|spread| spread.runs);
@@ -122,7 +122,7 @@ fn row(curve: &Curve, point: &Point) -> Markup {
     }
 }
 
-/// A value, and how far those of several runs are apart.
+/// A cell with a value, and the range over several runs.
 fn cell<T: Copy>(value: T, range: Option<Range<T>>, shown: impl Fn(T) -> String) -> Markup {
     html! {
         td.number {
@@ -166,7 +166,7 @@ mod tests {
         let page = page_of(&[5, 1, 9]);
         assert!(page.contains("5.00 s<span class=\"spread\">1.00 s to 9.00 s</span>"), "{page}");
         assert!(page.contains("run of 3 with the median total time"), "{page}");
-        // A line for each series, and for each point a bar.
+        // A line per series, and an error bar per point.
         let lines = |page: &str| page.matches("stroke=\"#0072B2\"").count();
         assert_eq!(lines(&page) - lines(&page_of(&[5])), 4, "{page}");
     }

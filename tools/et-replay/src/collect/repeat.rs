@@ -1,16 +1,16 @@
-//! One replay several times: the same, but for what time has to do with it.
+//! Repeated replays: they differ only in time.
 
 use serde::Serialize;
 
 use et_simulate::mmtk::CollectReport;
 
-/// From the least of several runs to the most.
+/// Range over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Range<T> {
-    /// The least.
+    /// Minimum.
     pub least: T,
-    /// The most.
+    /// Maximum.
     pub most: T,
 }
 
@@ -24,40 +24,40 @@ impl<T: Copy> Range<T> {
     }
 }
 
-/// How far runs were apart.
+/// Spread over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
-    /// How many there were.
+    /// Number of runs.
     pub runs: u64,
     /// Pauses before the program's end.
     pub collections: Range<u64>,
-    /// Nanoseconds of the median pause.
+    /// Median pause in nanoseconds.
     pub median_pause: Range<u64>,
-    /// Of the pause that 99 of 100 are no longer than.
+    /// 99th percentile of pauses in nanoseconds.
     pub percentile99_pause: Range<u64>,
-    /// Of the longest.
+    /// Longest pause in nanoseconds.
     pub longest_pause: Range<u64>,
-    /// From the first operation to the last.
+    /// Seconds from the first operation to the last.
     pub seconds: Range<f64>,
-    /// Without pauses.
+    /// Seconds without pauses.
     pub mutator_seconds: Range<f64>,
 }
 
-/// What a replay came to: of several runs the one whose total time is in the middle, and how far they were apart.
+/// Result of a replay: of several runs the one with the median total time, and their spread.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replay {
-    /// The run.
+    /// The report of that run.
     #[serde(flatten)]
     pub report: CollectReport,
-    /// Of one run there is none.
+    /// `None` for a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
 }
 
 impl Replay {
-    /// Runs so often; the first that fails is the last.
+    /// Runs that many times; stops at the first error.
     pub fn repeat<E>(times: u16, mut run: impl FnMut() -> Result<CollectReport, E>) -> Result<Self, E> {
         let first = run()?;
         let mut reports = vec![first];
@@ -98,7 +98,7 @@ pub(super) mod tests {
     use super::*;
     use et_simulate::testing::mmtk_report as report;
 
-    /// Runs that took so many seconds, with a pause of as many milliseconds.
+    /// Replays of that many seconds each, with a pause of as many milliseconds.
     pub(in crate::collect) fn replay_of(seconds: &[u64]) -> Replay {
         let mut left = seconds.iter();
         let run = || left.next().map(|&seconds| report(seconds as f64, seconds * 1_000_000)).ok_or("no more");

@@ -1,13 +1,14 @@
-//! The smallest heap.
+//! Search for the smallest heap.
 
 use super::ChildError;
 
-/// Heaps differ by so much at least: MMTk counts in pages, and gives them out in blocks of 32 KiB.
+/// Minimum precision in bytes: MMTk counts pages, and allocates blocks of 32 KiB.
 const STEP: u64 = 256 << 10;
-/// No heap is larger.
+/// Maximum heap size in bytes.
 const MOST: u64 = 28 << 30;
 
-/// Halves the range in which it must be, to one part in 64 of the most that is alive; `None`: no heap is large enough. `run` replays in a heap.
+/// Bisects to within 1/64 of the peak of live bytes. `run` replays with a heap size; `None` if even the maximum is too
+/// small.
 pub fn smallest_heap<T>(
     peak: u64,
     mut run: impl FnMut(u64) -> Result<T, ChildError>,

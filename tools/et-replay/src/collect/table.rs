@@ -1,4 +1,4 @@
-//! What replays came to, as a table.
+//! Results of replays as a table.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use et_names::units::{bytes, number, seconds};
 
 use super::repeat::{Range, Replay};
 
-/// A table, a row each; of several runs the least and the most below it.
+/// A table with one row per replay; for several runs, minimum and maximum are below.
 pub fn render(replays: &[Replay]) -> String {
     let mut text = row(&COLUMNS.map(str::to_owned));
     for Replay { report, spread } in replays {
-        // None is not short.
+        // Without pauses there is no pause time.
         let nanos = |nanos: u64| if report.collections == 0 { "-".to_owned() } else { seconds(nanos as f64 / 1e9) };
         text += &row(&[
             report.plan.name().to_owned(),
@@ -74,11 +74,11 @@ const COLUMNS: [&str; 15] = [
 ];
 const WIDTHS: [usize; 15] = [16, 10, 6, 6, 9, 9, 9, 9, 9, 10, 10, 10, 9, 9, 11];
 
-/// The first cell to the left, the others to the right.
+/// The first cell is left-aligned, the others are right-aligned.
 fn row(cells: &[String]) -> String {
     let mut text = String::new();
     for (at, (cell, width)) in cells.iter().zip(WIDTHS).enumerate() {
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = if at == 0 { write!(text, "{cell:<width$}") } else { write!(text, " {cell:>width$}") };
     }
     text + "\n"
@@ -104,7 +104,7 @@ mod tests {
             lines[4].starts_with("  most of 3") && lines[4].contains("9.0 ms") && lines[4].contains("9.00 s"),
             "{text}"
         );
-        // Each number stands below its column.
+        // Each number is aligned with its column title.
         let end = |line: &str, what: &str| line.find(what).map(|at| at + what.len());
         assert_eq!(end(lines[4], "9.00 s"), end(lines[0], "total"));
     }
