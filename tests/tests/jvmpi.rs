@@ -386,7 +386,7 @@ fn cannot_load(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(missing.starts_with("jvmpi: cannot load /nowhere/libnone.so: "), "{missing}");
     let host_itself = std::env::current_exe()?.with_file_name("libet_jvmpi.so");
     let none = said(format!("{}={}", host()?, host_itself.display()))?;
-    ensure!(none.contains("is no JVMPI agent: it has no JVM_OnLoad"), "{none}");
+    ensure!(none.contains("is not a JVMPI agent: it has no JVM_OnLoad"), "{none}");
     Ok(())
 }
 

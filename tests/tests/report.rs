@@ -115,7 +115,7 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
         .args(["--show", "alive", "--at", "method:a.B.c"])
         .output()?;
     let said = String::from_utf8_lossy(&refused.stderr);
-    ensure!(!refused.status.success() && said.contains("does not know when methods are entered"), "{said}");
+    ensure!(!refused.status.success() && said.contains("does not record when methods are entered"), "{said}");
     let json: serde_json::Value = serde_json::from_str(&print(lab, &trace, &["--json"])?)?;
     let growing = &json["suspects"]["growing"][0];
     ensure!(growing["stillGrows"] == true && growing["end"]["objects"] == 63_600, "{growing}");

@@ -195,7 +195,7 @@ fn image_without_java(bench: &Bench) -> Result<()> {
     ensure!(text(&ran.output.stdout) == "y\n", "{}{}", text(&ran.output.stdout), ran.stderr);
     fs::remove_file(image.join("bin/keytool"))?;
     let said = made("bare")?;
-    ensure!(said.contains("no CDS archive: the image has no launcher to make it with"), "{said}");
+    ensure!(said.contains("no CDS archive: the image has no launcher to dump it with"), "{said}");
     ensure!(!bench.at("bare/lib/server/classes.jsa").exists(), "{said}");
     Ok(())
 }
