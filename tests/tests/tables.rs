@@ -354,7 +354,8 @@ fn killed(tables: &Tables<'_>, trace: &Path) -> Result<()> {
         let asked = tables.et_trace(&["sql"]).arg(&folder).arg("select count(*) from calls").output()?;
         // A run that was there before is whole, or is said not to be.
         let said = String::from_utf8_lossy(&asked.stderr);
-        let is_known = ["is not a folder of tables", "conversion did not finish"].iter().any(|what| said.contains(what));
+        let is_known =
+            ["is not a folder of tables", "conversion did not finish"].iter().any(|what| said.contains(what));
         ensure!(asked.status.success() || is_known, "{said}");
     }
     ensure!(killed > 0, "each was faster than that");

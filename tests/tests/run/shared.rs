@@ -97,7 +97,10 @@ fn cache_of_root(bench: &Bench) -> Result<()> {
     // What is not in the cache is instrumented when it is defined.
     bench.compile(&[("Main.java", &format!("{MAIN} class More {{}}"))], &[], "classes")?;
     let said = run(&["-cp", "classes", "Main", "x"])?;
-    ensure!(said.contains("has no copy of ") && said.contains("until then classes are instrumented when they are defined"), "{said}");
+    ensure!(
+        said.contains("has no copy of ") && said.contains("until then classes are instrumented when they are defined"),
+        "{said}"
+    );
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 //! f(g(), 1L)  (from the stack)    lstore t  dup  used(Object)  lload t  invokestatic f
 //! ```
 //!
-//! `docs/semantics.md`, "Witnesses", defines the uses, and which of them need no record.
+//! `docs/semantics.md`, "Uses", defines the uses, and which of them need no record.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;

@@ -12,7 +12,7 @@ pub(super) const KEPT_LINES: usize = 1000;
 
 /// The form of what is kept: a hash of the types that a report and its summary consist of. It is part of the names of the files, so
 /// that a version of the program never reads what another wrote in another form. A test computes it from the source.
-const FORM: &str = "7d9de65f";
+const FORM: &str = "690fba99";
 
 /// The summary that was kept with the life table, if there is one.
 pub(super) fn kept_summary(source: &Source, lives: Option<&LifeTable>, clock: ClockArg) -> Option<Summary> {
