@@ -145,7 +145,7 @@ pub fn conform(
 }
 
 /// Message of the host if the VM does not report all allocations: Java 11 with G1 and thread-local buffers.
-pub const NOT_ALL: &str = "jvmpi: Java 11 with G1 does not tell of all allocations: ";
+pub const NOT_ALL: &str = "jvmpi: Java 11 with G1 does not report all allocations: ";
 
 /// The lines of what was said that this JDK gives no reason for.
 pub fn unexpected(jdk: &Jdk, said: &str) -> String {

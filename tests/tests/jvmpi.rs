@@ -381,7 +381,7 @@ fn cannot_load(lab: &Lab, jdk: &Jdk) -> Result<()> {
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let alone = said(host()?)?;
-    ensure!(alone.starts_with("jvmpi: no agent has asked for the interface"), "{alone}");
+    ensure!(alone.starts_with("jvmpi: no agent requested the interface"), "{alone}");
     let missing = said(format!("{}=/nowhere/libnone.so:x", host()?))?;
     ensure!(missing.starts_with("jvmpi: cannot load /nowhere/libnone.so: "), "{missing}");
     let host_itself = std::env::current_exe()?.with_file_name("libet_jvmpi.so");
