@@ -279,7 +279,7 @@ fn by_heart(tables: &Tables<'_>) -> Result<()> {
         ensure!(found == expected.trim_end(), "{query} answers\n{found}\ninstead of\n{expected}");
         ensure!(!notes.contains("deaths"), "{query}: {notes}");
         let (found, notes) = ask(&without, &arguments)?;
-        let is_said = notes.contains("note: deaths are not known in run heart: ");
+        let is_said = notes.contains("note: deaths are unknown in run heart: ");
         ensure!(is_said == OF_DEATHS.contains(&query), "{query}: {notes}");
         // What depends on deaths is empty: lines, or columns of them.
         let lines = expected.trim_end().lines().count();
