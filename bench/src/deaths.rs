@@ -1,5 +1,5 @@
 //! `cargo xtask deaths`: compares deaths in traces of real programs with those that the collector reported
-//! (docs/deaths.md).
+//! (docs/evidence/deaths.md).
 
 use std::collections::BTreeMap;
 use std::time::Instant;

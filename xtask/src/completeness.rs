@@ -1,4 +1,4 @@
-//! Compares the objects of a trace, by class, with those that the VM itself counted (docs/completeness.md).
+//! Compares the objects of a trace, by class, with those that the VM itself counted (docs/evidence/completeness.md).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
 //! `cargo xtask completeness`: compares the objects in traces with the VM's own count.
 //!
-//! In the same run, the runtime traces and the agent in `tests/counter` counts (docs/completeness.md).
+//! In the same run, the runtime traces and the agent in `tests/counter` counts (docs/evidence/completeness.md).
 
 mod table;
 
