@@ -248,7 +248,7 @@ fn put_together<T>(
             Some(reason) => report.skipped.push(Skip { entry: class.label.clone(), reason }),
             None => {
                 report.classes += 1;
-                let release = class.bytes.as_ref().ok().and_then(|bytes| release_of(bytes));
+                let release = class.bytes.as_ref().ok().and_then(|bytes| releases::of_class(bytes));
                 let newer = release.filter(|release| *release > releases::newest_tested());
                 report.newer_than_tested = report.newer_than_tested.max(newer);
                 report.excluded += u64::from(matches!(planned, Planned::Ready { hooked: false, .. }));
@@ -263,11 +263,6 @@ fn put_together<T>(
     }
     report.shortfalls = names.shortfalls.iter().map(|short| shortfall(&names, short)).collect();
     Instrumented { outcomes, names, report }
-}
-
-/// The feature release that a class file is of.
-fn release_of(class: &[u8]) -> Option<u16> {
-    releases::of_class_file(u16::from_be_bytes(class.get(6..8)?.try_into().ok()?))
 }
 
 /// The hash covers the classes, in order, and all that changes what is made of them.

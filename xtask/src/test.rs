@@ -107,3 +107,14 @@ fn say_jdks(layout: &Layout) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_names::releases::TESTED;
+
+    #[test]
+    fn tests_run_on_the_releases_that_are_called_tested() {
+        assert_eq!(JDKS, TESTED.map(u32::from));
+    }
+}

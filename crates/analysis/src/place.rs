@@ -63,8 +63,7 @@ mod tests {
 
     use crate::diff::{Differ, Show, Side};
     use crate::{Labels, escape, pretenure, profile, report, summary};
-    use et_format::ClassRecord;
-    use et_format::event::{Event, ObjectHash, Ticket};
+    use et_format::event::{Event, ObjectHash};
     use et_names::MethodId;
     use et_reader::source::{Reading, Source};
     use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
@@ -87,22 +86,12 @@ mod tests {
         let page = class("shop/Page", "java/lang/Object", &["static main ()V", "clone ()Ljava/lang/Object;"])
             .with_fields(&["static last Lshop/Page;"]);
         builder.names(&table("shop.jar", BASE, &[page]));
-        for (mirror, size, signature) in [
+        builder.loaded_classes(&[
             (OBJECT, 16, "Ljava/lang/Object;"),
             (0x11, 0, "Ljava/lang/Class;"),
             (PAGE, 24, "Lshop/Page;"),
             (BYTES, 0, "[B"),
-        ] {
-            builder.class(&ClassRecord {
-                ticket: Ticket(0),
-                class: ObjectHash(mirror),
-                superclass: ObjectHash(if mirror == OBJECT { 0 } else { OBJECT }),
-                instance_size: size,
-                mirror_size: 120,
-                signature: signature.into(),
-                ..ClassRecord::default()
-            });
-        }
+        ]);
         builder.first_thread(1, "main", Vec::new());
         let [new_array, main, clone] = [2, BASE, BASE + 1].map(MethodId);
         let mut events = vec![Event::Entry { method: main }];

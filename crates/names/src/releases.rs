@@ -28,6 +28,11 @@ pub const fn of_class_file(major: u16) -> Option<u16> {
     if major < 45 { None } else { Some(major - 44) }
 }
 
+/// The feature release of a class file, given its bytes; `None` if they end before the version.
+pub fn of_class(class: &[u8]) -> Option<u16> {
+    of_class_file(u16::from_be_bytes(class.get(6..8)?.try_into().ok()?))
+}
+
 /// The newest tested release.
 pub const fn newest_tested() -> u16 {
     TESTED[TESTED.len() - 1]

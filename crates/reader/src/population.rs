@@ -17,11 +17,15 @@ use crate::types::{TypeId, Types};
 pub struct Columns(u32);
 
 macro_rules! columns {
-    ($($(#[$doc:meta])* $name:ident $bit:literal: $column:ident $ty:ty,)*) => {
+    ($($(#[$doc:meta])* $name:ident: $column:ident $ty:ty,)*) => {
+        /// The bit of each column: its position in the declaration.
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "the names of the constants")]
+        enum Bit { $($name,)* }
+
         impl Columns {
-            $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)*
+            $($(#[$doc])* pub const $name: Self = Self(1 << Bit::$name as u32);)*
             /// All columns.
-            pub const ALL: Self = Self(0 $(| 1 << $bit)*);
+            pub const ALL: Self = Self(0 $(| Self::$name.0)*);
         }
 
         /// Rows of some objects, column by column. Columns that were not requested are empty, the others have an entry
@@ -37,47 +41,47 @@ macro_rules! columns {
 
 columns! {
     /// `number`: in the order of births, from 0.
-    NUMBER 0: number u64,
+    NUMBER: number u64,
     /// `object`: object id.
-    OBJECT 1: object ObjectId,
+    OBJECT: object ObjectId,
     /// `class`.
-    CLASS 2: class TypeId,
+    CLASS: class TypeId,
     /// `kind`: how it came to be.
-    KIND 3: kind AllocKind,
+    KIND: kind AllocKind,
     /// `size`: bytes; 0 if not known.
-    SIZE 4: size u64,
+    SIZE: size u64,
     /// `length`: elements of an array, 0 of other objects.
-    LENGTH 5: length u32,
+    LENGTH: length u32,
     /// `site`: 0 if not known.
-    SITE 6: site SiteId,
+    SITE: site SiteId,
     /// `context`: methods on the stack at allocation.
-    CONTEXT 7: context ContextId,
+    CONTEXT: context ContextId,
     /// `thread`: who allocated it; 0 if not known.
-    THREAD 8: thread ThreadId,
+    THREAD: thread ThreadId,
     /// `birth_tick`.
-    BIRTH_TICK 9: birth_tick u64,
+    BIRTH_TICK: birth_tick u64,
     /// `birth_bytes`: what was allocated so far, this object included. What was there when tracing began does not count.
-    BIRTH_BYTES 10: birth_bytes u64,
+    BIRTH_BYTES: birth_bytes u64,
     /// `birth_nanos`: since the start of the run; `None` if the trace has no times.
-    BIRTH_NANOS 11: birth_nanos Option<u64>,
+    BIRTH_NANOS: birth_nanos Option<u64>,
     /// `last_use_tick`.
-    LAST_USE_TICK 12: last_use_tick u64,
+    LAST_USE_TICK: last_use_tick u64,
     /// `death_tick`; `None`: alive at the end.
-    DEATH_TICK 13: death_tick Option<u64>,
+    DEATH_TICK: death_tick Option<u64>,
     /// `death_bytes`: what was allocated so far.
-    DEATH_BYTES 14: death_bytes Option<u64>,
+    DEATH_BYTES: death_bytes Option<u64>,
     /// `death_nanos`: since the start of the run.
-    DEATH_NANOS 15: death_nanos Option<u64>,
+    DEATH_NANOS: death_nanos Option<u64>,
     /// `death_thread`: in which it became unreachable.
-    DEATH_THREAD 16: death_thread Option<ThreadId>,
+    DEATH_THREAD: death_thread Option<ThreadId>,
     /// `death_context`: the stack of what made it unreachable.
-    DEATH_CONTEXT 17: death_context Option<ContextId>,
+    DEATH_CONTEXT: death_context Option<ContextId>,
     /// `escaped_thread`: another thread mentioned it; `None`: its own is not known.
-    ESCAPED_THREAD 18: escaped_thread Option<bool>,
+    ESCAPED_THREAD: escaped_thread Option<bool>,
     /// `escaped_frame`: it outlived the method that allocated it; `None`: no method ran.
-    ESCAPED_FRAME 19: escaped_frame Option<bool>,
+    ESCAPED_FRAME: escaped_frame Option<bool>,
     /// `death_record`: number of the record that made it unreachable, from 1, deaths not counted; `None`: none did.
-    DEATH_RECORD 20: death_record Option<u64>,
+    DEATH_RECORD: death_record Option<u64>,
 }
 
 impl Columns {

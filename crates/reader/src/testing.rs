@@ -134,6 +134,23 @@ impl TraceBuilder {
         self
     }
 
+    /// Adds classes that were loaded before the first event, given by mirror, instance size in bytes and signature. The first is
+    /// the superclass of the others.
+    pub fn loaded_classes(&mut self, classes: &[(u32, u32, &str)]) -> &mut Self {
+        for (at, &(mirror, instance_size, signature)) in classes.iter().enumerate() {
+            self.class(&ClassRecord {
+                ticket: Ticket(0),
+                class: ObjectHash(mirror),
+                superclass: ObjectHash(if at == 0 { 0 } else { classes[0].0 }),
+                instance_size,
+                mirror_size: 120,
+                signature: signature.into(),
+                ..ClassRecord::default()
+            });
+        }
+        self
+    }
+
     /// Adds a `Classes` block with several classes.
     pub fn classes(&mut self, records: &[ClassRecord]) -> &mut Self {
         let mut raw = Vec::new();

@@ -51,12 +51,7 @@ impl JdkHome {
 /// The feature release (8, 17, 25) of a JDK, from the class file version of its `java.lang.Object`: some builds have no
 /// `release` file, and `java` of another machine's JDK may not run here.
 pub fn feature_release(object_class: &[u8]) -> Option<u16> {
-    match object_class {
-        [a, b, c, d, _, _, major_high, major_low, ..] if class_file::is_class(&[*a, *b, *c, *d]) => {
-            releases::of_class_file(u16::from_be_bytes([*major_high, *major_low])).filter(|feature| *feature >= 8)
-        }
-        _ => None,
-    }
+    releases::of_class(object_class).filter(|feature| class_file::is_class(object_class) && *feature >= 8)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-use et_format::ClassRecord;
-use et_format::event::{Event, ObjectHash, Ticket};
+use et_format::event::{Event, ObjectHash};
 use et_names::{FieldRefId, MethodId, SiteId};
 use et_reader::source::{Reading, Source};
 use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
@@ -32,24 +31,14 @@ fn program(calls: u32) -> TraceBuilder {
         class("shop/Entry", "java/lang/Object", &["<init> ()V", "price ()I"]).with_fields(&["next Lshop/Entry;"]);
     let oops = class("shop/Oops", "java/lang/Object", &[]);
     builder.names(&table("shop.jar", BASE, &[cache, entry, oops]));
-    for (mirror, size, signature) in [
+    builder.loaded_classes(&[
         (OBJECT, 16, "Ljava/lang/Object;"),
         (0x11, 0, "Ljava/lang/Class;"),
         (CACHE, 24, "Lshop/Cache;"),
         (ENTRY, 32, "Lshop/Entry;"),
         (ARRAY, 0, "[Lshop/Entry;"),
         (OOPS, 40, "Lshop/Oops;"),
-    ] {
-        builder.class(&ClassRecord {
-            ticket: Ticket(0),
-            class: ObjectHash(mirror),
-            superclass: ObjectHash(if mirror == OBJECT { 0 } else { OBJECT }),
-            instance_size: size,
-            mirror_size: 120,
-            signature: signature.into(),
-            ..ClassRecord::default()
-        });
-    }
+    ]);
     builder.first_thread(1, "main", Vec::new());
     let [main, put, fail, init] = [0, 1, 2, 3].map(|method| MethodId(BASE + method));
     let [last, array_of, all, next] = [0, 1, 2, 3].map(|field| FieldRefId(BASE + field));
@@ -152,24 +141,14 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
     let order = class("shop/Order", "java/lang/Object", &[]).with_fields(&["next Lshop/Order;"]);
     let visit = class("shop/Visit", "java/lang/Object", &[]).with_fields(&["next Lshop/Visit;"]);
     builder.names(&table("shop.jar", BASE, &[shop, order, visit]));
-    for (mirror, size, signature) in [
+    builder.loaded_classes(&[
         (OBJECT, 16, "Ljava/lang/Object;"),
         (0x11, 0, "Ljava/lang/Class;"),
         (SHOP, 24, "Lshop/Shop;"),
         (ORDER, 320, "Lshop/Order;"),
         (VISIT, 240, "Lshop/Visit;"),
         (ARRAY, 0, "[Lshop/Order;"),
-    ] {
-        builder.class(&ClassRecord {
-            ticket: Ticket(0),
-            class: ObjectHash(mirror),
-            superclass: ObjectHash(if mirror == OBJECT { 0 } else { OBJECT }),
-            instance_size: size,
-            mirror_size: 120,
-            signature: signature.into(),
-            ..ClassRecord::default()
-        });
-    }
+    ]);
     builder.first_thread(1, "main", Vec::new());
     let (main, call) = (MethodId(BASE), MethodId(BASE + 1));
     // Fields as instructions name them are numbered as they are declared.
@@ -318,19 +297,10 @@ fn a_collection_has_a_field_for_arrays() {
         classes.iter().map(|(name, _)| (0, format!("L{name};"), 1)).chain([(0, "[Lshop/Line;".into(), 2)]).collect();
     let sites: Vec<(u32, &str, u32)> = sites.iter().map(|(method, ty, line)| (*method, ty.as_str(), *line)).collect();
     builder.names(&table("shop.jar", BASE, &[main.with_sites(&sites)]));
-    let mirrors = (0x20..).zip(classes.map(|(name, _)| format!("L{name};")));
-    let all = [(OBJECT, "Ljava/lang/Object;".to_owned()), (ARRAY, "[Lshop/Line;".into())].into_iter().chain(mirrors);
-    for (mirror, signature) in all {
-        builder.class(&ClassRecord {
-            ticket: Ticket(0),
-            class: ObjectHash(mirror),
-            superclass: ObjectHash(if mirror == OBJECT { 0 } else { OBJECT }),
-            instance_size: if mirror == ARRAY { 0 } else { 24 },
-            mirror_size: 120,
-            signature,
-            ..ClassRecord::default()
-        });
-    }
+    let mirrors = (0x20..).zip(classes.map(|(name, _)| format!("L{name};"))).collect::<Vec<(u32, String)>>();
+    let program = mirrors.iter().map(|(mirror, signature)| (*mirror, 24, signature.as_str()));
+    let all = [(OBJECT, 24, "Ljava/lang/Object;"), (ARRAY, 0, "[Lshop/Line;")].into_iter().chain(program);
+    builder.loaded_classes(&all.collect::<Vec<_>>());
     builder.first_thread(1, "main", Vec::new());
     let main = MethodId(BASE);
     let mut events = vec![Event::Entry { method: main }];
