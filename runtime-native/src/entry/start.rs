@@ -36,6 +36,7 @@ use crate::tracer::machine::Machine;
 use crate::tracer::object_ids::ObjectIds;
 use crate::tracer::output::Output;
 use crate::tracer::run::Run;
+use crate::tracer::vm_calls::Call;
 use crate::tracing::Tracing;
 use crate::tracing::begin::StartError;
 use crate::tracing::control::Control;
@@ -204,10 +205,14 @@ impl Start<'_> {
         if let Err(error) = jni_table::install(jvmti) {
             queue.problem(format!("objects and references made by native code show late: {error}"), 1);
         }
+        let caller = agent_thread(jvmti, env, c"elephant-tracks VM calls", move |env| tracer.call_vm(env));
+        let caller = caller.map_err(|_| StartError::Thread).inspect_err(|_| tracer.abandon(env))?;
+        tracing.control.own_thread(env, caller);
+        // Wait until it runs: its start must not be taken for that of a program thread.
+        _ = tracer.vm_calls.make(Call::Overflows);
         let writer = agent_thread(jvmti, env, c"elephant-tracks writer", move |_| tracer.write());
         let writer = writer.map_err(|_| StartError::Thread).inspect_err(|_| tracer.abandon(env))?;
         tracing.control.own_thread(env, writer);
-        // Wait until it runs: its start must not be taken for that of a program thread.
         tracer.output.writer_runs.wait();
         tracer.machine.proxy.switch_rewriting(env, tracer.classes.dynamic.is_some());
         jvmti.set_event(EventKind::ClassFileLoadHook, true)?;

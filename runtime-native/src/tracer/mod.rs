@@ -7,6 +7,7 @@ pub mod machine;
 pub mod object_ids;
 pub mod output;
 pub mod run;
+pub mod vm_calls;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -31,9 +32,9 @@ use machine::Machine;
 use object_ids::ObjectIds;
 use output::Output;
 use run::Run;
+use vm_calls::{Call, VmCalls};
 
-/// After this time the process exits anyway. The writer may have been stopped with the VM, which cannot be detected
-/// here.
+/// After this time the process exits anyway: what else may hold the writer up cannot be detected here.
 const PATIENCE_AT_EXIT: Duration = Duration::from_secs(10);
 
 /// For tests: records the sizes of the tables keyed by class at the end.
@@ -63,6 +64,8 @@ pub struct Tracer {
     pub threads: Threads,
     /// Garbage collections.
     pub collections: Collections,
+    /// The VM, for the writer.
+    pub vm_calls: VmCalls,
     /// Whether contention for monitors and waits are recorded (`monitors=on`).
     pub records_monitors: bool,
     ended: AtomicBool,
@@ -102,8 +105,8 @@ impl Tracer {
         collections: Collections,
         records_monitors: bool,
     ) -> Self {
-        let (threads, ended) = (Threads::default(), AtomicBool::new(false));
-        Self { run, machine, output, classes, ids, threads, collections, records_monitors, ended }
+        let (threads, vm_calls, ended) = (Threads::default(), VmCalls::default(), AtomicBool::new(false));
+        Self { run, machine, output, classes, ids, threads, collections, vm_calls, records_monitors, ended }
     }
 
     /// Makes it available through [`get`]. `None` if there is one already.
@@ -138,6 +141,13 @@ impl Tracer {
     /// Asks the collector about an object that the trace mentions.
     pub fn tag(&self, object: Object, id: u32) {
         self.collections.tag(self.machine.jvmti, object, id);
+    }
+
+    /// The body of the thread that calls the VM for the writer.
+    pub fn call_vm(&self, env: Env) {
+        guarded(Some(env), (), || self.vm_calls.serve(&self.machine, env));
+        // Also after a panic: the writer waits for answers.
+        self.vm_calls.close();
     }
 
     /// The body of the writer's thread.
@@ -178,6 +188,7 @@ impl Tracer {
     /// The process exits. If the VM has not reported its death, native code has called `exit`, or the launcher could
     /// not destroy the VM because it was out of memory; then the VM cannot be called.
     pub fn end_at_exit(&self) {
+        self.vm_calls.close();
         if self.ended.swap(true, Ordering::AcqRel) {
             // The VM has stopped its threads for good.
             self.output.close(self.output.late());
@@ -192,7 +203,8 @@ impl Tracer {
         let Output { queue, buffers, .. } = &self.output;
         self.output.hand_in_all(|| self.run.nanos());
         self.output.join_names();
-        let counters = self.count(env);
+        let overflows = env.map(|env| self.machine.proxy.overflows(env).into());
+        let counters = self.count(overflows.unwrap_or_else(|| self.vm_calls.last_overflows()));
         if counters.overflows > 0 {
             queue.problem(OVERFLOWS, counters.overflows);
         }
@@ -207,10 +219,10 @@ impl Tracer {
         queue.finish(Finish { reason, end_ticket: buffers.last_ticket(), counters }, patience);
     }
 
-    fn count(&self, env: Option<Env>) -> Counters {
+    fn count(&self, overflows: u64) -> Counters {
         Counters {
             lost_events: self.output.lost(),
-            overflows: env.map_or(0, |env| self.machine.proxy.overflows(env).into()),
+            overflows,
             discarded_bytes: self.output.discarded(),
             dynamic: self.classes.dynamic.map(Dynamic::counts),
         }
@@ -234,18 +246,16 @@ impl Tracer {
 
 impl Host for Tracer {
     fn heap_use(&self) -> HeapUse {
-        // Called only on the writer's thread, which the VM must know.
-        if self.machine.vm.env().is_some() { self.machine.hotspot.heap_use() } else { HeapUse::default() }
+        self.vm_calls.make(Call::HeapUse).unwrap_or_default().heap
     }
 
     fn counters(&self) -> Counters {
-        self.count(self.machine.vm.env())
+        _ = self.vm_calls.make(Call::Overflows);
+        self.count(self.vm_calls.last_overflows())
     }
 
     fn failed(&self, error: &SinkError) {
         say(error);
-        if let Some(env) = self.machine.vm.env() {
-            self.machine.proxy.switch(env, false);
-        }
+        _ = self.vm_calls.make(Call::SwitchOff);
     }
 }
