@@ -7,7 +7,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::FormatError;
 use super::block::{BlockHeader, BlockKind, Codec, MAX_BLOCK, MOST_PACKED, Wall, ZSTD_RATIO};
 use crate::event::{self, Ticket};
-use crate::packing::{Packer, Unpacker};
+use crate::packing::{self, Packer, Unpacker};
 
 const ZSTD_LEVEL: i32 = 1;
 /// zstd level when there is a hurry: on packed events it takes a third less time and a tenth more space than the
@@ -221,15 +221,7 @@ impl BlockUnpacker {
             Codec::Stored => raw_len,
             Codec::Zstd => decompress(&mut self.zstd, stored, raw)?,
             Codec::Packed => {
-                let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
-                let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
-                // Packing adds a little to words that it cannot predict, but never doubles them.
-                if len > frame.len().saturating_mul(ZSTD_RATIO) || len > 2 * raw_len + LEAST_PACKED {
-                    return Err(FormatError::Unpack(format!("{len} bytes of packed events are too many")));
-                }
-                self.events.clear();
-                self.events.resize(len, 0);
-                let found = decompress(&mut self.zstd, frame, &mut self.events)?;
+                let found = self.streams(header, stored)?;
                 let events = &self.events[..found];
                 self.unpacker
                     .get_or_insert_default()
@@ -242,6 +234,45 @@ impl BlockUnpacker {
             true => Ok(()),
             false => Err(FormatError::Unpack(format!("{len} bytes instead of {raw_len}"))),
         }
+    }
+}
+
+impl BlockUnpacker {
+    /// Decompresses packed events into `events` and returns their length.
+    fn streams(&mut self, header: &BlockHeader, stored: &[u8]) -> Result<usize, FormatError> {
+        let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
+        let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
+        // Packing adds a little to words that it cannot predict, but never doubles them.
+        if len > frame.len().saturating_mul(ZSTD_RATIO) || len > 2 * header.raw_len as usize + LEAST_PACKED {
+            return Err(FormatError::Unpack(format!("{len} bytes of packed events are too many")));
+        }
+        self.events.clear();
+        self.events.resize(len, 0);
+        decompress(&mut self.zstd, frame, &mut self.events)
+    }
+
+    /// Passes to `visit` the words of a block of events that are stored and not predicted, control words excepted, for a
+    /// third of the time that unpacking takes. Predictions repeat words of their block, or continue a sequence of new
+    /// objects: so every object that an event of the block names is among these words, is new in it, or follows from
+    /// one of them by one of those rules. Other values, such as lengths and tickets, are among them, too. Returns
+    /// false for a block that is not [packed](Codec::Packed), of which nothing is passed.
+    ///
+    /// # Errors
+    /// The block is damaged. Words may have been passed by then.
+    pub fn literals(
+        &mut self,
+        header: &BlockHeader,
+        stored: &[u8],
+        visit: impl FnMut(u32),
+    ) -> Result<bool, FormatError> {
+        let stored = header.check(stored)?;
+        if header.codec != Codec::Packed {
+            return Ok(false);
+        }
+        let found = self.streams(header, stored)?;
+        let values = packing::values(&self.events[..found]).map_err(|e| FormatError::Unpack(e.to_string()))?;
+        values.for_each(visit);
+        Ok(true)
     }
 }
 

@@ -10,6 +10,7 @@
 //! # }
 //! ```
 
+mod by_blocks;
 mod folder;
 mod held;
 mod known;
@@ -34,6 +35,7 @@ use et_reader::source::TraceSource;
 
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
+pub use by_blocks::population_by_blocks;
 use maker::Maker;
 pub use population::{PopulationError, population};
 use stamp::Stamp;

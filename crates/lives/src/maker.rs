@@ -7,6 +7,7 @@ use et_columns::{TableWriter, Word, Written};
 use et_format::Nanos;
 use et_names::{MethodId, SiteId};
 use et_reader::batch::At;
+use et_reader::blocks::LifeRow;
 use et_reader::lifetimes::{Known, Played, Step};
 use et_reader::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_reader::population::Moment;
@@ -69,7 +70,7 @@ struct Death {
     by: Last,
 }
 
-fn nanos(time: Option<Nanos>) -> Option<i64> {
+pub(crate) fn nanos(time: Option<Nanos>) -> Option<i64> {
     time.map(|time| time.0.cast_signed())
 }
 
@@ -105,7 +106,7 @@ fn object_row(life: &Life, death: Option<Death>, escaped_frame: Option<bool>) ->
 }
 
 /// `None`: it is no clearing.
-fn clearing_row(known: &Known) -> Option<clearings::Row> {
+pub(crate) fn clearing_row(known: &Known) -> Option<clearings::Row> {
     let (step, is_step, ids, slot, thread) = match *known {
         Known::Cleared { at } => (at, true, [ObjectId::NULL; 2], 0, 0),
         Known::Found { after, record: Record::Update { old, origin, slot, thread, .. } } => {
@@ -156,6 +157,18 @@ pub struct Named {
     /// Sites, except 0.
     pub sites: FxHashSet<SiteId>,
     pub threads: FxHashSet<ThreadId>,
+}
+
+impl Named {
+    /// Adds what a row refers to.
+    pub fn saw(&mut self, row: &LifeRow) {
+        self.classes.insert(row.alloc.ty);
+        self.threads.insert(row.alloc.thread);
+        if row.alloc.site.0 != 0 {
+            self.sites.insert(row.alloc.site);
+        }
+        self.threads.extend(row.death.map(|death| death.thread));
+    }
 }
 
 impl Maker {

@@ -105,7 +105,7 @@ fn contexts(file: File) -> io::Result<Contexts> {
 }
 
 /// Reads the table of objects.
-struct Table(TableReader);
+pub(crate) struct Table(pub TableReader);
 
 impl Groups for Table {
     fn len(&self) -> usize {

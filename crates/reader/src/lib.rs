@@ -24,6 +24,7 @@ pub mod file;
 
 pub mod batch;
 pub mod blocked;
+pub mod blocks;
 pub mod classes;
 mod dynamic;
 pub mod lifetimes;
@@ -52,4 +53,5 @@ pub mod watch;
 
 pub use file::{ReadError, TraceFile};
 pub use resolve::{Anomalies, Context, Outcome};
+pub use reading::deaths_unknown;
 pub use trace::{Thread, Trace};

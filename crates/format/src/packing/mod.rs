@@ -17,5 +17,5 @@ mod tests;
 mod unpack;
 
 pub use pack::Packer;
-pub use streams::UnpackError;
+pub use streams::{UnpackError, values};
 pub use unpack::Unpacker;

@@ -53,6 +53,12 @@ impl<'a> Streams<'a> {
     }
 }
 
+/// The words of packed events that were not predicted, control words excepted.
+pub fn values(packed: &[u8]) -> Result<impl Iterator<Item = u32> + '_, UnpackError> {
+    let values = Streams::read(packed)?.values.as_chunks::<4>().0;
+    Ok(values.iter().map(|word| u32::from_le_bytes(*word)))
+}
+
 /// Splits bytes into four streams, given the lengths before them.
 pub fn split(packed: &[u8]) -> Result<[&[u8]; 4], UnpackError> {
     let (header, mut rest) = packed.split_at_checked(HEADER).ok_or(UnpackError::CutOff)?;

@@ -471,6 +471,40 @@ impl TraceFile {
         Ok(())
     }
 
+    /// Passes words of a piece of a thread's events to `visit` among which are all objects that it names and that
+    /// are not new in it. See [`BlockUnpacker::literals`]. Returns false if only the events tell.
+    pub(crate) fn literals(
+        &self,
+        thread: &ThreadEvents,
+        piece: usize,
+        visit: impl FnMut(u32),
+    ) -> Result<bool, FormatError> {
+        match &thread.pieces[piece] {
+            EventSource::Block(index) => {
+                let block = &self.blocks[*index];
+                self.watcher.add(block.header.stored_len.into());
+                UNPACKER.with_borrow_mut(|unpacker| unpacker.literals(&block.header, self.stored(block), visit))
+            }
+            EventSource::Chunk(..) => Ok(false),
+        }
+    }
+
+    /// The order in which pieces were filled, for sorting.
+    pub(crate) fn filled(&self, thread: &ThreadEvents, piece: usize) -> u64 {
+        match &thread.pieces[piece] {
+            EventSource::Block(index) => *index as u64,
+            EventSource::Chunk(range, _) => (1 << 62) + range.start as u64,
+        }
+    }
+
+    /// First ticket of a piece of a thread's events, as far as its header says it.
+    pub(crate) fn first_ticket_of(&self, thread: &ThreadEvents, piece: usize) -> Ticket {
+        match &thread.pieces[piece] {
+            EventSource::Block(index) => self.blocks[*index].header.first_ticket,
+            EventSource::Chunk(..) => self.first_ticket(thread),
+        }
+    }
+
     /// When the events of a piece happened; `None` if the trace does not say, as in format version 1. Time 0 is
     /// [`Meta::start_unix_millis`].
     pub fn wall(&self, thread: &ThreadEvents, piece: usize) -> Option<Wall> {

@@ -36,7 +36,7 @@ pub use recording::{Cost, Played, Recording};
 pub use special::{Special, WeakFields};
 pub use spool::Limits;
 pub use step::Step;
-pub(crate) use vm::{each, special};
+pub(crate) use vm::{Change, Vm, each, special};
 pub use vm::{record, record_seen};
 pub(crate) use weak::WeakSlots;
 

@@ -179,18 +179,18 @@ pub(crate) fn special(trace: &Trace) -> Special {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Change {
+pub(crate) enum Change {
     /// A thread starts or ends: its `Thread` object is held up to now.
     Thread(ThreadId),
     /// A class is defined: its loader is held from now on.
     Loader,
 }
 
-struct Vm<'a> {
+pub(crate) struct Vm<'a> {
     trace: &'a Trace,
     class: Option<TypeId>,
     /// Changes in order of their tickets.
-    changes: Vec<(Ticket, ObjectHash, Change)>,
+    pub(crate) changes: Vec<(Ticket, ObjectHash, Change)>,
     next: usize,
     /// The objects that the changes refer to, once they are known.
     watched: FxHashMap<ObjectHash, Option<ObjectId>>,
@@ -201,7 +201,7 @@ struct Vm<'a> {
 }
 
 impl<'a> Vm<'a> {
-    fn new(trace: &'a Trace) -> Self {
+    pub(crate) fn new(trace: &'a Trace) -> Self {
         let mut changes = Vec::new();
         for thread in trace.threads.iter().filter(|thread| !thread.object.is_null()) {
             for ticket in std::iter::once(thread.start).chain(thread.end) {
@@ -222,7 +222,7 @@ impl<'a> Vm<'a> {
         Self { trace, class, changes, next: 0, watched, initial: Vec::new(), weak, has_begun: false }
     }
 
-    fn saw(&mut self, alloc: &Alloc, is_initial: bool) {
+    pub(crate) fn saw(&mut self, alloc: &Alloc, is_initial: bool) {
         // The low 31 bits of an object id are its hash.
         let hash = ObjectHash(alloc.object.0 as u32 & 0x7fff_ffff);
         if alloc.object.0 >> 62 == 0
@@ -264,7 +264,7 @@ impl<'a> Vm<'a> {
     }
 
     /// Reports the initial references. The VM is taken to hold those initial objects that no slot holds, for good.
-    fn begin(&mut self, tell: &mut impl FnMut(Hold)) -> Result<(), ReadError> {
+    pub(crate) fn begin(&mut self, tell: &mut impl FnMut(Hold)) -> Result<(), ReadError> {
         self.has_begun = true;
         let initial = std::mem::take(&mut self.initial);
         // There may be very many. Their ids have never been used before, so they fit in 31 bits.

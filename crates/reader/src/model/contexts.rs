@@ -47,7 +47,7 @@ fn place(caller: ContextId, method: MethodId) -> usize {
 }
 
 /// The tree. Nodes are numbered in order of creation, so callers come before their callees; 0 is the empty stack.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Contexts {
     all: Vec<Context>,
     /// The child that was last looked up in each node, usually the next one to be looked up. Empty, like `children`, in

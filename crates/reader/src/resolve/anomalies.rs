@@ -16,6 +16,11 @@ macro_rules! anomalies {
         }
 
         impl Anomalies {
+            /// Adds the numbers of another part of the trace.
+            pub(crate) fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+
             /// Descriptions of the anomalies that occurred, with their numbers.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($text, self.$name),)*].into_iter().filter(|&(_, count)| count > 0)

@@ -69,6 +69,23 @@ impl IdSet {
     }
 }
 
+impl IdSet {
+    /// Removes `id`; returns whether it was there. Pages with bits stay as they are.
+    pub fn remove(&mut self, id: u32) -> bool {
+        let (page, low) = Self::place(id);
+        match self.pages.get_mut(page) {
+            None => false,
+            Some(Page::Few(few)) => find(few, low).map(|at| few.remove(at)).is_ok(),
+            Some(Page::Many(words)) => {
+                let (word, bit) = (&mut words[usize::from(low) / 64], 1 << (low % 64));
+                let was_there = *word & bit != 0;
+                *word &= !bit;
+                was_there
+            }
+        }
+    }
+}
+
 /// Finds the index of `low` in sorted numbers, or where it would be inserted. The numbers are random, so the index can
 /// be estimated from the value: this touches one or two cache lines, a binary search about five.
 #[inline]
@@ -135,6 +152,25 @@ mod tests {
             }
             prop_assert!(model.iter().all(|&id| set.contains(id)));
             prop_assert_eq!(set.contains(ask), model.contains(&ask));
+        }
+
+        #[test]
+        fn what_was_removed_is_gone(
+            acts in prop::collection::vec((any::<bool>(), prop_oneof![0..300u32, 0..1u32 << 31]), 0..600),
+            many: bool,
+        ) {
+            let mut set = IdSet::default();
+            let mut model = BTreeSet::new();
+            for id in 0..if many { 3 * FEW as u32 } else { 0 } {
+                prop_assert_eq!(set.insert(id), model.insert(id));
+            }
+            for (insert, id) in acts {
+                match insert {
+                    true => prop_assert_eq!(set.insert(id), model.insert(id)),
+                    false => prop_assert_eq!(set.remove(id), model.remove(&id)),
+                }
+                prop_assert_eq!(set.contains(id), model.contains(&id));
+            }
         }
 
         /// For arbitrary numbers, not only random ones.

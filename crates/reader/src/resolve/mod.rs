@@ -3,23 +3,24 @@
 //! In two stages: [`thread`] makes each thread's events explicit, [`merge`](crate::merge) orders them, and this module
 //! assigns 64-bit ids, types and sizes to objects and old targets to updates, and advances the clock.
 
+pub(crate) mod allocs;
 mod anomalies;
-mod bits;
-mod fields;
+pub(crate) mod bits;
+pub(crate) mod fields;
 mod last_stores;
 mod object_ids;
 mod piece;
-mod recent;
-mod sizes;
+pub(crate) mod recent;
+pub(crate) mod sizes;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod thread;
+pub(crate) mod thread;
 mod unpacking;
 
 use std::ops::ControlFlow;
 
-use et_names::{FieldRefId, MethodId, SiteId};
+use et_names::{MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
 pub use anomalies::{Anomalies, Lost};
@@ -28,13 +29,13 @@ pub use fields::ExtraField;
 pub use slots::Slots;
 
 use et_format::event::{ObjectHash, Ticket};
-use et_format::{InitialObject, InitialSlot, Wall, class_flags};
+use et_format::{InitialObject, InitialSlot, Wall};
 
 use fields::Fields;
 use last_stores::LastStores;
 pub(crate) use object_ids::ObjectIds;
 use recent::Recent;
-use sizes::ArraySizes;
+use allocs::{Allocs, Use};
 use thread::{Action, Shared, Subject, ThreadSource};
 use unpacking::Unpacking;
 
@@ -197,7 +198,7 @@ pub(crate) fn initial_references(
 }
 
 /// `visit` gets `None` for a reference from or to an unknown object.
-fn each_initial_reference(
+pub(crate) fn each_initial_reference(
     trace: &Trace,
     all_fields: &mut Fields,
     mut current: impl FnMut(ObjectHash) -> Option<ObjectId>,
@@ -294,18 +295,6 @@ impl Stacks {
     }
 }
 
-/// What the use of an object of unknown origin implies about its type.
-#[derive(Clone, Copy)]
-enum Use {
-    Receiver(MethodId),
-    Exception,
-    Array,
-    /// Nothing.
-    Any,
-    FieldOrigin(FieldRefId),
-    FieldTarget(FieldRefId),
-}
-
 struct Resolver<'a, F> {
     trace: &'a Trace,
     visit: F,
@@ -317,9 +306,8 @@ struct Resolver<'a, F> {
     slots: Slots,
     last_stores: LastStores,
     fields: Fields,
-    array_sizes: ArraySizes,
+    allocs: Allocs<'a>,
     methods: Recent<()>,
-    site_types: Recent<TypeId>,
     stacks: Stacks,
     /// Index of the stack on which each source's actions happen, from its first turn to its end.
     stack_of_source: Vec<Option<usize>>,
@@ -333,7 +321,6 @@ struct Resolver<'a, F> {
     is_constant: bool,
     /// Index of the next class record whose mirror has no record yet.
     next_mirror: u32,
-    class_type: TypeId,
 }
 
 impl<'a, F: Visit> Resolver<'a, F> {
@@ -349,9 +336,8 @@ impl<'a, F: Visit> Resolver<'a, F> {
             slots: Slots::default(),
             last_stores: LastStores::find(trace),
             fields: Fields::new(&trace.names),
-            array_sizes: ArraySizes::new(&trace.file.meta().array_layout),
+            allocs: Allocs::new(trace),
             methods: Recent::default(),
-            site_types: Recent::default(),
             stack_of_source: vec![None; trace.threads.len()],
             wall_of_source: vec![None; trace.threads.len()],
             place: Place::new(Ticket(0), None),
@@ -359,7 +345,6 @@ impl<'a, F: Visit> Resolver<'a, F> {
             current: 0,
             is_constant: false,
             next_mirror: 0,
-            class_type: trace.types.get("Ljava/lang/Class;").unwrap_or(TypeId::UNKNOWN),
         }
     }
 
@@ -396,7 +381,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
                 }
             };
             let size = match u32::try_from(object.length) {
-                Ok(length) if object.size == InitialObject::LARGEST => self.array_size(ty, length, anomalies),
+                Ok(length) if object.size == InitialObject::LARGEST => self.allocs.array_size(ty, length, anomalies),
                 _ => object.size.into(),
             };
             let id = self.allocate(object.object);
@@ -454,17 +439,14 @@ impl<'a, F: Visit> Resolver<'a, F> {
     }
 
     fn mirror(&mut self, class: ClassIndex, thread: ThreadId) -> ObjectId {
-        let record = &self.trace.classes.get(class).record;
-        let object = self.allocate(record.class);
-        self.emit(Record::Alloc(Alloc {
-            kind: AllocKind::Vm,
-            object,
-            size: record.mirror_size.into(),
-            ty: self.class_type,
-            site: SiteId(0),
-            length: 0,
-            thread,
-        }));
+        let alloc = self.allocs.mirror(class);
+        self.allocated(self.trace.classes.get(class).record.class, Alloc { thread, ..alloc })
+    }
+
+    /// Makes the record of a new object with this hash.
+    fn allocated(&mut self, hash: ObjectHash, alloc: Alloc) -> ObjectId {
+        let object = self.allocate(hash);
+        self.emit(Record::Alloc(Alloc { object, ..alloc }));
         object
     }
 
@@ -486,127 +468,8 @@ impl<'a, F: Visit> Resolver<'a, F> {
         if let Some(class) = self.trace.classes.at(hash, self.ticket) {
             return self.mirror(class, thread);
         }
-        anomalies.unknown_objects += 1;
-        anomalies.unknown_sizes += 1;
-        let (types, names) = (&self.trace.types, &self.trace.names);
-        let ty = match usage {
-            Use::Receiver(method) => names.method_info(method).map(|info| info.class),
-            Use::Exception => types.get("Ljava/lang/Throwable;"),
-            Use::Array => types.get("[Ljava/lang/Object;"),
-            Use::Any => None,
-            Use::FieldOrigin(field) => {
-                names.field_ref(field).and_then(|(table, field)| types.get_class(table.str(field.class)))
-            }
-            Use::FieldTarget(field) => {
-                names.field_ref(field).and_then(|(table, field)| types.get(table.str(field.descriptor)))
-            }
-        };
-        let ty = ty.or_else(|| types.get("Ljava/lang/Object;")).unwrap_or(TypeId::UNKNOWN);
-        let object = self.allocate(hash);
-        self.emit(Record::Alloc(Alloc {
-            kind: AllocKind::Found,
-            object,
-            size: 0,
-            ty,
-            site: SiteId(0),
-            length: 0,
-            thread,
-        }));
-        object
-    }
-
-    /// Size of an instance of a class in bytes.
-    fn instance_size(&self, class: Option<ClassIndex>, anomalies: &mut Anomalies) -> u64 {
-        let size = class
-            .map(|class| &self.trace.classes.get(class).record)
-            .map_or(0, |record| if record.flags & class_flags::SIZE_UNKNOWN != 0 { 0 } else { record.instance_size });
-        anomalies.unknown_sizes += u64::from(size == 0);
-        size.into()
-    }
-
-    fn array_size(&self, ty: TypeId, length: u32, anomalies: &mut Anomalies) -> u64 {
-        self.array_sizes.of(self.trace.types.descriptor(ty), length).unwrap_or_else(|| {
-            anomalies.unknown_sizes += 1;
-            0
-        })
-    }
-
-    fn new_object(&mut self, site: SiteId, hash: ObjectHash, mirror: ObjectHash, anomalies: &mut Anomalies) {
-        let class = self.trace.classes.at(mirror, self.ticket);
-        let names = &self.trace.names;
-        let site_type = if site.0 == 0 { None } else { self.site_types.get(site.0, || names.site_type(site, 0)) };
-        anomalies.unknown_sites += u64::from(site.0 != 0 && site_type.is_none());
-        let (ty, site) = match (class, site_type) {
-            (Some(class), _) => {
-                let ty = self.trace.classes.get(class).ty;
-                let agrees = site_type == Some(ty);
-                anomalies.site_mismatches += u64::from(site_type.is_some() && !agrees);
-                (ty, if agrees { site } else { SiteId(0) })
-            }
-            (None, site_type) => {
-                anomalies.unknown_classes += 1;
-                (site_type.unwrap_or(TypeId::UNKNOWN), if site_type.is_some() { site } else { SiteId(0) })
-            }
-        };
-        let size = self.instance_size(class, anomalies);
-        let object = self.allocate(hash);
-        let thread = self.thread();
-        self.emit(Record::Alloc(Alloc { kind: AllocKind::New, object, size, ty, site, length: 0, thread }));
-    }
-
-    fn made_up_object(&mut self, object: Subject, ty: TypeId, site: SiteId, anomalies: &mut Anomalies) {
-        let fits = site.0 != 0 && self.trace.names.site_type(site, 0) == Some(ty);
-        let size = self.instance_size(self.trace.classes.of_type(ty), anomalies);
-        let thread = self.thread();
-        self.emit(Record::Alloc(Alloc {
-            kind: AllocKind::New,
-            object: ObjectId(object.0),
-            size,
-            ty,
-            site: if fits { site } else { SiteId(0) },
-            length: 0,
-            thread,
-        }));
-    }
-
-    fn new_array(&mut self, depth: u8, site: SiteId, hash: ObjectHash, length: u32, anomalies: &mut Anomalies) {
-        let ty = self.trace.names.site_type(site, depth);
-        if ty.is_none() {
-            anomalies.untyped_arrays += 1;
-            anomalies.unknown_sites += u64::from(site.0 != 0);
-        }
-        let site = if ty.is_some() { site } else { SiteId(0) };
-        let ty = ty.unwrap_or(TypeId::UNKNOWN);
-        let size = self.array_size(ty, length, anomalies);
-        let object = self.allocate(hash);
-        let thread = self.thread();
-        self.emit(Record::Alloc(Alloc { kind: AllocKind::Array, object, size, ty, site, length, thread }));
-    }
-
-    /// Handles an object created by the VM ([`AllocKind::Vm`]) or found.
-    fn sighted(
-        &mut self,
-        kind: AllocKind,
-        hash: ObjectHash,
-        mirror: ObjectHash,
-        length: i32,
-        anomalies: &mut Anomalies,
-    ) {
-        let thread = self.thread();
-        if let Some(class) = self.trace.classes.at(hash, self.ticket) {
-            self.mirror(class, thread);
-            return;
-        }
-        let class = self.trace.classes.at(mirror, self.ticket);
-        anomalies.unknown_classes += u64::from(class.is_none());
-        let ty = class.map_or(TypeId::UNKNOWN, |class| self.trace.classes.get(class).ty);
-        let (size, length) = match u32::try_from(length) {
-            Ok(length) => (self.array_size(ty, length, anomalies), length),
-            Err(_) => (self.instance_size(class, anomalies), 0),
-        };
-        let object = self.allocate(hash);
-        let site = SiteId(0);
-        self.emit(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread }));
+        let alloc = self.allocs.unknown(usage, anomalies);
+        self.allocated(hash, Alloc { thread, ..alloc })
     }
 
     fn is_known(&mut self, hash: ObjectHash) -> bool {
@@ -713,22 +576,35 @@ impl<'a, F: Visit> Resolver<'a, F> {
             }
             Action::New { site, object, class, known } => {
                 if !known || !self.is_known(object) {
-                    self.new_object(site, object, class, anomalies);
+                    let alloc = self.allocs.new_object(site, class, self.ticket, anomalies);
+                    let thread = self.thread();
+                    self.allocated(object, Alloc { thread, ..alloc });
                 }
             }
-            Action::MadeUp { object, ty, site } => self.made_up_object(object, ty, site, anomalies),
+            Action::MadeUp { object, ty, site } => {
+                let alloc = self.allocs.made_up(ty, site, anomalies);
+                let thread = self.thread();
+                self.emit(Record::Alloc(Alloc { object: ObjectId(object.0), thread, ..alloc }));
+            }
             Action::NewArray { depth, site, object, length } => {
-                self.new_array(depth, site, object, length, anomalies);
+                let alloc = self.allocs.new_array(depth, site, length, anomalies);
+                let thread = self.thread();
+                self.allocated(object, Alloc { thread, ..alloc });
             }
             Action::Found { object, class, length } => {
                 if !self.is_known(object) {
-                    self.sighted(AllocKind::Found, object, class, length, anomalies);
+                    let (kind, now) = (AllocKind::Found, self.ticket);
+                    let alloc = self.allocs.sighted(kind, object, class, length, now, anomalies);
+                    let thread = self.thread();
+                    self.allocated(object, Alloc { thread, ..alloc });
                 }
             }
             Action::Made { object, class, length, fresh, constant } => {
                 if !object.is_null() && (fresh || !self.is_known(object)) {
+                    let alloc = self.allocs.sighted(AllocKind::Vm, object, class, length, self.ticket, anomalies);
+                    let thread = self.thread();
                     self.is_constant = constant;
-                    self.sighted(AllocKind::Vm, object, class, length, anomalies);
+                    self.allocated(object, Alloc { thread, ..alloc });
                     self.is_constant = false;
                 }
             }

@@ -43,7 +43,7 @@ impl Subject {
     /// Flag of a made-up object: this bit, then the thread, then a number. All together are the 64-bit id.
     pub const MADE_UP: u64 = 1 << 62;
 
-    fn hash(hash: ObjectHash) -> Self {
+    pub(crate) fn hash(hash: ObjectHash) -> Self {
         Self(hash.0.into())
     }
 
@@ -132,7 +132,7 @@ pub enum Action {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Item {
+pub(crate) enum Item {
     Ticket(Ticket),
     Do(Action),
     /// A placeholder for the allocation that a pending constructor may need.
@@ -157,6 +157,15 @@ struct Frame {
     class: TypeId,
     /// Site of the object under construction, if known.
     site: SiteId,
+}
+
+/// A frame whose receiver is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StartedFrame {
+    pub method: MethodId,
+    pub receiver: Subject,
+    /// Whether it existed when tracing began.
+    pub from_start: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -212,7 +221,7 @@ impl<'a> Shared<'a> {
     }
 
     #[inline]
-    fn method_info(&mut self, method: MethodId) -> Option<MethodInfo> {
+    pub(crate) fn method_info(&mut self, method: MethodId) -> Option<MethodInfo> {
         self.methods.get(method.0, || self.names.method_info(method))
     }
 
@@ -350,7 +359,7 @@ impl<'a> ThreadSource<'a> {
 }
 
 /// The final result of an event, after any actions that it has put into the queue.
-enum Step {
+pub(crate) enum Step {
     Action(Action),
     Ticket(Ticket),
     /// No further result: the actions are in the queue, or the event has no effect.
@@ -359,7 +368,7 @@ enum Step {
 
 /// State of a thread up to where it has been read.
 #[derive(Debug)]
-struct Reader {
+pub(crate) struct Reader {
     thread: u32,
     ticket: Ticket,
 
@@ -377,7 +386,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(thread: u32, ticket: Ticket, frames: &[StartFrame]) -> Self {
+    pub(crate) fn new(thread: u32, ticket: Ticket, frames: &[StartFrame]) -> Self {
         let mut reader = Self {
             thread,
             ticket,
@@ -396,6 +405,89 @@ impl Reader {
             }
         }
         reader
+    }
+
+    /// A reader that continues where another one of the thread has stopped: with these frames, outermost first, this
+    /// exception in flight, and this number of objects made up so far.
+    pub(crate) fn resume(
+        thread: u32,
+        ticket: Ticket,
+        frames: impl Iterator<Item = StartedFrame>,
+        in_flight: ObjectHash,
+        made_up: u32,
+    ) -> Self {
+        let mut reader = Self::new(thread, ticket, &[]);
+        reader.made_up = made_up;
+        reader.stack.in_flight = in_flight;
+        reader.stack.frames.extend(frames.map(|frame| Frame {
+            method: frame.method,
+            receiver: frame.receiver,
+            room: None,
+            chained: false,
+            from_start: frame.from_start,
+            class: TypeId::UNKNOWN,
+            site: SiteId(0),
+        }));
+        reader
+    }
+
+    /// The frames on the stack, outermost first.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = StartedFrame> + '_ {
+        let frames = self.stack.frames.iter();
+        frames.map(|&Frame { method, receiver, from_start, .. }| StartedFrame { method, receiver, from_start })
+    }
+
+    /// The exception in flight, and the number of objects made up.
+    pub(crate) fn state(&self) -> (ObjectHash, u32) {
+        (self.stack.in_flight, self.made_up)
+    }
+
+    /// Whether some constructor waits for its object.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Number of items that wait for the object of a constructor.
+    pub(crate) fn waiting_items(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes the head of the queue if nothing read later can change it.
+    #[inline]
+    pub(crate) fn take_settled(&mut self) -> Option<Item> {
+        match self.queue.front().copied()? {
+            Item::Room | Item::Pending => None,
+            item => {
+                self.queue.pop_front();
+                self.head += 1;
+                Some(item)
+            }
+        }
+    }
+
+    /// Handles an event. Returns what happens at once; what has to wait goes to the queue.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, event: Event<'_>, shared: &mut Shared<'_>) -> Option<Item> {
+        let item = match self.step(event, shared) {
+            Step::Action(action) => Item::Do(action),
+            Step::Ticket(ticket) => Item::Ticket(ticket),
+            Step::Nothing => return None,
+        };
+        if self.queue.is_empty() {
+            return Some(item);
+        }
+        self.queue.push_back(item);
+        None
+    }
+
+    /// The events that follow are from this piece.
+    pub(crate) fn piece(&mut self, number: u32) {
+        self.act(Action::Piece(number));
+    }
+
+    /// The thread has ended: constructors that still wait get objects that are made up.
+    pub(crate) fn end(&mut self, shared: &Shared<'_>) {
+        self.make_up_all(shared);
     }
 
     fn act(&mut self, action: Action) {

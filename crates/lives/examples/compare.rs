@@ -1,0 +1,80 @@
+//! Reads traces by blocks and record by record, and compares all rows. With `time`, only reads by blocks.
+
+use std::time::Instant;
+
+use et_lives::{population, population_by_blocks};
+use et_reader::model::{ContextId, Contexts};
+use et_reader::population::{Columns, Population};
+use et_reader::source::{Reading, Source};
+
+fn path(contexts: &Contexts, context: ContextId) -> u64 {
+    contexts.methods(context).fold(17, |hash: u64, method| hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(method.0))
+}
+
+type Line = (String, u64, u64);
+
+type Times = Vec<(u64, Option<u64>, Option<u64>)>;
+
+fn lines(population: &Population) -> (Vec<(u64, Line)>, Times) {
+    let (mut all, mut times) = (Vec::new(), Vec::new());
+    for group in 0..population.groups.len() {
+        let rows = population.groups.read(group, Columns::ALL).unwrap();
+        for at in 0..rows.len {
+            let line = format!(
+                "{:x} ty {} {:?} size {} len {} site {} thread {} birth {} {} use {} death {:?} {:?} {:?} rec {:?} esc {:?} {:?}",
+                rows.object[at].0, rows.class[at].0, rows.kind[at], rows.size[at], rows.length[at], rows.site[at].0,
+                rows.thread[at].0, rows.birth_tick[at], rows.birth_bytes[at], rows.last_use_tick[at],
+                rows.death_tick[at], rows.death_bytes[at], rows.death_thread[at],
+                rows.death_record[at], rows.escaped_thread[at], rows.escaped_frame[at],
+            );
+            let (born, died) = (path(&population.contexts, rows.context[at]), rows.death_context[at].map_or(0, |c| path(&population.contexts, c)));
+            times.push((rows.number[at], rows.birth_nanos[at], rows.death_nanos[at]));
+            all.push((rows.number[at], (line, born, died)));
+        }
+    }
+    all.sort_unstable_by_key(|(number, _)| *number);
+    times.sort_unstable_by_key(|(number, ..)| *number);
+    (all, times)
+}
+
+fn cpu() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
+}
+
+fn main() {
+    let time = std::env::var("TIME").is_ok();
+    for path in std::env::args().skip(1) {
+        let source = Source::open(path.as_ref(), None).unwrap();
+        let Source::Trace(trace) = &source else { panic!("a text") };
+        let knows = et_reader::deaths_unknown(trace.events).is_none();
+        let (start, cpu_before) = (Instant::now(), cpu());
+        let (new, passed) = match population_by_blocks(trace, knows) {
+            Ok(both) => both,
+            Err(error) => {
+                println!("{path}: {error}");
+                continue;
+            }
+        };
+        let records = passed.outcome.totals.sum();
+        let (wall, used) = (start.elapsed().as_secs_f64(), cpu() - cpu_before);
+        println!(
+            "{path}: {records} records, {} objects, {wall:.2} s, {:.1} ns/record wall, {:.1} CPU; {:?}, late {}",
+            passed.objects, wall / records as f64 * 1e9, used / records as f64 * 1e9, passed.cost, passed.late
+        );
+        if time {
+            continue;
+        }
+        let (start, cpu_before) = (Instant::now(), cpu());
+        let old = population(&source, None, Reading::default()).unwrap();
+        println!("  old: {:.2} s, {:.1} ns CPU", start.elapsed().as_secs_f64(), (cpu() - cpu_before) / records as f64 * 1e9);
+        let ((new_lines, new_times), (old_lines, old_times)) = (lines(&new), lines(&old));
+        let times = new_times.iter().zip(&old_times).filter(|(new, old)| new != old).count();
+        let different: Vec<_> = new_lines.iter().zip(&old_lines).filter(|(new, old)| new != old).collect();
+        println!("  {} rows, {} by the other, {} differ, {times} in their times", new_lines.len(), old_lines.len(), different.len());
+        for ((number, new), (other, old)) in different.iter().take(6) {
+            println!("  {number} {other}\n    new {} {:x} {:x}\n    old {} {:x} {:x}", new.0, new.1, new.2, old.0, old.1, old.2);
+        }
+    }
+}

@@ -1,0 +1,984 @@
+//! What remains of the parts, in order: the objects that outlive the part in which they were made, and the references
+//! between them. From time to time those that nothing reaches and nothing will name are found to have died, by Merlin as
+//! in [`crate::lifetimes`].
+
+use et_format::Nanos;
+use rustc_hash::FxHashMap;
+
+use super::local::{Caller, Settled, Stored};
+use super::walk::{NONE, Named, Part, Stamp};
+use super::{BlocksError, HeldByLocal, LifeRow, RowDeath, Rows};
+use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots};
+use crate::model::{ContextId, Contexts, Heap, Marks, Node, OnStack};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId, Totals};
+use et_names::MethodId;
+
+/// A step of the trace.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    /// Number of the step, from 0.
+    step: u64,
+    /// Number of the record, from 1; of the last one, if the step is none.
+    record: u64,
+    kind: Option<RecordKind>,
+    tick: u64,
+    bytes: u64,
+    time: Option<Nanos>,
+    thread: u32,
+    context: ContextId,
+}
+
+/// The frame in which an object was allocated.
+#[derive(Clone, Copy, Debug)]
+enum AllocFrame {
+    None,
+    /// Left at that step.
+    Left(u64),
+    /// Still running when last looked at: index in `Forward::open_frames`.
+    Open(u32),
+}
+
+/// A frame that had an object in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Holder {
+    thread: u32,
+    depth: u32,
+    serial: u64,
+}
+
+/// A living object.
+#[derive(Debug)]
+struct Life {
+    number: u64,
+    alloc: Alloc,
+    context: ContextId,
+    frame: AllocFrame,
+    tick: u64,
+    bytes: u64,
+    time: Option<Nanos>,
+    last_use: u64,
+    escaped_thread: bool,
+    holder: Option<Holder>,
+    /// The last step that is known to have kept it alive.
+    last: At,
+    /// Whether a later part may name it, or the VM holds it to the end.
+    in_use: bool,
+    is_held: bool,
+}
+
+/// A frame at the end of a part.
+#[derive(Debug)]
+struct OpenFrame {
+    method: MethodId,
+    receiver: ObjectId,
+    serial: u64,
+    context: Option<ContextId>,
+    /// Index in `Forward::open_frames`, if objects were allocated in it that were alive at the end of a part.
+    tracked: Option<u32>,
+}
+
+/// A frame in which objects were allocated that are alive.
+#[derive(Clone, Copy, Debug)]
+struct TrackedFrame {
+    left: Option<u64>,
+    objects: u32,
+}
+
+#[derive(Debug, Default)]
+struct Stack {
+    frames: Vec<OpenFrame>,
+    in_flight: ObjectId,
+}
+
+/// A weak slot that was overwritten.
+#[derive(Debug)]
+struct WeakDrop {
+    step: u64,
+    reference: Node,
+    slot: Slot,
+    target: Node,
+}
+
+/// A row before it is in order.
+#[derive(Debug)]
+struct Row {
+    row: LifeRow,
+    step: u64,
+    holder: Option<Holder>,
+}
+
+/// Objects that died, when more than this many are waiting, have their turn: the rows are put in order.
+const MOST_ROWS: usize = if cfg!(test) { 64 } else { 1 << 18 };
+
+/// The state behind the parts that were applied.
+#[derive(Debug)]
+pub struct Forward<R> {
+    rows: R,
+    heap: Heap<Life>,
+    contexts: Contexts,
+    stacks: FxHashMap<u32, Stack>,
+    tracked: Tracked,
+    weak_slots: WeakSlots,
+    weak: FxHashMap<Node, (Slot, Node)>,
+    /// What weak slots hold according to the stores alone.
+    stored_weakly: FxHashMap<ObjectId, ObjectId>,
+    weak_drops: Vec<WeakDrop>,
+    waiting: Vec<Row>,
+    late: Vec<Row>,
+    clearings: Vec<(u64, KnownStep)>,
+    late_clearings: Vec<(u64, KnownStep)>,
+    /// Deaths at earlier steps have been passed on.
+    passed_on: u64,
+    /// Objects alive after the last look for dead ones.
+    alive: usize,
+    /// What there is so far.
+    pub sums: Sums,
+    entries: u64,
+    noted: Option<u64>,
+    held: HeldByLocals,
+    knows_deaths: bool,
+}
+
+/// Sums over the parts that were applied.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    pub most_alive: usize,
+    pub steps: u64,
+    pub records: u64,
+    pub ticks: u64,
+    pub bytes: u64,
+    pub births: u64,
+    pub time: Option<Nanos>,
+    pub totals: Totals,
+    /// Number of records by thread, computed ones not counted.
+    pub of_thread: FxHashMap<u32, u64>,
+}
+
+/// Frames in which objects were allocated that are alive.
+#[derive(Debug, Default)]
+struct Tracked {
+    all: Vec<TrackedFrame>,
+    free: Vec<u32>,
+}
+
+impl Tracked {
+    fn add(&mut self) -> u32 {
+        let new = TrackedFrame { left: None, objects: 0 };
+        match self.free.pop() {
+            Some(place) => {
+                self.all[place as usize] = new;
+                place
+            }
+            None => {
+                self.all.push(new);
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    fn leave(&mut self, place: u32, step: u64) {
+        let frame = &mut self.all[place as usize];
+        frame.left = Some(step);
+        if frame.objects == 0 {
+            self.free.push(place);
+        }
+    }
+
+    /// An object has died that was allocated in it.
+    fn drop_object(&mut self, place: u32) {
+        let frame = &mut self.all[place as usize];
+        frame.objects -= 1;
+        if frame.objects == 0 && frame.left.is_some() {
+            self.free.push(place);
+        }
+    }
+}
+
+/// What may be held only by local variables of methods that run at the end (see `docs/semantics.md`): of each frame and
+/// each kind of object the last one.
+#[derive(Debug, Default)]
+struct HeldByLocals {
+    all: FxHashMap<(Holder, Kind), HeldByLocal>,
+    /// The step and the key of the last death of an object that a frame had in hand.
+    batch: Option<(u64, (Holder, Kind))>,
+    tidy_at: usize,
+}
+
+/// What makes objects alike.
+type Kind = (u32, u32, u32, AllocKind);
+
+impl HeldByLocals {
+    fn died(&mut self, row: &Row) {
+        let (step, alloc) = (row.step, row.row.alloc);
+        if self.batch.is_some_and(|(last, _)| last != step) {
+            self.batch = None;
+        }
+        if let Some(holder) = row.holder {
+            let key = (holder, (alloc.site.0, alloc.ty.0, row.row.context.0, alloc.kind));
+            let known = self.all.contains_key(&key);
+            // Two of a kind that die at once may both be held.
+            if !(known && self.batch == Some((step, key))) {
+                let first = HeldByLocal { method: MethodId(0), step, alloc, context: row.row.context, objects: 0, bytes: 0 };
+                if self.all.get(&key).is_none_or(|held| held.step <= step) {
+                    self.all.insert(key, first);
+                }
+            }
+            self.batch = Some((step, key));
+        }
+        if let Some(held) = self.batch.and_then(|(_, key)| self.all.get_mut(&key)) {
+            held.objects += 1;
+            held.bytes += alloc.size;
+        }
+    }
+
+    /// Drops what frames held that have ended.
+    fn tidy(&mut self, runs: impl Fn(&Holder) -> bool) {
+        if self.all.len() >= self.tidy_at.max(1024) {
+            self.all.retain(|(holder, _), _| runs(holder));
+            self.tidy_at = self.all.len() * 2;
+        }
+    }
+}
+
+/// The context of a frame, relative or absolute.
+fn context_of(caller: Caller, frames: &mut [OpenFrame], nodes: &[ContextId], all: &mut Contexts) -> ContextId {
+    let frame = match caller {
+        Caller::Nothing => return ContextId::EMPTY,
+        Caller::Node(node) => return nodes[node as usize],
+        Caller::Base(frame) => frame as usize,
+    };
+    if let Some(known) = frames[frame].context {
+        return known;
+    }
+    let known = frames[..frame].iter().rposition(|frame| frame.context.is_some());
+    let mut context = known.and_then(|at| frames[at].context).unwrap_or_default();
+    for frame in &mut frames[known.map_or(0, |at| at + 1)..=frame] {
+        context = all.call(context, frame.method);
+        frame.context = Some(context);
+    }
+    context
+}
+
+/// From what is relative to a part to what holds for the trace.
+struct Scale<'a> {
+    part: &'a Part,
+    step: u64,
+    record: u64,
+    tick: u64,
+    bytes: u64,
+    /// Steps that are none, in ascending order.
+    unchanged: &'a [u32],
+    /// Since when it is how late.
+    times: &'a [(u32, Nanos)],
+    before: Option<Nanos>,
+}
+
+impl Scale<'_> {
+    fn step_of(&self, step: u32) -> u64 {
+        self.step + u64::from(step) - self.unchanged.partition_point(|unchanged| *unchanged < step) as u64
+    }
+
+    fn time_at(&self, step: u32) -> Option<Nanos> {
+        let count = self.times.partition_point(|(from, _)| *from <= step);
+        count.checked_sub(1).map_or(self.before, |last| Some(self.times[last].1))
+    }
+
+    fn at(&self, stamp: Stamp, context: ContextId) -> At {
+        let step = self.step_of(stamp.step);
+        let holds = self.part.holds.partition_point(|(hold, _)| *hold <= stamp.step);
+        let kind = RecordKind::ALL.get(usize::from(stamp.kind)).copied();
+        let (thread, context) = match kind {
+            Some(_) => (self.part.thread, context),
+            None => {
+                (holds.checked_sub(1).map_or(self.part.thread, |last| self.part.holds[last].1), ContextId::EMPTY)
+            }
+        };
+        At {
+            step,
+            record: self.record + (step - self.step) + 1 - holds as u64,
+            kind,
+            tick: self.tick + u64::from(stamp.tick),
+            bytes: self.bytes + self.part.bytes_at(stamp.step),
+            time: self.time_at(stamp.step),
+            thread,
+            context,
+        }
+    }
+}
+
+impl<R: Rows> Forward<R> {
+    /// Begins before the first part. Without `knows_deaths` all objects live to the end.
+    pub fn new(rows: R, weak_slots: WeakSlots, knows_deaths: bool) -> Self {
+        Self {
+            rows,
+            heap: Heap::default(),
+            contexts: Contexts::default(),
+            stacks: FxHashMap::default(),
+            tracked: Tracked::default(),
+            weak_slots,
+            weak: FxHashMap::default(),
+            stored_weakly: FxHashMap::default(),
+            weak_drops: Vec::new(),
+            waiting: Vec::new(),
+            late: Vec::new(),
+            clearings: Vec::new(),
+            late_clearings: Vec::new(),
+            passed_on: 0,
+            alive: 0,
+            sums: Sums::default(),
+            entries: 0,
+            noted: None,
+            held: HeldByLocals::default(),
+            knows_deaths,
+        }
+    }
+
+    fn now(&self, kind: Option<RecordKind>) -> At {
+        At {
+            step: self.sums.steps,
+            record: self.sums.records + u64::from(kind.is_some()),
+            kind,
+            tick: self.sums.ticks,
+            bytes: self.sums.bytes,
+            time: self.sums.time,
+            thread: 0,
+            context: ContextId::EMPTY,
+        }
+    }
+
+    /// Adds an object that existed when tracing began.
+    pub fn initial_object(&mut self, alloc: Alloc, is_held: bool, in_use: bool) {
+        self.weak_slots.saw(&alloc);
+        let last = self.now(Some(RecordKind::Initial));
+        self.heap.insert(
+            alloc.object,
+            Life {
+                number: self.sums.births,
+                alloc,
+                context: ContextId::EMPTY,
+                frame: AllocFrame::None,
+                tick: last.tick,
+                bytes: last.bytes,
+                time: last.time,
+                last_use: last.tick,
+                escaped_thread: false,
+                holder: None,
+                last,
+                in_use,
+                is_held,
+            },
+        );
+        self.sums.births += 1;
+        self.sums.steps += 1;
+        self.sums.records += 1;
+        self.sums.totals.0[RecordKind::Initial as usize] += 1;
+        *self.sums.of_thread.entry(0).or_default() += 1;
+    }
+
+    /// A step that no record shows: the target of a slot when tracing began.
+    pub fn initial_reference(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
+        let at = self.now(None);
+        self.sums.steps += 1;
+        for id in [origin, target] {
+            if let Some(node) = self.heap.node(id) {
+                self.heap.data(node).last = at;
+            }
+        }
+        if self.weak_slots.is_weak(origin, slot) {
+            self.stored_weakly.insert(origin, target);
+            self.put_weak(at.step, ObjectId::NULL, origin, slot, target);
+        } else {
+            self.heap.put(origin, slot, target);
+        }
+    }
+
+    /// The VM holds the object to the end.
+    pub fn hold(&mut self, object: ObjectId) {
+        if let Some(node) = self.heap.node(object) {
+            self.heap.data(node).is_held = true;
+        }
+    }
+
+    fn put_weak(&mut self, step: u64, old: ObjectId, origin: ObjectId, slot: Slot, target: ObjectId) {
+        let Some(reference) = self.heap.node(origin) else { return };
+        let held = match self.heap.node(target) {
+            Some(target) => self.weak.insert(reference, (slot, target)),
+            None => self.weak.remove(&reference),
+        };
+        match held {
+            Some((slot, target)) => self.weak_drops.push(WeakDrop { step, reference, slot, target }),
+            None if !old.is_null() => self.clearings.push((step, KnownStep::Cleared { at: step })),
+            None => {}
+        }
+    }
+
+    /// Times, with the first step that each applies to. Threads take turns, so a later part may have an earlier one.
+    fn note(&mut self, part: &Part) -> Vec<(u32, Nanos)> {
+        let mut times = Vec::new();
+        for (step, wall) in part.times.iter().filter(|(step, _)| *step < part.steps) {
+            if self.noted.is_none_or(|last| wall.begin.0 > last) {
+                self.noted = Some(wall.begin.0);
+                times.push((*step, wall.begin));
+            }
+        }
+        times
+    }
+
+    /// Applies the next part.
+    ///
+    /// # Errors
+    /// [`BlocksError::Surprise`] if it names an object that was found dead.
+    pub fn apply(&mut self, settled: Settled) -> Result<(), BlocksError> {
+        let Settled { known, nodes, dead, died, stored, weak, mut unchanged, born_in, last_in } = settled;
+        let part = &known.part;
+        let thread = part.thread;
+        let mut stack = self.stacks.remove(&thread).unwrap_or_default();
+        if stack.frames.len() != part.base as usize {
+            return Err(BlocksError::Stack { thread, expected: part.base as usize, found: stack.frames.len() });
+        }
+        let mut contexts: Vec<ContextId> = Vec::with_capacity(nodes.all.len());
+        for &(caller, method) in &nodes.all {
+            let caller = context_of(caller, &mut stack.frames, &contexts, &mut self.contexts);
+            contexts.push(self.contexts.call(caller, method));
+        }
+        let before = self.sums.time;
+        let times = self.note(part);
+        self.sums.time = times.last().map_or(before, |(_, time)| Some(*time));
+
+        // Objects made here that remain: their slots are filled next.
+        for (number, named) in part.named.iter().enumerate().filter(|(_, named)| named.birth != NONE) {
+            let birth = &part.births[named.birth as usize];
+            let alloc = Alloc { object: known.ids[number], ..birth.alloc };
+            self.weak_slots.saw(&alloc);
+            if died[number] {
+                continue;
+            }
+            let context = context_of(born_in[number], &mut stack.frames, &contexts, &mut self.contexts);
+            let tick = known.ticks + u64::from(birth.tick);
+            let life = Life {
+                number: known.births + u64::from(named.birth),
+                alloc,
+                context,
+                frame: AllocFrame::None,
+                tick,
+                bytes: known.bytes + birth.bytes,
+                time: None,
+                last_use: tick,
+                escaped_thread: false,
+                holder: None,
+                last: At { step: 0, thread, ..self.now(None) },
+                in_use: false,
+                is_held: false,
+            };
+            self.heap.insert(alloc.object, life);
+        }
+
+        // Stores, which tell what steps there are.
+        let id = |number: u32| if number == NONE { ObjectId::NULL } else { known.ids[number as usize] };
+        // Objects that lost a reference, or turn out to be named.
+        let mut also: Vec<(Node, Stamp, Caller)> = Vec::new();
+        let mut used_too: Vec<(u32, Stamp)> = Vec::new();
+        for &Stored { origin, slot, target, first } in &stored {
+            let old = self.heap.put(id(origin), slot, id(target));
+            let Some(first) = first else { continue };
+            if let Some(target) = first.if_not {
+                let target = self.heap.node(id(target));
+                if old == target {
+                    unchanged.push(first.at.step);
+                    continue;
+                }
+                used_too.push((origin, first.at));
+                let origin = self.heap.node(id(origin));
+                also.extend(origin.into_iter().chain(target).map(|node| (node, first.at, first.in_context)));
+            }
+            also.extend(old.map(|old| (old, first.at, first.in_context)));
+        }
+        let mut weakly = Vec::new();
+        for (put, in_context) in &weak {
+            let (origin, target) = (id(put.origin), id(put.target));
+            let (mut lost, is_same);
+            if self.weak_slots.put(origin, put.slot, target) {
+                let old = match target {
+                    ObjectId::NULL => self.stored_weakly.remove(&origin),
+                    target => self.stored_weakly.insert(origin, target),
+                };
+                let old = old.unwrap_or_default();
+                (lost, is_same) = (None, old == target);
+                if !(put.if_changed && is_same) {
+                    weakly.push((put.at.step, old, origin, put.slot, target));
+                }
+            } else {
+                lost = self.heap.put(origin, put.slot, target);
+                is_same = lost == self.heap.node(target);
+            }
+            if put.if_changed && is_same {
+                unchanged.push(put.at.step);
+                continue;
+            }
+            if put.if_changed {
+                used_too.push((put.origin, put.at));
+                for id in [origin, target] {
+                    also.extend(self.heap.node(id).map(|node| (node, put.at, *in_context)));
+                }
+            }
+            also.extend(lost.take().map(|old| (old, put.at, *in_context)));
+        }
+        unchanged.sort_unstable();
+        let scale = Scale {
+            part,
+            step: self.sums.steps,
+            record: self.sums.records,
+            tick: known.ticks,
+            bytes: known.bytes,
+            unchanged: &unchanged,
+            times: &times,
+            before,
+        };
+        for (step, old, origin, slot, target) in weakly {
+            self.put_weak(scale.step_of(step), old, origin, slot, target);
+        }
+
+        // What the part has named, and what it has lost.
+        let running = part.base - part.left.len() as u32;
+        let mut tracked_here: FxHashMap<u32, u32> = FxHashMap::default();
+        for (number, named) in part.named.iter().enumerate() {
+            if died[number] {
+                continue;
+            }
+            let Some(node) = self.heap.node(known.ids[number]) else {
+                match named.last.is_never() && named.flags & Named::ON_STACK == 0 {
+                    true => continue,
+                    false => {
+                        eprintln!("SURPRISE thread {thread} step {} object {:x} named {named:?}", self.sums.steps, known.ids[number].0);
+                        return Err(BlocksError::Surprise);
+                    }
+                }
+            };
+            let holder = self.holder(part, named.holder, &stack);
+            let keeps = self.heap.get(node).data.holder.is_some_and(|old| {
+                let runs = match old.thread == thread {
+                    true => {
+                        old.depth < running
+                            && stack.frames.get(old.depth as usize).is_some_and(|frame| frame.serial == old.serial)
+                    }
+                    false => self.runs(&old),
+                };
+                runs && holder.is_none_or(|new| old.thread != thread || old.depth <= new.depth)
+            });
+            let stamp = (!named.last.is_never()).then(|| {
+                let context = context_of(last_in[number], &mut stack.frames, &contexts, &mut self.contexts);
+                scale.at(named.last, context)
+            });
+            let life = self.heap.data(node);
+            if let Some(at) = stamp {
+                life.escaped_thread |= thread != life.alloc.thread.0 && (named.used != NONE || at.kind.is_some());
+                life.last = at;
+            }
+            if named.used != NONE {
+                life.last_use = known.ticks + u64::from(named.used);
+            }
+            if !keeps {
+                life.holder = holder;
+            }
+            life.in_use = named.is(Named::LATER);
+            life.is_held |= named.is(Named::HELD);
+            if named.birth != NONE {
+                let birth = &part.births[named.birth as usize];
+                life.time = scale.time_at(birth.step);
+                life.frame = match birth.frame {
+                    NONE => AllocFrame::None,
+                    frame => match part.left_at(frame) {
+                        NONE => {
+                            let open = stack.frames.get_mut(frame as usize).filter(|_| frame < part.base);
+                            let tracked = &mut self.tracked;
+                            let place = match open {
+                                Some(open) => *open.tracked.get_or_insert_with(|| tracked.add()),
+                                None => *tracked_here.entry(frame).or_insert_with(|| tracked.add()),
+                            };
+                            tracked.all[place as usize].objects += 1;
+                            AllocFrame::Open(place)
+                        }
+                        left => AllocFrame::Left(scale.step_of(left)),
+                    },
+                };
+            }
+        }
+        for (number, at) in used_too {
+            if number != NONE
+                && let Some(node) = self.heap.node(known.ids[number as usize])
+            {
+                let life = self.heap.data(node);
+                life.last_use = life.last_use.max(known.ticks + u64::from(at.tick));
+            }
+        }
+        for (node, stamp, in_context) in also {
+            let context = context_of(in_context, &mut stack.frames, &contexts, &mut self.contexts);
+            let at = scale.at(stamp, context);
+            let life = self.heap.data(node);
+            life.escaped_thread |= thread != life.alloc.thread.0;
+            if life.last.step <= at.step {
+                life.last = at;
+            }
+        }
+
+        // What has died in the part.
+        for dead in &dead {
+            let named = &part.named[dead.object as usize];
+            let birth = &part.births[named.birth as usize];
+            let context = context_of(dead.born_in, &mut stack.frames, &contexts, &mut self.contexts);
+            let died_in = context_of(dead.died_in, &mut stack.frames, &contexts, &mut self.contexts);
+            let at = scale.at(dead.at, died_in);
+            let left = if birth.frame == NONE { None } else { Some(part.left_at(birth.frame)) };
+            self.waiting.push(Row {
+                step: at.step,
+                holder: self.holder(part, named.holder, &stack),
+                row: LifeRow {
+                    number: known.births + u64::from(named.birth),
+                    alloc: Alloc { object: known.ids[dead.object as usize], ..birth.alloc },
+                    context,
+                    tick: known.ticks + u64::from(birth.tick),
+                    bytes: known.bytes + birth.bytes,
+                    time: scale.time_at(birth.step),
+                    last_use: known.ticks + u64::from(named.used),
+                    escaped_thread: thread != birth.alloc.thread.0,
+                    escaped_frame: left.map(|left| left != NONE && left < dead.at.step),
+                    death: Some(death(&at)),
+                },
+            });
+        }
+
+        // The stack.
+        for &left in &part.left {
+            if let Some(OpenFrame { tracked: Some(place), .. }) = stack.frames.pop() {
+                self.tracked.leave(place, scale.step_of(left));
+            }
+        }
+        let mut entered = Vec::new();
+        let mut at = part.top;
+        while let Some(frame) = part.frame(at) {
+            entered.push((at, frame));
+            at = frame.caller;
+        }
+        for (number, frame) in entered.into_iter().rev() {
+            stack.frames.push(OpenFrame {
+                method: frame.method,
+                receiver: id(frame.receiver),
+                serial: self.entries + u64::from(frame.entries),
+                context: None,
+                tracked: tracked_here.get(&number).copied(),
+            });
+        }
+        stack.in_flight = known.in_flight.unwrap_or(stack.in_flight);
+        if !stack.frames.is_empty() || !stack.in_flight.is_null() {
+            self.stacks.insert(thread, stack);
+        }
+        for &object in &known.last_named {
+            if let Some(node) = self.heap.node(object) {
+                self.heap.data(node).in_use = false;
+            }
+        }
+
+        let steps = u64::from(part.steps) - unchanged.len() as u64;
+        let records = steps - part.holds.len() as u64;
+        for (sum, count) in self.sums.totals.0.iter_mut().zip(part.totals.0) {
+            *sum += count;
+        }
+        self.sums.totals.0[RecordKind::Update as usize] -= unchanged.len() as u64;
+        let by_vm = part.births.iter().filter(|birth| birth.alloc.thread.0 != thread).count() as u64;
+        if by_vm > 0 {
+            *self.sums.of_thread.entry(0).or_default() += by_vm;
+        }
+        if records > by_vm {
+            *self.sums.of_thread.entry(thread).or_default() += records - by_vm;
+        }
+        self.sums.steps += steps;
+        self.sums.records += records;
+        self.sums.ticks = known.ticks + u64::from(part.ticks);
+        self.sums.bytes = known.bytes + part.births.last().map_or(0, |birth| birth.bytes);
+        self.sums.births = known.births + part.births.len() as u64;
+        self.entries += u64::from(part.entries);
+        self.sums.most_alive = self.sums.most_alive.max(self.heap.len());
+        let enough = MOST_ROWS.max(self.alive / 4);
+        if self.waiting.len() + self.heap.len().saturating_sub(self.alive) >= enough {
+            self.look_for_dead();
+        }
+        Ok(())
+    }
+
+    fn runs(&self, holder: &Holder) -> bool {
+        let frame = self.stacks.get(&holder.thread).and_then(|stack| stack.frames.get(holder.depth as usize));
+        frame.is_some_and(|frame| frame.serial == holder.serial)
+    }
+
+    /// The frame, if it still runs at the end of the part.
+    fn holder(&self, part: &Part, frame: u32, stack: &Stack) -> Option<Holder> {
+        if frame == NONE || part.left_at(frame) != NONE {
+            return None;
+        }
+        let serial = match part.frame(frame) {
+            Some(entered) => self.entries + u64::from(entered.entries),
+            None => stack.frames[frame as usize].serial,
+        };
+        let (mut depth, mut at) = (0, frame);
+        while let Some(entered) = part.frame(at) {
+            (depth, at) = (depth + 1, entered.caller);
+        }
+        let below = if at == NONE { 0 } else { at + 1 };
+        Some(Holder { thread: part.thread, depth: below + depth - 1, serial })
+    }
+
+    /// Finds what has died so far, and passes it on.
+    fn look_for_dead(&mut self) {
+        if self.knows_deaths {
+            self.collect();
+        }
+        self.alive = self.heap.len();
+        self.waiting.sort_by_key(|row| row.step);
+        let waiting = std::mem::take(&mut self.waiting);
+        for row in waiting {
+            self.held.died(&row);
+            self.sums.totals.0[RecordKind::Death as usize] += 1;
+            match row.step < self.passed_on {
+                true => self.late.push(row),
+                false => self.rows.row(&row.row),
+            }
+        }
+        self.clearings.sort_by_key(|(step, _)| *step);
+        for (step, clearing) in std::mem::take(&mut self.clearings) {
+            self.sums.totals.0[RecordKind::Update as usize] += u64::from(matches!(clearing, KnownStep::Found { .. }));
+            match step < self.passed_on {
+                true => self.late_clearings.push((step, clearing)),
+                false => self.rows.clearing(&clearing),
+            }
+        }
+        self.passed_on = self.sums.steps;
+        let (held, stacks) = (&mut self.held, &self.stacks);
+        held.tidy(|holder| {
+            let frame = stacks.get(&holder.thread).and_then(|stack| stack.frames.get(holder.depth as usize));
+            frame.is_some_and(|frame| frame.serial == holder.serial)
+        });
+    }
+
+    fn collect(&mut self) {
+        let Self { heap, stacks, .. } = self;
+        let mut living = Marks::default();
+        heap.unmark(&mut living);
+        let on_stacks = stacks
+            .values()
+            .flat_map(|stack| stack.frames.iter().map(|frame| frame.receiver).chain([stack.in_flight]))
+            .filter_map(|object| heap.find(object));
+        let in_use = heap.iter().filter(|(_, object)| object.data.in_use || object.data.is_held).map(|(node, _)| node);
+        for root in heap.statics().map(|(_, held)| held).chain(in_use).chain(on_stacks) {
+            heap.follow(root, &mut living, |_| {});
+        }
+        let mut dead: Vec<Node> = heap.iter().map(|(node, _)| node).filter(|&node| !living.contains(node)).collect();
+        // Latest first; ids only make the order deterministic.
+        dead.sort_unstable_by_key(|&node| {
+            let object = heap.get(node);
+            (std::cmp::Reverse(object.data.last.step), object.id)
+        });
+        let mut deaths = Vec::with_capacity(dead.len());
+        let mut seen = living.clone();
+        for &first in &dead {
+            let found = deaths.len();
+            heap.follow(first, &mut seen, |node| deaths.push(node));
+            let last = heap.get(first).data.last;
+            for &node in &deaths[found..] {
+                heap.data(node).last = last;
+            }
+        }
+        // What lives on was held until then. That matters if it is dead as well, and only seems to be named again.
+        let mut held = Vec::new();
+        for &node in &deaths {
+            heap.get(node).refs().for_each(|target| held.extend(living.contains(target).then_some(target)));
+            let last = heap.get(node).data.last;
+            for target in held.drain(..) {
+                let life = heap.data(target);
+                if life.last.step < last.step {
+                    life.last = last;
+                }
+            }
+        }
+        self.clear_weak(&living);
+        // Holders stay before what they hold.
+        for node in deaths {
+            let row = self.row_of(node, true);
+            if let AllocFrame::Open(place) = self.heap.get(node).data.frame {
+                self.tracked.drop_object(place);
+            }
+            self.stored_weakly.remove(&row.row.alloc.object);
+            self.waiting.push(row);
+            self.heap.forget(self.heap.get(node).id);
+            self.heap.free(node);
+        }
+    }
+
+    fn row_of(&self, node: Node, is_dead: bool) -> Row {
+        let life = &self.heap.get(node).data;
+        let step = life.last.step;
+        let has_left = |left: u64| !is_dead || left < step;
+        let escaped_frame = match life.frame {
+            AllocFrame::None => None,
+            AllocFrame::Left(left) => Some(has_left(left)),
+            AllocFrame::Open(place) => Some(self.tracked.all[place as usize].left.is_some_and(has_left)),
+        };
+        // An object that a frame has in hand that has ended since is held by it no more.
+        Row {
+            step,
+            holder: life.holder.filter(|holder| is_dead && self.runs(holder)),
+            row: LifeRow {
+                number: life.number,
+                alloc: life.alloc,
+                context: life.context,
+                tick: life.tick,
+                bytes: life.bytes,
+                time: life.time,
+                last_use: life.last_use,
+                escaped_thread: life.escaped_thread,
+                escaped_frame,
+                death: is_dead.then(|| death(&life.last)),
+            },
+        }
+    }
+
+    /// A weak reference is cleared right before the referent dies; a later store of null has no effect.
+    fn clear_weak(&mut self, living: &Marks) {
+        let Self { heap, weak, weak_drops, clearings, .. } = self;
+        let dead = |node: Node| (!living.contains(node)).then(|| heap.get(node));
+        let mut cleared = |reference: Node, slot: Slot, target: Node| {
+            let target = heap.get(target);
+            let last = target.data.last;
+            let record = Record::Update {
+                old: target.id,
+                origin: heap.get(reference).id,
+                target: ObjectId::NULL,
+                slot,
+                thread: ThreadId(last.thread),
+            };
+            clearings.push((last.step, KnownStep::Found { after: last.step, record }));
+        };
+        let mut stores = Vec::new();
+        weak_drops.retain(|drop| match dead(drop.target) {
+            Some(target) if target.data.last.step < drop.step => {
+                cleared(drop.reference, drop.slot, drop.target);
+                stores.push(drop.step);
+                false
+            }
+            // It is named no more, but that is not known yet.
+            None => heap.get(drop.target).data.last.step < drop.step && dead(drop.reference).is_none(),
+            Some(_) => false,
+        });
+        weak.retain(|&reference, &mut (slot, target)| {
+            let referent = dead(target);
+            match (dead(reference), referent) {
+                (Some(reference), Some(target)) if reference.data.last.step <= target.data.last.step => {}
+                (_, Some(_)) => cleared(reference, slot, target),
+                _ => {}
+            }
+            referent.is_none() && dead(reference).is_none()
+        });
+        clearings.extend(stores.into_iter().map(|at| (at, KnownStep::Cleared { at })));
+    }
+
+    /// Ends the trace. Returns the sums, what only stacks hold, and what only local variables may hold.
+    pub fn finish(mut self) -> Finished<R> {
+        // Nothing is in flight on a stack without frames, but until now others might have followed.
+        self.stacks.retain(|_, stack| !stack.frames.is_empty());
+        self.look_for_dead();
+        for (_, clearing) in &self.late_clearings {
+            self.rows.clearing(clearing);
+        }
+        let late = self.late.len() as u64;
+        let mut rows = std::mem::take(&mut self.late);
+        rows.sort_by_key(|row| row.step);
+        let mut alive: Vec<Node> = self.heap.iter().map(|(node, _)| node).collect();
+        alive.sort_unstable_by_key(|&node| self.heap.get(node).data.number);
+        rows.iter().for_each(|row| self.rows.row(&row.row));
+        for node in alive {
+            let row = self.row_of(node, false);
+            self.rows.row(&row.row);
+        }
+        let held_by_locals = self
+            .held
+            .all
+            .iter()
+            .filter_map(|((holder, _), held)| {
+                let frame = self.stacks.get(&holder.thread)?.frames.get(holder.depth as usize)?;
+                (frame.serial == holder.serial).then_some(HeldByLocal { method: frame.method, ..*held })
+            })
+            .collect();
+        let (on_stacks, by_vm) = (self.on_stacks(), self.held_by_vm());
+        let held_by_stacks = if self.knows_deaths { self.held_by(&on_stacks, &by_vm) } else { Vec::new() };
+        let frames_left = self.stacks.iter().map(|(&thread, stack)| (thread, stack.frames.len()));
+        let frames_left = frames_left.filter(|(_, frames)| *frames > 0).collect();
+        Finished {
+            rows: self.rows,
+            contexts: self.contexts,
+            sums: self.sums,
+            late,
+            held_by_stacks,
+            held_by_locals,
+            frames_left,
+        }
+    }
+
+    /// Everything held by methods that have not returned: by thread, outermost first, exceptions in flight last.
+    fn on_stacks(&self) -> Vec<OnStack> {
+        let mut stacks: Vec<(&u32, &Stack)> = self.stacks.iter().collect();
+        stacks.sort_unstable_by_key(|(thread, _)| **thread);
+        let mut all = Vec::new();
+        for (&thread, stack) in stacks {
+            let receivers = stack.frames.iter().map(|frame| (frame.method, frame.receiver, false));
+            let in_flight = stack.frames.last().map(|top| (top.method, stack.in_flight, true));
+            for (method, object, is_in_flight) in receivers.chain(in_flight).filter(|(_, object, _)| !object.is_null()) {
+                all.push(OnStack { thread: ThreadId(thread), method, object, is_in_flight });
+            }
+        }
+        all
+    }
+
+    fn held_by_vm(&self) -> Vec<Node> {
+        self.heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node).collect()
+    }
+
+    fn held_by(&mut self, stacks: &[OnStack], by_vm: &[Node]) -> Vec<HeldByStack> {
+        let heap = &self.heap;
+        let mut marks = heap.reach(by_vm.iter().copied());
+        let mut all = Vec::new();
+        for &by in stacks {
+            let Some(node) = heap.find(by.object) else { continue };
+            let mut objects = Vec::new();
+            heap.follow(node, &mut marks, |node| objects.push(heap.get(node).id));
+            if !objects.is_empty() {
+                all.push(HeldByStack { by, objects });
+            }
+        }
+        all
+    }
+}
+
+/// What there is at the end.
+#[derive(Debug)]
+pub struct Finished<R> {
+    pub rows: R,
+    pub contexts: Contexts,
+    pub sums: Sums,
+    /// Number of rows of dead objects that are not in the order of the deaths, but after the others.
+    pub late: u64,
+    pub held_by_stacks: Vec<HeldByStack>,
+    pub held_by_locals: Vec<HeldByLocal>,
+    /// Threads whose stacks were not empty, with the number of their frames.
+    pub frames_left: Vec<(u32, usize)>,
+}
+
+fn death(at: &At) -> RowDeath {
+    RowDeath {
+        step: at.step,
+        record: at.kind.map(|kind| (kind, at.record)),
+        tick: at.tick,
+        bytes: at.bytes,
+        time: at.time,
+        thread: ThreadId(at.thread),
+        context: at.context,
+    }
+}

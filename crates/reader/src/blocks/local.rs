@@ -1,0 +1,315 @@
+//! What lives and dies within a part: an object that is made in it, that nothing names later, and that only such objects
+//! hold at the end, has died in it. All references to it were stored in the part, so nothing else need be known.
+//! Elsewhere ([`forward`](super::forward)) only what remains is seen.
+
+use rustc_hash::FxHashMap;
+
+use super::walk::{NONE, Named, Part, Put, Stamp};
+use crate::record::{ObjectId, Slot};
+use et_names::MethodId;
+
+/// A part with the ids of its objects.
+#[derive(Debug)]
+pub struct Known {
+    pub part: Part,
+    /// By number.
+    pub ids: Vec<ObjectId>,
+    /// The objects for which this part was the last that might have named them.
+    pub last_named: Vec<ObjectId>,
+    /// Number of objects, bytes and ticks before the part.
+    pub births: u64,
+    pub bytes: u64,
+    pub ticks: u64,
+    /// The exception in flight at the end of the part; `None` if it is the one at its beginning.
+    pub in_flight: Option<ObjectId>,
+}
+
+/// A calling context, relative to the frames at the beginning of the part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Caller {
+    /// No method runs.
+    Nothing,
+    /// A frame that was there at the beginning.
+    Base(u32),
+    /// A context of the part.
+    Node(u32),
+}
+
+/// The calling contexts that a part needs: a tree whose nodes come after those they are called from.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    pub all: Vec<(Caller, MethodId)>,
+    index: FxHashMap<(Caller, MethodId), u32>,
+    /// By number of the frame entered in the part.
+    of_frame: Vec<Option<Caller>>,
+    path: Vec<u32>,
+}
+
+impl Nodes {
+    fn for_part(part: &Part) -> Self {
+        Self { of_frame: vec![None; part.frames.len()], ..Self::default() }
+    }
+
+    /// The context of a frame.
+    fn of(&mut self, part: &Part, frame: u32) -> Caller {
+        let mut at = frame;
+        let mut caller = loop {
+            if at == NONE {
+                break Caller::Nothing;
+            }
+            let Some(entered) = part.frame(at) else { break Caller::Base(at) };
+            if let Some(known) = self.of_frame[(at - part.base) as usize] {
+                break known;
+            }
+            self.path.push(at);
+            at = entered.caller;
+        };
+        while let Some(at) = self.path.pop() {
+            let place = (at - part.base) as usize;
+            let key = (caller, part.frames[place].method);
+            let all = &mut self.all;
+            let node = *self.index.entry(key).or_insert_with(|| {
+                all.push(key);
+                all.len() as u32 - 1
+            });
+            caller = Caller::Node(node);
+            self.of_frame[place] = Some(caller);
+        }
+        caller
+    }
+}
+
+/// An object that died in the part in which it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Dead {
+    /// Its number.
+    pub object: u32,
+    pub at: Stamp,
+    pub born_in: Caller,
+    pub died_in: Caller,
+}
+
+/// A slot of an object that remains, or a static field, which the part has stored to.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored {
+    /// `NONE` for a static field.
+    pub origin: u32,
+    pub slot: Slot,
+    /// What it holds in the end; `NONE` for null.
+    pub target: u32,
+    /// The first store, which has replaced a target that is not known here. `None` if there was none to replace.
+    pub first: Option<First>,
+}
+
+/// The first store to a slot.
+#[derive(Clone, Copy, Debug)]
+pub struct First {
+    pub at: Stamp,
+    pub in_context: Caller,
+    /// Only if it stores this target, and the slot held another one; `None`: whatever it held.
+    pub if_not: Option<u32>,
+}
+
+/// What a part comes to.
+#[derive(Debug)]
+pub struct Settled {
+    pub known: Known,
+    pub nodes: Nodes,
+    pub dead: Vec<Dead>,
+    /// Whether an object died here, by number.
+    pub died: Vec<bool>,
+    pub stored: Vec<Stored>,
+    /// Stores into slots that may be weak, in order.
+    pub weak: Vec<(Put, Caller)>,
+    /// Steps that are none, since the slot held the same target before.
+    pub unchanged: Vec<u32>,
+    /// Contexts of allocations and of last mentions of objects that remain, by number.
+    pub born_in: Vec<Caller>,
+    pub last_in: Vec<Caller>,
+}
+
+/// The stores to one slot.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    target: u32,
+    first: Option<First>,
+}
+
+fn later(named: &mut Named, at: Stamp) {
+    if named.last.is_never() || named.last.step < at.step {
+        named.last = at;
+    }
+}
+
+/// A store that turned out to be one names origin and target.
+fn changed(part: &mut Part, put: &Put) {
+    let runs_on = |part: &Part, frame: u32| frame != NONE && part.left_at(frame) == NONE;
+    for (number, is_use) in [(put.origin, true), (put.target, false)] {
+        if number == NONE {
+            continue;
+        }
+        let holder = part.named[number as usize].holder;
+        let holds = runs_on(part, put.at.frame) && !runs_on(part, holder);
+        let named = &mut part.named[number as usize];
+        later(named, put.at);
+        if is_use && (named.used == NONE || named.used < put.at.tick) {
+            named.used = put.at.tick;
+        }
+        if holds {
+            named.holder = put.at.frame;
+        }
+    }
+}
+
+/// Finds what has died in the part.
+/// Without `knows_deaths`, nothing dies.
+pub fn settle(mut known: Known, is_weak: impl Fn(Slot) -> bool, knows_deaths: bool) -> Settled {
+    let part = &mut known.part;
+    let mut nodes = Nodes::for_part(part);
+    let mut unchanged = Vec::new();
+    let mut weak = Vec::new();
+    let mut order: Vec<(u32, Slot)> = Vec::new();
+    let mut slots: FxHashMap<(u32, Slot), State> = FxHashMap::default();
+    let puts = std::mem::take(&mut part.puts);
+    for put in &puts {
+        if put.origin != NONE && is_weak(put.slot) {
+            weak.push((*put, nodes.of(part, put.at.frame)));
+            continue;
+        }
+        let is_new = |number: u32| number != NONE && part.named[number as usize].birth != NONE;
+        match slots.get_mut(&(put.origin, put.slot)) {
+            Some(state) => {
+                let old = state.target;
+                if put.if_changed && old == put.target {
+                    unchanged.push(put.at.step);
+                    continue;
+                }
+                state.target = put.target;
+                if put.if_changed {
+                    changed(part, put);
+                }
+                if old != NONE {
+                    later(&mut part.named[old as usize], put.at);
+                }
+            }
+            None => {
+                let mut state = State { target: put.target, first: None };
+                if is_new(put.origin) {
+                    if put.if_changed && put.target == NONE {
+                        unchanged.push(put.at.step);
+                        continue;
+                    }
+                    if put.if_changed {
+                        changed(part, put);
+                    }
+                } else {
+                    // What was made here cannot have been there before.
+                    let is_certain = !put.if_changed || is_new(put.target);
+                    if put.if_changed && is_certain {
+                        changed(part, put);
+                    }
+                    let if_not = (!is_certain).then_some(put.target);
+                    state.first = Some(First { at: put.at, in_context: nodes.of(part, put.at.frame), if_not });
+                }
+                order.push((put.origin, put.slot));
+                slots.insert((put.origin, put.slot), state);
+            }
+        }
+    }
+    let count = part.named.len();
+    let can_die = |named: &Named| {
+        const REMAINS: u8 = Named::LATER | Named::HELD | Named::WEAK | Named::ON_STACK;
+        knows_deaths && named.birth != NONE && named.flags & REMAINS == 0
+    };
+    // References between objects made here: chains from each origin.
+    let mut head = vec![NONE; count];
+    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(order.len());
+    let mut died: Vec<bool> = part.named.iter().map(can_die).collect();
+    let mut reached: Vec<u32> = Vec::new();
+    let reach = |number: u32, died: &mut [bool], reached: &mut Vec<u32>| {
+        if std::mem::replace(&mut died[number as usize], false) {
+            reached.push(number);
+        }
+    };
+    for &(origin, slot) in &order {
+        let target = slots[&(origin, slot)].target;
+        if target == NONE {
+            continue;
+        }
+        match origin != NONE && part.named[origin as usize].birth != NONE {
+            true => {
+                edges.push((target, head[origin as usize]));
+                head[origin as usize] = edges.len() as u32 - 1;
+            }
+            false => reach(target, &mut died, &mut reached),
+        }
+    }
+    let of = |origin: u32, edges: &[(u32, u32)], head: &[u32]| {
+        let mut at = head[origin as usize];
+        let mut targets = Vec::new();
+        while at != NONE {
+            let (target, next) = edges[at as usize];
+            targets.push(target);
+            at = next;
+        }
+        targets
+    };
+    for number in 0..count as u32 {
+        if part.named[number as usize].birth != NONE && !can_die(&part.named[number as usize]) {
+            reached.push(number);
+        }
+    }
+    while let Some(origin) = reached.pop() {
+        for target in of(origin, &edges, &head) {
+            reach(target, &mut died, &mut reached);
+        }
+    }
+    // Merlin: from the latest down, what a dead object holds dies no earlier than it does.
+    let mut order_of_death: Vec<u32> = (0..count as u32).filter(|&number| died[number as usize]).collect();
+    order_of_death.sort_unstable_by_key(|&number| {
+        (std::cmp::Reverse(part.named[number as usize].last.step), known.ids[number as usize])
+    });
+    let mut dead = Vec::with_capacity(order_of_death.len());
+    let mut is_stamped = vec![false; count];
+    let mut stack = Vec::new();
+    for first in order_of_death {
+        if std::mem::replace(&mut is_stamped[first as usize], true) {
+            continue;
+        }
+        let at = part.named[first as usize].last;
+        stack.push(first);
+        while let Some(number) = stack.pop() {
+            part.named[number as usize].last = at;
+            let birth = part.births[part.named[number as usize].birth as usize];
+            let born_in = nodes.of(part, birth.frame);
+            let died_in = nodes.of(part, at.frame);
+            dead.push(Dead { object: number, at, born_in, died_in });
+            for target in of(number, &edges, &head) {
+                if !died[target as usize] {
+                    later(&mut part.named[target as usize], at);
+                } else if !std::mem::replace(&mut is_stamped[target as usize], true) {
+                    stack.push(target);
+                }
+            }
+        }
+    }
+    // Holders before what they hold.
+    let mut stored = Vec::new();
+    for (origin, slot) in order {
+        if origin == NONE || !died[origin as usize] {
+            let State { target, first } = slots[&(origin, slot)];
+            stored.push(Stored { origin, slot, target, first });
+        }
+    }
+    let (mut born_in, mut last_in) = (vec![Caller::Nothing; count], vec![Caller::Nothing; count]);
+    for number in (0..count).filter(|&number| !died[number]) {
+        let Named { birth, last, .. } = part.named[number];
+        if birth != NONE {
+            born_in[number] = nodes.of(part, part.births[birth as usize].frame);
+        }
+        if !last.is_never() {
+            last_in[number] = nodes.of(part, last.frame);
+        }
+    }
+    Settled { known, nodes, dead, died, stored, weak, unchanged, born_in, last_in }
+}

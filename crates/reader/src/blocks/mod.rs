@@ -1,0 +1,858 @@
+//! Reads a whole trace block by block, on all cores: what became of each object, without a record being made
+//! (`docs/inside/reading.md`).
+//!
+//! 1. [`literals`]: from the last block to the first, which objects are named in it for the last time.
+//! 2. [`scan`]: each block on its own, its tickets and its effect on the stack of its thread.
+//! 3. [`schedule`]: in order, the stack at the beginning of each block, and its division into parts: runs of events
+//!    without those of other threads in between.
+//! 4. [`walk`]: each block on its own, what its parts make, store and name.
+//! 5. In order, the ids of the objects, and whether something later names them.
+//! 6. [`local`]: each part on its own, what was made in it and died in it.
+//! 7. [`forward`]: in order, what remains: the graph of the objects that outlive their part.
+//!
+//! Only 3, 5 and 7 are sequential. They see each object once per part and not at each mention.
+//!
+//! A part in which classes are loaded, threads begin, or objects of unknown origin show is walked through in order, since
+//! it depends on what was before it. Traces with virtual threads are not read in this way.
+
+mod forward;
+mod literals;
+mod local;
+mod pool;
+mod scan;
+mod schedule;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use et_format::event::{ObjectHash, Ticket};
+use et_format::{InitialObject, Nanos};
+use et_names::{FieldId, FieldRefId, ID_LIMIT, MethodId};
+use et_system::threads::spawn_scoped;
+use rustc_hash::{FxHashMap, FxHashSet};
+use thiserror::Error;
+
+use crate::classes::ClassIndex;
+use crate::file::ReadError;
+use crate::lifetimes::{self, Change, HeldByStack, Known as KnownStep, Vm, WeakSlots};
+use crate::model::{ContextId, Contexts};
+use crate::names::Names;
+use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, ThreadId};
+use crate::resolve::allocs::Allocs;
+use crate::resolve::fields::Fields;
+use crate::resolve::{Anomalies, CutOffThread, Lost, ObjectIds, Outcome, each_initial_reference};
+use crate::told::Hold;
+use crate::trace::Trace;
+use crate::types::{TypeId, Types};
+use forward::Forward;
+use literals::{BlockOf, Literals};
+use local::{Known, Settled};
+use pool::{Pool, Promise, Urgency};
+use scan::Scanner;
+use schedule::{PartOf, Planned, Schedule};
+use walk::{Group, Named, Part, Walk, Walker};
+
+/// Maximum number of items that wait because a constructor waits for its object.
+const MOST_PENDING: usize = 8 << 20;
+/// Maximum number of parts planned ahead.
+const PARTS_AHEAD: usize = 4096;
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LifeRow {
+    /// In the order of births, from 0.
+    pub number: u64,
+    pub alloc: Alloc,
+    /// Methods on the stack when it was allocated.
+    pub context: ContextId,
+    /// The clock, the bytes allocated so far with this object, and the time when it was allocated.
+    pub tick: u64,
+    pub bytes: u64,
+    pub time: Option<Nanos>,
+    /// The clock at its last use.
+    pub last_use: u64,
+    pub escaped_thread: bool,
+    /// `None`: no method ran when it was allocated.
+    pub escaped_frame: Option<bool>,
+    /// `None`: it is alive at the end.
+    pub death: Option<RowDeath>,
+}
+
+/// How an object died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowDeath {
+    /// Number of the step that made it unreachable, from 0.
+    pub step: u64,
+    /// That record: its kind, and its number, from 1; `None` if the VM released it.
+    pub record: Option<(RecordKind, u64)>,
+    pub tick: u64,
+    pub bytes: u64,
+    pub time: Option<Nanos>,
+    pub thread: ThreadId,
+    pub context: ContextId,
+}
+
+/// An object that a local variable of a method that runs at the end may hold, with what died with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldByLocal {
+    pub method: MethodId,
+    /// The step at which it died according to the trace.
+    pub step: u64,
+    pub alloc: Alloc,
+    pub context: ContextId,
+    pub objects: u64,
+    pub bytes: u64,
+}
+
+/// Receives what became of the objects.
+pub trait Rows {
+    /// Receives the next object: those that died in the order of their deaths, with the exception of
+    /// [`Passed::late`]; then those alive at the end, in the order of their births.
+    fn row(&mut self, row: &LifeRow);
+    /// Receives the next weak reference that was cleared.
+    fn clearing(&mut self, clearing: &KnownStep);
+}
+
+/// The results of a reading.
+#[derive(Debug)]
+pub struct Passed<R> {
+    pub rows: R,
+    pub contexts: Contexts,
+    /// Number of objects.
+    pub objects: u64,
+    pub ticks: u64,
+    /// Bytes allocated.
+    pub bytes: u64,
+    /// Time of the last events.
+    pub time: Option<Nanos>,
+    /// Number of rows of dead objects that come after the others of the dead.
+    pub late: u64,
+    pub held_by_stacks: Vec<HeldByStack>,
+    pub held_by_locals: Vec<HeldByLocal>,
+    /// Number of records by thread, computed ones not counted.
+    pub records: FxHashMap<u32, u64>,
+    /// Methods that were entered.
+    pub ran: FxHashSet<MethodId>,
+    pub outcome: Outcome,
+    pub cost: Cost,
+}
+
+impl<R> Passed<R> {
+    /// Takes out what received the rows.
+    pub fn take_rows(self) -> (R, Passed<()>) {
+        let Self {
+            rows,
+            contexts,
+            objects,
+            ticks,
+            bytes,
+            time,
+            late,
+            held_by_stacks,
+            held_by_locals,
+            records,
+            ran,
+            outcome,
+            cost,
+        } = self;
+        let rest = Passed {
+            rows: (),
+            contexts,
+            objects,
+            ticks,
+            bytes,
+            time,
+            late,
+            held_by_stacks,
+            held_by_locals,
+            records,
+            ran,
+            outcome,
+            cost,
+        };
+        (rows, rest)
+    }
+}
+
+/// How a trace was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Maximum number of objects at a time that outlived their parts and were not found dead yet.
+    pub most_objects: usize,
+    pub groups: u64,
+    pub parts: u64,
+    /// Groups that were walked through in order, and those of them that had been walked through before.
+    pub exact: u64,
+    pub again: u64,
+    /// Blocks that were read completely only for their effect on the stack.
+    pub read_again: u64,
+    /// Objects that died in the part in which they were made.
+    pub died_at_once: u64,
+}
+
+/// Why a trace cannot be read in this way.
+#[derive(Debug, Error)]
+pub enum BlocksError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("the lists of objects that are named again cannot be kept in a temporary file: {0}")]
+    Lists(#[from] std::io::Error),
+    /// It has virtual threads.
+    #[error("the trace has virtual threads")]
+    Switches,
+    /// Constructors wait for their objects across too many blocks.
+    #[error("constructors wait too long for their objects")]
+    Pending,
+    /// An object was named that was found dead.
+    #[error("an object was named that had been found dead")]
+    Surprise,
+    /// A block began with another stack than was known.
+    #[error("thread {thread} had {found} frames on its stack, not {expected}")]
+    Stack { thread: u32, expected: usize, found: usize },
+}
+
+/// What is known of the trace before a part.
+trait Oracle {
+    /// Whether everything is known, and nothing is assumed.
+    const IS_EXACT: bool;
+    /// Whether an object with this hash has been seen.
+    fn knows(&mut self, hash: ObjectHash) -> bool;
+    /// Whether an object whose allocation may have been seen, or not, is new.
+    fn is_new(&mut self, hash: ObjectHash) -> bool;
+    /// Events from this ticket on follow. Returns the ticket of those before.
+    fn segment(&mut self, ticket: Ticket) -> Ticket;
+    /// The next class that was prepared before `ticket`.
+    fn next_mirror(&mut self, ticket: Ticket) -> Option<ClassIndex>;
+    /// Whether the VM held something before `ticket` that has not been told.
+    fn is_due(&self, ticket: Ticket) -> bool;
+    /// That object, whether it was held until then (or from then on, to the end), and for which thread.
+    fn next_hold(&mut self, ticket: Ticket) -> Option<(ObjectHash, bool, u32)>;
+    fn field(&mut self, field: FieldRefId, anomalies: &mut Anomalies) -> FieldId;
+}
+
+/// Assumes what is nearly always so: objects that are named are known, those that are found are not.
+#[derive(Debug)]
+struct Likely<'w, 'a> {
+    names: &'a Names,
+    types: &'a Types,
+    fields: &'w mut FxHashMap<FieldRefId, FieldId>,
+    /// A field is in no table: fields get numbers in the order in which they occur.
+    lacks_field: bool,
+}
+
+impl Oracle for Likely<'_, '_> {
+    const IS_EXACT: bool = false;
+    fn knows(&mut self, _hash: ObjectHash) -> bool {
+        true
+    }
+    fn is_new(&mut self, _hash: ObjectHash) -> bool {
+        true
+    }
+    fn segment(&mut self, ticket: Ticket) -> Ticket {
+        ticket
+    }
+    fn next_mirror(&mut self, _ticket: Ticket) -> Option<ClassIndex> {
+        None
+    }
+    fn is_due(&self, _ticket: Ticket) -> bool {
+        false
+    }
+    fn next_hold(&mut self, _ticket: Ticket) -> Option<(ObjectHash, bool, u32)> {
+        None
+    }
+    fn field(&mut self, field: FieldRefId, _anomalies: &mut Anomalies) -> FieldId {
+        if let Some(&known) = self.fields.get(&field) {
+            return known;
+        }
+        match self.names.resolve_field_ref(field, self.types) {
+            Some(found) => {
+                self.fields.insert(field, found);
+                found
+            }
+            None => {
+                self.lacks_field = true;
+                FieldId(ID_LIMIT)
+            }
+        }
+    }
+}
+
+/// What is known in order.
+#[derive(Debug)]
+struct Before<'a> {
+    trace: &'a Trace,
+    ids: ObjectIds,
+    fields: Fields,
+    /// Index of the next class whose mirror has no record yet.
+    next_mirror: u32,
+    /// When the VM held what, in order, and how many of these are to come, by object.
+    holds: VecDeque<(Ticket, ObjectHash, Change)>,
+    held_later: FxHashMap<ObjectHash, u32>,
+    /// The ticket of the last events.
+    now: Ticket,
+}
+
+impl Oracle for Before<'_> {
+    const IS_EXACT: bool = true;
+    fn knows(&mut self, hash: ObjectHash) -> bool {
+        self.ids.current(hash).is_some()
+    }
+    fn is_new(&mut self, hash: ObjectHash) -> bool {
+        self.ids.current(hash).is_none()
+    }
+    fn segment(&mut self, ticket: Ticket) -> Ticket {
+        std::mem::replace(&mut self.now, ticket)
+    }
+    fn next_mirror(&mut self, ticket: Ticket) -> Option<ClassIndex> {
+        while (self.next_mirror as usize) < self.trace.classes.len() {
+            let index = ClassIndex(self.next_mirror);
+            let record = &self.trace.classes.get(index).record;
+            if record.ticket >= ticket {
+                return None;
+            }
+            self.next_mirror += 1;
+            if !record.class.is_null() {
+                return Some(index);
+            }
+        }
+        None
+    }
+    fn is_due(&self, ticket: Ticket) -> bool {
+        self.holds.front().is_some_and(|(change, ..)| *change < ticket)
+    }
+    fn next_hold(&mut self, ticket: Ticket) -> Option<(ObjectHash, bool, u32)> {
+        let (_, hash, change) = self.holds.pop_front_if(|(change, ..)| *change < ticket)?;
+        if let Some(count) = self.held_later.get_mut(&hash) {
+            *count -= 1;
+        }
+        Some(match change {
+            Change::Thread(thread) => (hash, true, thread.0),
+            Change::Loader => (hash, false, 0),
+        })
+    }
+    fn field(&mut self, field: FieldRefId, anomalies: &mut Anomalies) -> FieldId {
+        self.fields.of_ref(field, &self.trace.names, &self.trace.types, anomalies)
+    }
+}
+
+/// What a thread of the pool works with.
+#[derive(Debug)]
+pub struct Hands<'a> {
+    scanner: Scanner<'a>,
+    walker: Walker<'a>,
+    fields: FxHashMap<FieldRefId, FieldId>,
+}
+
+impl<'a> Hands<'a> {
+    fn new(trace: &'a Trace, referent: Option<FieldId>) -> Self {
+        Self {
+            scanner: Scanner::new(&trace.names, &trace.classes),
+            walker: Walker::new(trace, referent),
+            fields: FxHashMap::default(),
+        }
+    }
+}
+
+/// All parts of a group; `None` if they depend on what was before.
+type Walked = Option<VecDeque<Part>>;
+
+/// Makes all parts of a group, assuming what is likely.
+fn walk_ahead<'a>(trace: &'a Trace, hands: &mut Hands<'a>, group: Arc<Group>, bounds: &[Option<Ticket>]) -> Walked {
+    let mut walk = Walk::new(group, trace);
+    let Hands { walker, fields, .. } = hands;
+    let mut likely = Likely { names: &trace.names, types: &trace.types, fields, lacks_field: false };
+    let mut parts: VecDeque<Part> =
+        bounds.iter().map(|&bound| walk.part(bound, walker, &mut likely)).collect();
+    if likely.lacks_field || !walk.is_done() {
+        return None;
+    }
+    if parts.len() > 1 {
+        let mut later: FxHashSet<u64> = FxHashSet::default();
+        for part in parts.iter_mut().rev() {
+            for named in &mut part.named {
+                if later.contains(&named.key) {
+                    named.flags |= Named::LATER;
+                }
+            }
+            later.extend(part.named.iter().map(|named| named.key));
+        }
+    }
+    Some(parts)
+}
+
+/// A group whose parts are being applied.
+#[derive(Debug)]
+enum Running {
+    Ahead(Promise<Walked>),
+    Parts(VecDeque<Part>),
+    /// In order, part by part, with what the parts so far have named.
+    Exact(Box<Walk>, FxHashSet<u64>),
+}
+
+/// Reads a trace. `knows_deaths` is false if its events do not tell when objects die. `rows` makes what receives the
+/// results; they may have to be passed again, to another one.
+///
+/// # Errors
+/// The trace cannot be read, or not in this way.
+pub fn read<R: Rows + Send>(
+    trace: &Trace,
+    knows_deaths: bool,
+    rows: impl Fn() -> std::io::Result<R>,
+) -> Result<Passed<R>, BlocksError> {
+    let options = Options::default();
+    match read_with(trace, knows_deaths, rows()?, &options) {
+        // A word was predicted that has another meaning where it was before: then all events are decoded twice.
+        Err(BlocksError::Surprise) => {
+            read_with(trace, knows_deaths, rows()?, &Options { by_events: true, ..options })
+        }
+        read => read,
+    }
+}
+
+/// How to read, for tests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    /// Whether only events tell which objects are named again.
+    by_events: bool,
+    /// Whether each part is walked through in order.
+    in_order: bool,
+    /// Number of threads; `None`: one for each core.
+    threads: Option<usize>,
+}
+
+fn read_with<R: Rows + Send>(
+    trace: &Trace,
+    knows_deaths: bool,
+    rows: R,
+    options: &Options,
+) -> Result<Passed<R>, BlocksError> {
+    let special = lifetimes::special(trace);
+    let referent = special.referent;
+    let mut filled: Vec<(u64, (usize, usize), BlockOf<'_>)> = Vec::new();
+    for (at, thread) in trace.threads.iter().enumerate() {
+        let Some(events) = trace.file.thread(thread.index) else { continue };
+        for piece in 0..events.len() {
+            filled.push((trace.file.filled(events, piece), (at, piece), (events, piece)));
+        }
+    }
+    filled.sort_unstable_by_key(|(filled, ..)| *filled);
+    let numbers = filled.iter().enumerate().map(|(number, (_, piece, _))| (*piece, number)).collect();
+    let blocks: Vec<BlockOf<'_>> = filled.iter().map(|(.., block)| *block).collect();
+    let literals = match knows_deaths {
+        true => {
+            trace.file.begin_events("finding last uses");
+            Literals::find(&trace.file, &blocks, options.by_events)?
+        }
+        false => Literals::find(&trace.file, &[], false)?,
+    };
+    trace.file.begin_events("reading events");
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = options.threads.unwrap_or(cores);
+    let pool = Pool::<Hands<'_>>::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..threads)
+            .map_while(|_| {
+                let work = || {
+                    let mut hands = Hands::new(trace, referent);
+                    pool.work(&mut hands);
+                    hands.walker.ran
+                };
+                spawn_scoped(scope, work).ok()
+            })
+            .collect();
+        // Also if this thread panics, or returns an error: the others wait for jobs.
+        let closing = Closing(&pool);
+        let mut hands = Hands::new(trace, referent);
+        let mut reading = Reading {
+            trace,
+            pool: &pool,
+            hands: &mut hands,
+            literals,
+            knows_deaths,
+            in_order: options.in_order,
+            before: Before {
+                trace,
+                ids: ObjectIds::default(),
+                fields: Fields::new(&trace.names),
+                next_mirror: 0,
+                holds: VecDeque::new(),
+                held_later: FxHashMap::default(),
+                now: Ticket(0),
+            },
+            class_type: special.class,
+            referent: special.referent,
+            forward: Forward::new(rows, WeakSlots::new(&special), knows_deaths),
+            running: FxHashMap::default(),
+            settling: VecDeque::new(),
+            births: 0,
+            bytes: 0,
+            ticks: 0,
+            anomalies: Anomalies::default(),
+            lost: Lost::known(&trace.file),
+            cost: Cost::default(),
+            ahead: threads * 3 + 2,
+        };
+        reading.run(numbers)?;
+        let Reading { forward, anomalies, lost, before, cost, .. } = reading;
+        drop(closing);
+        let mut ran = hands.walker.ran;
+        for worker in workers {
+            ran.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        Ok(passed(trace, forward, anomalies, lost, before, cost, ran))
+    })
+}
+
+/// Dismisses the threads of a pool.
+struct Closing<'p, 'env, H>(&'p Pool<'env, H>);
+
+impl<H> Drop for Closing<'_, '_, H> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn passed<R: Rows>(
+    trace: &Trace,
+    forward: Forward<R>,
+    mut anomalies: Anomalies,
+    lost: Lost,
+    before: Before<'_>,
+    cost: Cost,
+    ran: FxHashSet<MethodId>,
+) -> Passed<R> {
+    let finished = forward.finish();
+    let mut cut_off = Vec::new();
+    for (thread, frames) in finished.frames_left {
+        // A thread that calls `System.exit` has no end, nor have those that run at that time.
+        if trace.thread(thread).is_some_and(|thread| thread.end.is_some()) {
+            anomalies.frames_at_thread_end += frames as u64;
+        }
+        cut_off.push(CutOffThread { thread: ThreadId(thread), frames });
+    }
+    cut_off.sort_unstable_by_key(|stack| stack.thread);
+    let sums = finished.sums;
+    let outcome = Outcome {
+        totals: sums.totals,
+        anomalies,
+        lost,
+        cut_off,
+        extra_fields: before.fields.into_extra(),
+        ..Outcome::default()
+    };
+    Passed {
+        rows: finished.rows,
+        contexts: finished.contexts,
+        objects: sums.births,
+        ticks: sums.ticks,
+        bytes: sums.bytes,
+        time: sums.time,
+        late: finished.late,
+        held_by_stacks: finished.held_by_stacks,
+        held_by_locals: finished.held_by_locals,
+        records: sums.of_thread,
+        ran,
+        outcome,
+        cost: Cost { most_objects: sums.most_alive, ..cost },
+    }
+}
+
+/// A reading under way.
+struct Reading<'r, 'a, R> {
+    trace: &'a Trace,
+    pool: &'r Pool<'a, Hands<'a>>,
+    hands: &'r mut Hands<'a>,
+    literals: Literals,
+    knows_deaths: bool,
+    in_order: bool,
+    before: Before<'a>,
+    class_type: Option<TypeId>,
+    referent: Option<FieldId>,
+    forward: Forward<R>,
+    running: FxHashMap<u64, Running>,
+    settling: VecDeque<Promise<Settled>>,
+    births: u64,
+    bytes: u64,
+    ticks: u64,
+    anomalies: Anomalies,
+    lost: Lost,
+    cost: Cost,
+    /// Number of groups that are walked through ahead, and of parts that are settled ahead.
+    ahead: usize,
+}
+
+impl<'a, R: Rows> Reading<'_, 'a, R> {
+    fn run(&mut self, numbers: FxHashMap<(usize, usize), usize>) -> Result<(), BlocksError> {
+        self.begin()?;
+        let mut schedule = Schedule::new(self.trace, self.changes(), numbers);
+        let mut order: VecDeque<PartOf> = VecDeque::new();
+        let mut groups_ahead = 0;
+        loop {
+            while groups_ahead < self.ahead && order.len() < PARTS_AHEAD && !schedule.is_done() {
+                let before = order.len();
+                schedule.plan(self.pool, self.hands, &mut order)?;
+                for part in order.range(before..).filter(|part| part.bound.is_none()) {
+                    groups_ahead += 1;
+                    self.dispatch(part.group, &schedule);
+                }
+            }
+            let Some(part) = order.pop_front() else {
+                if schedule.is_done() {
+                    break;
+                }
+                continue;
+            };
+            groups_ahead -= usize::from(part.bound.is_none());
+            self.part(part, &mut schedule)?;
+            while self.settling.len() > self.ahead || self.settling.front().is_some_and(Promise::is_kept) {
+                self.apply_next()?;
+            }
+        }
+        self.cost.read_again = schedule.read_again;
+        let rest = self.hands.walker.rest(&mut self.before);
+        self.commit(rest, Vec::new());
+        while !self.settling.is_empty() {
+            self.apply_next()?;
+        }
+        for thread in self.trace.threads.iter().filter(|thread| thread.end.is_none()) {
+            if let Some(object) = self.before.ids.current(thread.object) {
+                self.forward.hold(object);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tickets of what only a walk in order shows.
+    fn changes(&self) -> VecDeque<Ticket> {
+        let classes = self.trace.classes.iter().filter(|class| !class.record.class.is_null());
+        let mut changes: Vec<Ticket> = classes.map(|class| class.record.ticket).collect();
+        changes.extend(self.before.holds.iter().map(|(ticket, ..)| *ticket));
+        changes.sort_unstable();
+        changes.into()
+    }
+
+    /// What existed when tracing began.
+    fn begin(&mut self) -> Result<(), BlocksError> {
+        let trace = self.trace;
+        let mut vm = Vm::new(trace);
+        self.before.holds = vm.changes.iter().copied().collect();
+        for (_, hash, _) in &vm.changes {
+            *self.before.held_later.entry(*hash).or_default() += 1;
+        }
+        for thread in trace.threads.iter().filter(|thread| thread.end.is_none()) {
+            *self.before.held_later.entry(thread.object).or_default() += 1;
+        }
+        let allocs = Allocs::new(trace);
+        trace.initial_objects(|object| {
+            let (ids, anomalies) = (&mut self.before.ids, &mut self.anomalies);
+            if object.object.is_null() || ids.current(object.object).is_some() {
+                return;
+            }
+            let ty = match trace.classes.at(object.class, Ticket(0)) {
+                Some(class) => trace.classes.get(class).ty,
+                None => {
+                    anomalies.unknown_classes += 1;
+                    TypeId::UNKNOWN
+                }
+            };
+            let size = match u32::try_from(object.length) {
+                Ok(length) if object.size == InitialObject::LARGEST => allocs.array_size(ty, length, anomalies),
+                _ => object.size.into(),
+            };
+            let alloc = Alloc {
+                kind: AllocKind::Initial,
+                object: ids.allocate(object.object).0,
+                size,
+                ty,
+                site: et_names::SiteId(0),
+                length: object.length.max(0) as u32,
+                thread: ThreadId(0),
+            };
+            vm.saw(&alloc, true);
+            let in_use = self.may_be_named(object.object.0);
+            self.forward.initial_object(alloc, Some(ty) == self.class_type, in_use);
+            self.births += 1;
+        })?;
+        let (ids, anomalies) = (&mut self.before.ids, &mut self.anomalies);
+        each_initial_reference(trace, &mut self.before.fields, |hash| ids.current(hash), |reference| {
+            anomalies.bad_initial_references += u64::from(reference.is_none());
+        })?;
+        let forward = &mut self.forward;
+        let mut tell = |hold| match hold {
+            Hold::Initial { origin, slot, target } => forward.initial_reference(origin, slot, target),
+            Hold::ToTheEnd { object } => forward.hold(object),
+            Hold::Until { .. } => {}
+        };
+        vm.begin(&mut tell)?;
+        Ok(())
+    }
+
+    fn may_be_named(&self, hash: u32) -> bool {
+        self.literals.may_name(hash)
+            || self.before.held_later.get(&ObjectHash(hash)).is_some_and(|&count| count > 0)
+    }
+
+    /// A group is planned to its end: has it walked through, if that needs nothing from before.
+    fn dispatch(&mut self, number: u64, schedule: &Schedule<'a>) {
+        let Some(planned) = schedule.planned.get(&number) else { return };
+        if planned.is_exact || self.in_order || self.running.contains_key(&number) {
+            return;
+        }
+        let (trace, group, bounds) = (self.trace, Arc::clone(&planned.group), planned.bounds.clone());
+        let walk = move |hands: &mut Hands<'a>| walk_ahead(trace, hands, group, &bounds);
+        self.running.insert(number, Running::Ahead(self.pool.add(Urgency::Walk, walk)));
+    }
+
+    /// Handles the next part.
+    fn part(&mut self, of: PartOf, schedule: &mut Schedule<'a>) -> Result<(), BlocksError> {
+        let Some(planned) = schedule.planned.get(&of.group) else { return Ok(()) };
+        let running = match self.running.remove(&of.group) {
+            Some(Running::Ahead(promise)) => match self.pool.wait(&promise, self.hands) {
+                Some(parts) => Running::Parts(parts),
+                None => {
+                    self.cost.again += 1;
+                    self.cost.exact += 1;
+                    Running::Exact(Box::new(Walk::new(Arc::clone(&planned.group), self.trace)), FxHashSet::default())
+                }
+            },
+            Some(running) => running,
+            None => {
+                self.cost.exact += 1;
+                Running::Exact(Box::new(Walk::new(Arc::clone(&planned.group), self.trace)), FxHashSet::default())
+            }
+        };
+        let is_last = of.bound.is_none();
+        let running = match running {
+            Running::Parts(parts) if !parts.front().is_some_and(|part| self.is_as_assumed(part)) => {
+                self.cost.again += 1;
+                self.cost.exact += 1;
+                Running::Exact(self.walk_to(planned, parts.len()), FxHashSet::default())
+            }
+            running => running,
+        };
+        let mut named = Vec::new();
+        let (part, running) = match running {
+            Running::Parts(mut parts) => (parts.pop_front().unwrap_or_default(), Running::Parts(parts)),
+            Running::Exact(mut walk, mut so_far) => {
+                let mut part = walk.part(of.bound, &mut self.hands.walker, &mut self.before);
+                if is_last {
+                    named.extend(so_far.drain());
+                } else {
+                    // They may be named again in the rest of the group.
+                    part.named.iter_mut().for_each(|named| named.flags |= Named::LATER);
+                    so_far.extend(part.named.iter().map(|named| named.key));
+                }
+                (part, Running::Exact(walk, so_far))
+            }
+            Running::Ahead(_) => return Ok(()),
+        };
+        self.cost.parts += 1;
+        let mut passed = named;
+        if is_last {
+            self.cost.groups += 1;
+            if let Some(planned) = schedule.planned.remove(&of.group) {
+                self.lost.undecodable_pieces += planned.lost.undecodable_pieces;
+                self.lost.undecodable_bytes += planned.lost.undecodable_bytes;
+                if self.knows_deaths {
+                    for block in planned.blocks {
+                        passed.extend(self.literals.pass(block)?.into_iter().map(u64::from));
+                    }
+                }
+            }
+        } else {
+            self.running.insert(of.group, running);
+        }
+        self.commit(part, passed);
+        Ok(())
+    }
+
+    /// Goes to the part of a group behind which this number of parts is left, counting it.
+    fn walk_to(&mut self, planned: &Planned, left: usize) -> Box<Walk> {
+        let mut walk = Box::new(Walk::new(Arc::clone(&planned.group), self.trace));
+        let Hands { walker, fields, .. } = &mut *self.hands;
+        let mut likely =
+            Likely { names: &self.trace.names, types: &self.trace.types, fields, lacks_field: false };
+        for &bound in &planned.bounds[..planned.bounds.len().saturating_sub(left)] {
+            walk.part(bound, walker, &mut likely);
+        }
+        walk
+    }
+
+    /// Whether the objects of a part were known, or not, as was assumed.
+    fn is_as_assumed(&mut self, part: &Part) -> bool {
+        part.named.iter().all(|named| match u32::try_from(named.key) {
+            Ok(hash) if named.is(Named::KNOWN) => self.before.ids.current(ObjectHash(hash)).is_some(),
+            Ok(hash) if named.is(Named::UNKNOWN) => self.before.ids.current(ObjectHash(hash)).is_none(),
+            _ => true,
+        })
+    }
+
+    /// Gives the objects of a part their ids, and has it settled.
+    fn commit(&mut self, mut part: Part, passed: Vec<u64>) {
+        self.before.now = Ticket(part.ticket);
+        self.anomalies.add(&std::mem::take(&mut part.anomalies));
+        let lost = std::mem::take(&mut part.lost);
+        self.lost.undecodable_pieces += lost.undecodable_pieces;
+        self.lost.undecodable_bytes += lost.undecodable_bytes;
+        let mut ids = Vec::with_capacity(part.named.len());
+        for at in 0..part.named.len() {
+            let named = part.named[at];
+            let Ok(hash) = u32::try_from(named.key) else {
+                ids.push(ObjectId(named.key));
+                continue;
+            };
+            ids.push(match named.birth {
+                walk::NONE => self.before.ids.current(ObjectHash(hash)).unwrap_or_default(),
+                _ => self.before.ids.allocate(ObjectHash(hash)).0,
+            });
+            if self.may_be_named(hash) {
+                part.named[at].flags |= Named::LATER;
+            }
+            if named.birth != walk::NONE
+                && Some(part.births[named.birth as usize].alloc.ty) == self.class_type
+            {
+                part.named[at].flags |= Named::HELD;
+            }
+        }
+        let mut last_named = Vec::new();
+        for key in passed {
+            match u32::try_from(key) {
+                Ok(hash) if self.may_be_named(hash) => {}
+                Ok(hash) => last_named.extend(self.before.ids.current(ObjectHash(hash))),
+                Err(_) => last_named.push(ObjectId(key)),
+            }
+        }
+        let known = Known {
+            last_named,
+            births: self.births,
+            bytes: self.bytes,
+            ticks: self.ticks,
+            in_flight: part
+                .in_flight
+                .map(|hash| self.before.ids.current(ObjectHash(hash)).unwrap_or_default()),
+            ids,
+            part,
+        };
+        self.births += known.part.births.len() as u64;
+        self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
+        self.ticks += u64::from(known.part.ticks);
+        let referent = self.referent;
+        let knows_deaths = self.knows_deaths;
+        let settle = move |_: &mut Hands<'a>| {
+            let is_weak = |slot: Slot| matches!((slot, referent), (Slot::Field(field), Some(referent)) if field == referent);
+            local::settle(known, is_weak, knows_deaths)
+        };
+        self.settling.push_back(self.pool.add(Urgency::Settle, settle));
+    }
+
+    fn apply_next(&mut self) -> Result<(), BlocksError> {
+        let Some(promise) = self.settling.pop_front() else { return Ok(()) };
+        let settled = self.pool.wait(&promise, self.hands);
+        self.cost.died_at_once += settled.dead.len() as u64;
+        self.forward.apply(settled)
+    }
+}

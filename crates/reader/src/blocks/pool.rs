@@ -1,0 +1,171 @@
+//! Threads that do jobs of a reading: the most urgent kind first, each kind in order. The thread that waits for a result
+//! does jobs as well.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How urgent a job is: what is needed sooner comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    Settle,
+    Walk,
+    Scan,
+}
+
+const URGENCIES: usize = 3;
+
+type Job<'env, H> = Box<dyn FnOnce(&mut H) + Send + 'env>;
+
+struct State<'env, H> {
+    jobs: [VecDeque<Job<'env, H>>; URGENCIES],
+    is_closed: bool,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+/// The jobs. `H` is what a thread needs for its jobs.
+pub struct Pool<'env, H> {
+    state: Mutex<State<'env, H>>,
+    changed: Condvar,
+}
+
+impl<H> std::fmt::Debug for Pool<'_, H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pool")
+    }
+}
+
+/// The result of a job, once it is there.
+#[derive(Debug)]
+pub struct Promise<T>(Arc<Mutex<Option<T>>>);
+
+impl<H> Default for Pool<'_, H> {
+    fn default() -> Self {
+        let state = State { jobs: [const { VecDeque::new() }; URGENCIES], is_closed: false, panic: None };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'env, H> Pool<'env, H> {
+    /// Adds a job.
+    pub fn add<T: Send + 'env>(&self, urgency: Urgency, job: impl FnOnce(&mut H) -> T + Send + 'env) -> Promise<T> {
+        let result = Arc::new(Mutex::new(None));
+        let promise = Promise(Arc::clone(&result));
+        let job = Box::new(move |hands: &mut H| {
+            let done = job(hands);
+            *lock(&result) = Some(done);
+        });
+        lock(&self.state).jobs[urgency as usize].push_back(job);
+        self.changed.notify_all();
+        promise
+    }
+
+    fn next(state: &mut State<'env, H>) -> Option<Job<'env, H>> {
+        state.jobs.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    fn do_job(&self, job: Job<'env, H>, hands: &mut H) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(hands))) {
+            lock(&self.state).panic = Some(panic);
+        }
+        self.changed.notify_all();
+    }
+
+    /// The body of a thread: does jobs until [`close`](Self::close).
+    pub fn work(&self, hands: &mut H) {
+        loop {
+            let mut state = lock(&self.state);
+            let job = loop {
+                if state.is_closed {
+                    return;
+                }
+                match Self::next(&mut state) {
+                    Some(job) => break job,
+                    None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(state);
+            self.do_job(job, hands);
+        }
+    }
+
+    /// Waits for a result.
+    pub fn wait<T>(&self, promise: &Promise<T>, hands: &mut H) -> T {
+        loop {
+            let mut state = lock(&self.state);
+            let job = loop {
+                if let Some(panic) = state.panic.take() {
+                    drop(state);
+                    resume_unwind(panic);
+                }
+                if let Some(done) = lock(&promise.0).take() {
+                    return done;
+                }
+                match Self::next(&mut state) {
+                    Some(job) => break job,
+                    None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(state);
+            self.do_job(job, hands);
+        }
+    }
+
+    /// Dismisses the threads. Jobs that were not begun are dropped.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.is_closed = true;
+        state.jobs.iter_mut().for_each(VecDeque::clear);
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl<T> Promise<T> {
+    /// Whether the result is there.
+    pub fn is_kept(&self) -> bool {
+        lock(&self.0).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_those_of_their_jobs() {
+        let pool = Pool::<u64>::default();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| pool.work(&mut 0));
+            }
+            let promises: Vec<_> = (0..1000u64)
+                .map(|number| {
+                    let urgency = [Urgency::Settle, Urgency::Walk, Urgency::Scan][number as usize % 3];
+                    pool.add(urgency, move |done| {
+                        *done += 1;
+                        number * 2
+                    })
+                })
+                .collect();
+            let mut here = 0;
+            for (number, promise) in (0..).zip(&promises) {
+                assert_eq!(pool.wait(promise, &mut here), number * 2);
+            }
+            pool.close();
+        });
+    }
+
+    #[test]
+    fn a_panic_reaches_who_waits() {
+        let pool = Pool::<()>::default();
+        let promise: Promise<()> = pool.add(Urgency::Walk, |()| panic!("as planned"));
+        let waited = catch_unwind(AssertUnwindSafe(|| pool.wait(&promise, &mut ())));
+        assert_eq!(waited.unwrap_err().downcast_ref::<&str>(), Some(&"as planned"));
+    }
+}

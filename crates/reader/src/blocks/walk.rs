@@ -1,0 +1,929 @@
+//! Second look at a block of events, whose stack at the beginning is known now: which objects each of its parts names,
+//! what it makes and stores, and on which frames.
+//!
+//! A part is a run of events of one thread without events of other threads in between. Whatever is known of it here is
+//! relative to it: steps and ticks are counted from its beginning, objects are numbered in the order in which it names
+//! them.
+
+use std::sync::Arc;
+
+use et_format::Wall;
+use et_format::event::{self, ObjectHash, Ticket};
+use et_names::{FieldId, FieldRefId, MethodId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Oracle;
+use crate::classes::ClassIndex;
+use crate::record::{Alloc, AllocKind, RecordKind, Slot, Totals};
+use crate::resolve::{Anomalies, Lost};
+use crate::resolve::allocs::{Allocs, Use};
+use crate::resolve::recent::Recent;
+use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject};
+use crate::trace::Trace;
+
+/// No frame, object, step or tick.
+pub const NONE: u32 = u32::MAX;
+
+/// An object that a part names.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// Its hash, or the id of an object that was made up.
+    pub key: u64,
+    /// The last step that certainly names it; `NONE` if none does.
+    pub last: Stamp,
+    /// The clock at the last use; `NONE` if there is none.
+    pub used: u32,
+    /// The outermost frame that had it in hand and, when that was last looked at, was still running.
+    pub holder: u32,
+    /// Its index in [`Part::births`]; `NONE` if it is older.
+    pub birth: u32,
+    pub flags: u8,
+}
+
+impl Named {
+    /// It was taken to be known before.
+    pub const KNOWN: u8 = 1;
+    /// It was taken to be unknown before.
+    pub const UNKNOWN: u8 = 2;
+    /// The VM holds it to the end of the trace.
+    pub const HELD: u8 = 4;
+    /// It is the origin or target of a store into a slot that may be weak.
+    pub const WEAK: u8 = 8;
+    /// It may be named later.
+    pub const LATER: u8 = 16;
+    /// A frame that is still running at the end of the part is called on it, or it is in flight there.
+    pub const ON_STACK: u8 = 32;
+
+    pub fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// A step of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub step: u32,
+    /// The clock after it.
+    pub tick: u32,
+    /// The frame that it happened in; `NONE` if no method ran.
+    pub frame: u32,
+    /// The kind of record; [`Stamp::HOLD`] if it is none.
+    pub kind: u8,
+}
+
+impl Stamp {
+    pub const NEVER: Self = Self { step: NONE, tick: 0, frame: NONE, kind: 0 };
+    /// The VM held an object until then.
+    pub const HOLD: u8 = u8::MAX;
+
+    pub fn is_never(&self) -> bool {
+        self.step == NONE
+    }
+}
+
+/// An allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct Birth {
+    pub alloc: Alloc,
+    pub step: u32,
+    pub tick: u32,
+    pub frame: u32,
+    /// Bytes allocated in the part, this object included.
+    pub bytes: u64,
+}
+
+/// A store. With `if_changed` there is a record only if the target was another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Put {
+    pub at: Stamp,
+    /// `NONE` for a static field.
+    pub origin: u32,
+    /// `NONE` for null.
+    pub target: u32,
+    pub slot: Slot,
+    pub if_changed: bool,
+}
+
+/// A frame that was entered in the part.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub method: MethodId,
+    /// The frame that it was called from.
+    pub caller: u32,
+    /// Its receiver; `NONE` if there is none.
+    pub receiver: u32,
+    /// The step that left it; `NONE` if none did.
+    pub left: u32,
+    /// Whether it is that of a leaf method, which is entered and left at once.
+    pub entries: u32,
+}
+
+/// Everything that happened in a part.
+#[derive(Debug, Default)]
+pub struct Part {
+    pub thread: u32,
+    /// The ticket of its last events.
+    pub ticket: u64,
+    /// Number of steps, including stores that may turn out to be none.
+    pub steps: u32,
+    pub ticks: u32,
+    /// Steps that are no records, in ascending order, and the threads for which the VM held an object until then.
+    pub holds: Vec<(u32, u32)>,
+    pub totals: Totals,
+    pub named: Vec<Named>,
+    pub births: Vec<Birth>,
+    pub puts: Vec<Put>,
+    /// Number of frames on the stack at the beginning; they have the numbers from 0, outermost first.
+    pub base: u32,
+    /// The frames entered in the part; the first has the number `base`.
+    pub frames: Vec<Frame>,
+    /// Steps that left frames which were there at the beginning, innermost frame first.
+    pub left: Vec<u32>,
+    /// The innermost frame at the end.
+    pub top: u32,
+    /// Number of entries of methods.
+    pub entries: u32,
+    /// The exception in flight at the end, 0 for none; `None` if it is the one at the beginning.
+    pub in_flight: Option<u32>,
+    /// Since when the chunk of events is from which the steps from that one on come.
+    pub times: Vec<(u32, Wall)>,
+    pub anomalies: Anomalies,
+    pub lost: Lost,
+}
+
+impl Part {
+    /// The innermost frame of the part's thread at its beginning.
+    fn top_at_first(&self) -> u32 {
+        self.base.checked_sub(1).unwrap_or(NONE)
+    }
+
+    /// A frame entered in the part; `None` if it was there at the beginning.
+    #[inline]
+    pub fn frame(&self, frame: u32) -> Option<&Frame> {
+        self.frames.get(frame.checked_sub(self.base)? as usize)
+    }
+
+    /// The step that left a frame; `NONE` if none did.
+    #[inline]
+    pub fn left_at(&self, frame: u32) -> u32 {
+        match self.frame(frame) {
+            Some(entered) => entered.left,
+            None => self.left.get((self.base - 1 - frame) as usize).copied().unwrap_or(NONE),
+        }
+    }
+
+    /// The bytes allocated up to that step.
+    pub fn bytes_at(&self, step: u32) -> u64 {
+        let before = self.births.partition_point(|birth| birth.step <= step);
+        before.checked_sub(1).map_or(0, |last| self.births[last].bytes)
+    }
+}
+
+/// A block of events, or several if a constructor waits for its object at the end of one.
+#[derive(Debug)]
+pub struct Group {
+    /// Index in [`Trace::threads`].
+    pub source: usize,
+    pub thread: u32,
+    /// Number and events of each piece.
+    pub pieces: Vec<(usize, Vec<u8>)>,
+    /// The stack at the beginning, outermost frame first.
+    pub frames: Vec<StartedFrame>,
+    pub in_flight: ObjectHash,
+    pub made_up: u32,
+    /// The ticket at the beginning.
+    pub ticket: Ticket,
+    /// Whether the thread begins here, with initial frames.
+    pub begins: bool,
+    /// Whether the thread ends here.
+    pub ends: bool,
+}
+
+/// An open-addressing table from hashes to numbers of objects; emptied for each part.
+#[derive(Debug)]
+struct Table {
+    /// Hash in the high half, number + 1 in the low half; 0 if free.
+    entries: Vec<u64>,
+    used: Vec<u32>,
+}
+
+const LEAST_ENTRIES: usize = 1 << 13;
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { entries: vec![0; LEAST_ENTRIES], used: Vec::new() }
+    }
+}
+
+impl Table {
+    fn clear(&mut self) {
+        if self.entries.len() > 16 * LEAST_ENTRIES {
+            *self = Self::default();
+            return;
+        }
+        self.used.drain(..).for_each(|place| self.entries[place as usize] = 0);
+    }
+
+    #[inline]
+    fn place(&self, hash: u32) -> usize {
+        let mask = self.entries.len() - 1;
+        let mut at = (hash.wrapping_mul(0x9e37_79b1) >> 8) as usize & mask;
+        loop {
+            let entry = self.entries[at];
+            if entry == 0 || (entry >> 32) as u32 == hash {
+                return at;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[inline]
+    fn get(&self, hash: u32) -> Option<u32> {
+        (self.entries[self.place(hash)] as u32).checked_sub(1)
+    }
+
+    #[cold]
+    fn put(&mut self, hash: u32, number: u32) {
+        let place = self.place(hash);
+        if self.entries[place] == 0 {
+            self.used.push(place as u32);
+        }
+        self.entries[place] = u64::from(hash) << 32 | u64::from(number + 1);
+        if self.used.len() * 2 > self.entries.len() {
+            let old = std::mem::take(&mut self.entries);
+            self.entries = vec![0; old.len() * 2];
+            self.used.clear();
+            for entry in old.into_iter().filter(|entry| *entry != 0) {
+                let place = self.place((entry >> 32) as u32);
+                self.entries[place] = entry;
+                self.used.push(place as u32);
+            }
+        }
+    }
+}
+
+/// What is needed to walk through groups, one after the other.
+#[derive(Debug)]
+pub struct Walker<'a> {
+    trace: &'a Trace,
+    pub shared: Shared<'a>,
+    allocs: Allocs<'a>,
+    methods: Recent<()>,
+    /// Methods entered.
+    pub ran: FxHashSet<MethodId>,
+    recently_ran: Recent<()>,
+    table: Table,
+    made_up: FxHashMap<u64, u32>,
+    referent: Option<FieldId>,
+}
+
+impl<'a> Walker<'a> {
+    pub fn new(trace: &'a Trace, referent: Option<FieldId>) -> Self {
+        Self {
+            trace,
+            shared: Shared::new(&trace.file, &trace.names, &trace.classes),
+            allocs: Allocs::new(trace),
+            methods: Recent::default(),
+            ran: FxHashSet::default(),
+            recently_ran: Recent::default(),
+            table: Table::default(),
+            made_up: FxHashMap::default(),
+            referent,
+        }
+    }
+}
+
+impl<'a> Walker<'a> {
+    /// What there is behind the last events: mirrors of classes, and what the VM held.
+    pub fn rest(&mut self, oracle: &mut impl Oracle) -> Part {
+        self.table.clear();
+        self.made_up.clear();
+        let mut open = Vec::new();
+        let part = Part { top: NONE, ..Part::default() };
+        let mut making = Making { walker: self, oracle, open: &mut open, part, top: NONE, below: 0, bytes: 0, ticket: Ticket(0) };
+        making.segment(Ticket(u64::MAX));
+        making.catch_up();
+        making.finish()
+    }
+}
+
+/// A walk through a group, which can be continued part by part.
+#[derive(Debug)]
+pub struct Walk {
+    group: Arc<Group>,
+    reader: Reader,
+    /// The current piece, and where in its events the walk is.
+    piece: usize,
+    at: usize,
+    /// Whether the current piece has been announced.
+    announced: bool,
+    ended: bool,
+    ticket: Ticket,
+    wall: Option<Wall>,
+    /// The stack as of the last action: methods and receivers, outermost first.
+    open: Vec<(MethodId, u64)>,
+}
+
+/// Why a part ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    Bound,
+    End,
+}
+
+impl Walk {
+    pub fn new(group: Arc<Group>, trace: &Trace) -> Self {
+        let Group { thread, ticket, in_flight, made_up, .. } = *group;
+        let reader = if group.begins {
+            let frames = trace.threads[group.source].frames.as_slice();
+            Reader::new(thread, ticket, frames)
+        } else {
+            Reader::resume(thread, ticket, group.frames.iter().copied(), in_flight, made_up)
+        };
+        let open = group.frames.iter().map(|frame| (frame.method, frame.receiver.0)).collect();
+        Self {
+            reader,
+            piece: 0,
+            at: 0,
+            announced: false,
+            ended: false,
+            ticket,
+            wall: None,
+            open,
+            group,
+        }
+    }
+
+    /// Whether all parts have been made.
+    pub fn is_done(&self) -> bool {
+        self.ended
+    }
+
+    /// Makes the next part, which ends before the events of ticket `bound`, or with the group.
+    pub fn part<'a, O: Oracle>(&mut self, bound: Option<Ticket>, walker: &mut Walker<'a>, oracle: &mut O) -> Part {
+        walker.table.clear();
+        walker.made_up.clear();
+        let base = self.open.len() as u32;
+        let part = Part { thread: self.group.thread, base, ..Part::default() };
+        let top = part.top_at_first();
+        let mut making =
+            Making { walker, oracle, open: &mut self.open, part, top, below: base, bytes: 0, ticket: self.ticket };
+        making.segment(self.ticket);
+        if let Some(wall) = self.wall {
+            making.part.times.push((0, wall));
+        }
+        let stop = loop {
+            // What waited may be settled now.
+            if let Some(item) = self.reader.take_settled() {
+                match item {
+                    Item::Ticket(ticket) => {
+                        if bound == Some(ticket) {
+                            self.ticket = ticket;
+                            break Stop::Bound;
+                        }
+                        making.segment(ticket);
+                    }
+                    Item::Do(Action::Piece(number)) => {
+                        self.wall = piece_begins(making.walker.trace, &self.group, number as usize, &mut making.part);
+                    }
+                    Item::Do(action) => making.act(action),
+                    Item::Nothing | Item::Room | Item::Pending => {}
+                }
+                continue;
+            }
+            if self.ended {
+                break Stop::End;
+            }
+            let Some((number, bytes)) = self.group.pieces.get(self.piece) else {
+                self.ended = true;
+                if self.group.ends {
+                    self.reader.end(&making.walker.shared);
+                }
+                continue;
+            };
+            if !self.announced {
+                self.announced = true;
+                self.at = 0;
+                self.reader.piece(*number as u32);
+                continue;
+            }
+            let mut stop = None;
+            loop {
+                match event::decode(&bytes[self.at..]) {
+                    Ok(Some((event, len))) => {
+                        self.at += len;
+                        match self.reader.read(event, &mut making.walker.shared) {
+                            Some(Item::Do(action)) => making.act(action),
+                            Some(Item::Ticket(ticket)) => {
+                                if bound == Some(ticket) {
+                                    self.ticket = ticket;
+                                    stop = Some(Stop::Bound);
+                                    break;
+                                }
+                                making.segment(ticket);
+                            }
+                            _ => {
+                                if self.reader.is_pending() {
+                                    break;
+                                }
+                            }
+                        }
+                    }
+                    Ok(None) => {
+                        (self.piece, self.announced) = (self.piece + 1, false);
+                        break;
+                    }
+                    Err(_) => {
+                        let shared = &mut making.walker.shared;
+                        shared.lost.undecodable_pieces += 1;
+                        shared.lost.undecodable_bytes += (bytes.len() - self.at) as u64;
+                        (self.piece, self.announced) = (self.piece + 1, false);
+                        break;
+                    }
+                }
+            }
+            if let Some(stop) = stop {
+                break stop;
+            }
+        };
+        if stop == Stop::End {
+            self.ticket = making.ticket;
+        }
+        making.finish()
+    }
+}
+
+/// The following actions come from this piece. Returns when it was filled.
+fn piece_begins(trace: &Trace, group: &Group, number: usize, part: &mut Part) -> Option<Wall> {
+    let events = trace.file.thread(group.thread)?;
+    let wall = trace.file.wall(events, number)?;
+    part.times.push((part.steps, wall));
+    Some(wall)
+}
+
+/// A part that is being made.
+struct Making<'w, 'a, O> {
+    walker: &'w mut Walker<'a>,
+    oracle: &'w mut O,
+    open: &'w mut Vec<(MethodId, u64)>,
+    part: Part,
+    /// The innermost frame.
+    top: u32,
+    /// Number of frames left of those that were there at the beginning.
+    below: u32,
+    bytes: u64,
+    ticket: Ticket,
+}
+
+impl<O: Oracle> Making<'_, '_, O> {
+    fn anomalies(&mut self) -> &mut Anomalies {
+        &mut self.walker.shared.anomalies
+    }
+
+    /// Events from this ticket on follow.
+    fn segment(&mut self, ticket: Ticket) {
+        // Mirrors are from before it.
+        self.ticket = self.oracle.segment(ticket);
+        while let Some(class) = self.oracle.next_mirror(ticket) {
+            let hash = self.walker.trace.classes.get(class).record.class;
+            if !self.is_known(hash) {
+                self.mirror(class, 0);
+            }
+        }
+        self.ticket = ticket;
+    }
+
+    fn mirror(&mut self, class: ClassIndex, thread: u32) -> u32 {
+        let alloc = self.walker.allocs.mirror(class);
+        let hash = self.walker.trace.classes.get(class).record.class;
+        self.born(hash.0.into(), alloc, thread, Named::UNKNOWN | Named::HELD)
+    }
+
+    /// Whether an object with this hash has been seen before.
+    fn is_known(&mut self, hash: ObjectHash) -> bool {
+        hash.is_null() || self.walker.table.get(hash.0).is_some() || self.oracle.knows(hash)
+    }
+
+    /// What the VM holds until now.
+    #[inline]
+    fn holds(&mut self) {
+        if O::IS_EXACT && self.oracle.is_due(self.ticket) {
+            self.catch_up();
+        }
+    }
+
+    #[cold]
+    fn catch_up(&mut self) {
+        while let Some((hash, is_step, thread)) = self.oracle.next_hold(self.ticket) {
+            let number = match self.walker.table.get(hash.0) {
+                Some(number) => number,
+                None if self.oracle.knows(hash) => self.older(hash.0.into()),
+                None => continue,
+            };
+            if !is_step {
+                self.part.named[number as usize].flags |= Named::HELD;
+                continue;
+            }
+            let step = self.part.steps;
+            self.part.holds.push((step, thread));
+            self.part.steps += 1;
+            let named = &mut self.part.named[number as usize];
+            named.last = Stamp { step, tick: self.part.ticks, frame: NONE, kind: Stamp::HOLD };
+        }
+    }
+
+    /// An object that the part has not named yet.
+    fn older(&mut self, key: u64) -> u32 {
+        let number = self.part.named.len() as u32;
+        self.part.named.push(Named {
+            key,
+            last: Stamp::NEVER,
+            used: NONE,
+            holder: NONE,
+            birth: NONE,
+            flags: Named::KNOWN,
+        });
+        match u32::try_from(key) {
+            Ok(hash) => self.walker.table.put(hash, number),
+            Err(_) => _ = self.walker.made_up.insert(key, number),
+        }
+        number
+    }
+
+    /// The object with a hash; if it is unknown, an allocation is made up. `NONE` for null.
+    #[inline]
+    fn object(&mut self, hash: ObjectHash, usage: Use) -> u32 {
+        if hash.is_null() {
+            return NONE;
+        }
+        match self.walker.table.get(hash.0) {
+            Some(number) => number,
+            None => self.first(hash, usage),
+        }
+    }
+
+    #[inline(never)]
+    fn first(&mut self, hash: ObjectHash, usage: Use) -> u32 {
+        if self.oracle.knows(hash) {
+            return self.older(hash.0.into());
+        }
+        let thread = self.part.thread;
+        if let Some(class) = self.walker.trace.classes.at(hash, self.ticket) {
+            return self.mirror(class, thread);
+        }
+        let alloc = self.walker.allocs.unknown(usage, &mut self.walker.shared.anomalies);
+        self.born(hash.0.into(), alloc, thread, Named::UNKNOWN)
+    }
+
+    fn subject(&mut self, subject: Subject, method: MethodId) -> u32 {
+        if subject.0 & Subject::MADE_UP != 0 {
+            return match self.walker.made_up.get(&subject.0) {
+                Some(&number) => number,
+                None => self.older(subject.0),
+            };
+        }
+        self.object(ObjectHash(subject.0 as u32), Use::Receiver(method))
+    }
+
+    /// A record of this kind. Returns its step.
+    #[inline]
+    fn record(&mut self, kind: RecordKind) -> u32 {
+        self.holds();
+        let step = self.part.steps;
+        self.part.steps += 1;
+        self.part.totals.0[kind as usize] += 1;
+        step
+    }
+
+    fn born(&mut self, key: u64, alloc: Alloc, thread: u32, flags: u8) -> u32 {
+        let step = self.record(alloc.kind.record_kind());
+        let (number, birth) = (self.part.named.len() as u32, self.part.births.len() as u32);
+        let (tick, frame) = (self.part.ticks, self.top_of(thread));
+        let last = Stamp { step, tick, frame, kind: alloc.kind.record_kind() as u8 };
+        self.part.named.push(Named { key, last, used: tick, holder: frame, birth, flags });
+        if alloc.kind != AllocKind::Initial {
+            self.bytes += alloc.size;
+        }
+        let alloc = Alloc { thread: crate::record::ThreadId(thread), ..alloc };
+        self.part.births.push(Birth { alloc, step, tick, frame, bytes: self.bytes });
+        match u32::try_from(key) {
+            Ok(hash) => self.walker.table.put(hash, number),
+            Err(_) => _ = self.walker.made_up.insert(key, number),
+        }
+        number
+    }
+
+    /// The innermost frame, as far as that thread is concerned.
+    fn top_of(&self, thread: u32) -> u32 {
+        if thread == self.part.thread { self.top } else { NONE }
+    }
+
+    /// A step uses the object, and the method has it in hand.
+    #[inline]
+    fn used(&mut self, number: u32, stamp: Stamp, now: u32, in_hand: u32) {
+        let Some(named) = self.part.named.get_mut(number as usize) else { return };
+        named.last = stamp;
+        named.used = now;
+        if named.holder != in_hand && in_hand != NONE {
+            self.hold(number, in_hand);
+        }
+    }
+
+    /// A step names the object without using it.
+    #[inline]
+    fn touched(&mut self, number: u32, stamp: Stamp) {
+        let Some(named) = self.part.named.get_mut(number as usize) else { return };
+        named.last = stamp;
+        if named.holder != stamp.frame && stamp.frame != NONE {
+            self.hold(number, stamp.frame);
+        }
+    }
+
+    #[inline]
+    fn hold(&mut self, number: u32, frame: u32) {
+        let holder = self.part.named[number as usize].holder;
+        if holder == NONE || !self.is_running(holder) {
+            self.part.named[number as usize].holder = frame;
+        }
+    }
+
+    #[inline]
+    fn is_running(&self, frame: u32) -> bool {
+        match self.part.frame(frame) {
+            Some(entered) => entered.left == NONE,
+            None => frame < self.below,
+        }
+    }
+
+    /// The receiver of a method that is entered.
+    #[inline]
+    fn entered(&mut self, method: MethodId, receiver: Subject) -> u32 {
+        let names = &self.walker.trace.names;
+        if self.walker.methods.get(method.0, || names.method_index(method).map(|_| ())).is_none() {
+            self.anomalies().unknown_methods += 1;
+        }
+        let walker = &mut *self.walker;
+        walker.recently_ran.get(method.0, || {
+            walker.ran.insert(method);
+            Some(())
+        });
+        self.subject(receiver, method)
+    }
+
+    #[inline]
+    fn tick(&mut self) {
+        self.part.ticks += 1;
+    }
+
+    /// The receiver of the innermost frame, which is left at that step.
+    #[inline]
+    fn leave(&mut self, step: u32) {
+        match self.part.frames.get_mut(self.top.wrapping_sub(self.part.base) as usize) {
+            Some(frame) if self.top >= self.part.base => {
+                frame.left = step;
+                self.top = frame.caller;
+            }
+            _ => {
+                self.part.left.push(step);
+                self.open.pop();
+                self.below -= 1;
+                self.top = self.below.checked_sub(1).unwrap_or(NONE);
+            }
+        }
+    }
+
+    /// Method and receiver of the innermost frame; `None` if there is none.
+    #[inline]
+    fn innermost(&mut self) -> Option<u32> {
+        if self.top == NONE {
+            self.anomalies().unmatched_exits += 1;
+            return None;
+        }
+        if let Some(frame) = self.part.frame(self.top) {
+            return Some(frame.receiver);
+        }
+        let (method, receiver) = self.open[self.top as usize];
+        Some(self.subject(Subject(receiver), method))
+    }
+
+    fn stamp(&self, step: u32, kind: RecordKind) -> Stamp {
+        Stamp { step, tick: self.part.ticks, frame: self.top, kind: kind as u8 }
+    }
+
+    #[inline]
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Enter { method, receiver } => {
+                let receiver = self.entered(method, receiver);
+                let step = self.record(RecordKind::Entry);
+                let (now, caller) = (self.part.ticks, self.top);
+                self.tick();
+                self.top = self.part.base + self.part.frames.len() as u32;
+                self.part.entries += 1;
+                self.part.frames.push(Frame { method, caller, receiver, left: NONE, entries: self.part.entries });
+                self.used(receiver, self.stamp(step, RecordKind::Entry), now, caller);
+            }
+            Action::Leaf { method, receiver } => {
+                let receiver = self.entered(method, receiver);
+                self.record(RecordKind::Entry);
+                let caller = self.top;
+                self.part.entries += 1;
+                self.tick();
+                let step = self.record(RecordKind::Exit);
+                let now = self.part.ticks;
+                self.tick();
+                if receiver != NONE {
+                    let frame = self.leaf(method, caller, receiver, step);
+                    let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
+                    self.used(receiver, stamp, now, caller);
+                }
+            }
+            Action::Leave => {
+                let Some(receiver) = self.innermost() else { return };
+                let step = self.record(RecordKind::Exit);
+                let (now, frame) = (self.part.ticks, self.top);
+                self.tick();
+                self.leave(step);
+                let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
+                self.used(receiver, stamp, now, NONE);
+            }
+            Action::LeaveThrow { exception } => {
+                let exception = self.object(exception, Use::Exception);
+                let Some(receiver) = self.innermost() else { return };
+                let step = self.record(RecordKind::ExitThrow);
+                let (now, frame) = (self.part.ticks, self.top);
+                self.tick();
+                self.leave(step);
+                let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::ExitThrow as u8 };
+                self.used(receiver, stamp, now, NONE);
+                self.used(exception, stamp, now, NONE);
+                self.part.in_flight = Some(if self.top == NONE { 0 } else { self.hash_of(exception) });
+            }
+            Action::Throw { exception } => {
+                let exception = self.object(exception, Use::Exception);
+                let Some(receiver) = self.innermost() else { return };
+                let step = self.record(RecordKind::Throw);
+                let (stamp, now) = (self.stamp(step, RecordKind::Throw), self.part.ticks);
+                self.used(receiver, stamp, now, self.top);
+                self.used(exception, stamp, now, self.top);
+                self.part.in_flight = Some(self.hash_of(exception));
+            }
+            Action::Handle { exception } => {
+                let exception = self.object(exception, Use::Exception);
+                let Some(receiver) = self.innermost() else { return };
+                let step = self.record(RecordKind::Handle);
+                let (stamp, now) = (self.stamp(step, RecordKind::Handle), self.part.ticks);
+                self.used(receiver, stamp, now, self.top);
+                self.used(exception, stamp, now, self.top);
+                self.part.in_flight = Some(0);
+            }
+            Action::Used { object } => {
+                let object = self.object(object, Use::Any);
+                if object != NONE {
+                    let step = self.record(RecordKind::Use);
+                    self.used(object, self.stamp(step, RecordKind::Use), self.part.ticks, self.top);
+                }
+            }
+            Action::PutField { field, origin, target, if_changed } => {
+                let origin = self.object(origin, Use::FieldOrigin(field));
+                let target = self.object(target, Use::FieldTarget(field));
+                let field = self.field(field);
+                self.put(origin, Slot::Field(field), target, if_changed);
+            }
+            Action::PutStatic { field, target } => {
+                let target = self.object(target, Use::FieldTarget(field));
+                let field = self.field(field);
+                self.put(NONE, Slot::Field(field), target, false);
+            }
+            Action::PutElement { index, array, target, if_changed } => {
+                let origin = self.object(array, Use::Array);
+                let target = self.object(target, Use::Any);
+                self.put(origin, Slot::Element(index), target, if_changed);
+            }
+            Action::New { site, object, class, known } => {
+                if !known || !self.is_known(object) {
+                    let (now, anomalies) = (self.ticket, &mut self.walker.shared.anomalies);
+                    let alloc = self.walker.allocs.new_object(site, class, now, anomalies);
+                    self.born(object.0.into(), alloc, self.part.thread, 0);
+                } else if self.walker.table.get(object.0).is_none() {
+                    self.older(object.0.into());
+                }
+            }
+            Action::MadeUp { object, ty, site } => {
+                let alloc = self.walker.allocs.made_up(ty, site, &mut self.walker.shared.anomalies);
+                self.born(object.0, alloc, self.part.thread, 0);
+            }
+            Action::NewArray { depth, site, object, length } => {
+                let alloc = self.walker.allocs.new_array(depth, site, length, &mut self.walker.shared.anomalies);
+                self.born(object.0.into(), alloc, self.part.thread, 0);
+            }
+            Action::Found { object, class, length } => {
+                if !object.is_null() && self.walker.table.get(object.0).is_none() && self.oracle.is_new(object) {
+                    self.sighted(AllocKind::Found, object, class, length, Named::UNKNOWN);
+                }
+            }
+            Action::Made { object, class, length, fresh, constant } => {
+                let is_new = !object.is_null()
+                    && (fresh || self.walker.table.get(object.0).is_none() && self.oracle.is_new(object));
+                if is_new {
+                    let held = if constant { Named::HELD } else { 0 };
+                    let flags = held | if fresh { 0 } else { Named::UNKNOWN };
+                    self.sighted(AllocKind::Vm, object, class, length, flags);
+                }
+            }
+            // Neither occurs: blocks with switches are read otherwise, and the walk handles the pieces.
+            Action::OnStack(_) | Action::Piece(_) => {}
+        }
+    }
+
+    fn sighted(&mut self, kind: AllocKind, hash: ObjectHash, mirror: ObjectHash, length: i32, flags: u8) {
+        let (now, trace) = (self.ticket, self.walker.trace);
+        let is_mirror = trace.classes.at(hash, now).is_some();
+        let anomalies = &mut self.walker.shared.anomalies;
+        let alloc = self.walker.allocs.sighted(kind, hash, mirror, length, now, anomalies);
+        let flags = if is_mirror { flags | Named::HELD } else { flags };
+        self.born(hash.0.into(), alloc, self.part.thread, flags);
+    }
+
+    /// A frame for a leaf method. Consecutive ones of a method in a frame share one.
+    #[inline]
+    fn leaf(&mut self, method: MethodId, caller: u32, receiver: u32, step: u32) -> u32 {
+        if let Some(last) = self.part.frames.last_mut()
+            && last.is_leaf()
+            && last.method == method
+            && last.caller == caller
+        {
+            last.receiver = receiver;
+            last.left = step;
+        } else {
+            let entries = Frame::LEAF;
+            self.part.frames.push(Frame { method, caller, receiver, left: step, entries });
+        }
+        self.part.base + self.part.frames.len() as u32 - 1
+    }
+
+    fn hash_of(&self, number: u32) -> u32 {
+        self.part.named.get(number as usize).map_or(0, |named| named.key as u32 & 0x7fff_ffff)
+    }
+
+    #[inline]
+    fn field(&mut self, field: FieldRefId) -> FieldId {
+        self.oracle.field(field, &mut self.walker.shared.anomalies)
+    }
+
+    fn put(&mut self, origin: u32, slot: Slot, target: u32, if_changed: bool) {
+        let step = self.record(RecordKind::Update);
+        let at = self.stamp(step, RecordKind::Update);
+        if !if_changed {
+            self.used(origin, at, self.part.ticks, self.top);
+            self.touched(target, at);
+        }
+        if matches!((slot, self.walker.referent), (Slot::Field(field), Some(referent)) if field == referent) {
+            for number in [origin, target] {
+                if let Some(named) = self.part.named.get_mut(number as usize) {
+                    named.flags |= Named::WEAK;
+                }
+            }
+        }
+        self.part.puts.push(Put { at, origin, target, slot, if_changed });
+    }
+
+    /// Ends the part.
+    fn finish(mut self) -> Part {
+        // Frames that are still running, and what they hold.
+        let mut entered = Vec::new();
+        let mut at = self.top;
+        while let Some(frame) = self.part.frame(at) {
+            entered.push(*frame);
+            at = frame.caller;
+        }
+        for frame in entered.iter().rev() {
+            let receiver = self.part.named.get_mut(frame.receiver as usize);
+            let key = receiver.map_or(0, |named| {
+                named.flags |= Named::ON_STACK;
+                named.key
+            });
+            self.open.push((frame.method, key));
+        }
+        if let Some(in_flight) = self.part.in_flight
+            && let Some(number) = self.walker.table.get(in_flight)
+        {
+            self.part.named[number as usize].flags |= Named::ON_STACK;
+        }
+        self.part.top = self.top;
+        self.part.ticket = self.ticket.0;
+        let shared = &mut self.walker.shared;
+        self.part.anomalies = std::mem::take(&mut shared.anomalies);
+        self.part.lost = std::mem::take(&mut shared.lost);
+        self.part
+    }
+}
+
+impl Frame {
+    /// In [`Frame::entries`], for a leaf method.
+    pub const LEAF: u32 = u32::MAX;
+
+    pub fn is_leaf(&self) -> bool {
+        self.entries == Self::LEAF
+    }
+}
