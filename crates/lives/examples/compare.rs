@@ -37,6 +37,68 @@ fn lines(population: &Population) -> (Vec<(u64, Line)>, Times) {
     (all, times)
 }
 
+#[derive(Default)]
+struct Clearings {
+    found: Vec<(u64, u64, u64)>,
+    stores: u64,
+}
+
+impl et_reader::blocks::Rows for Clearings {
+    fn row(&mut self, _row: &et_reader::blocks::LifeRow) {}
+    fn clearing(&mut self, clearing: &et_reader::lifetimes::Known) {
+        match clearing {
+            et_reader::lifetimes::Known::Found { record: et_reader::record::Record::Update { old, origin, .. }, after } => {
+                self.found.push((old.0, origin.0, *after));
+            }
+            _ => self.stores += 1,
+        }
+    }
+}
+
+fn compare_records(source: &Source, trace: &et_reader::Trace, knows: bool) {
+    let new = et_reader::blocks::read(trace, knows, || Ok(Clearings::default())).unwrap();
+    let mut old = Vec::new();
+    let mut threads = std::collections::BTreeMap::<u32, u64>::new();
+    let mut ran = std::collections::BTreeSet::new();
+    let ending = source
+        .for_each(Reading::default(), |record, at| {
+            if at.is_clearing {
+                let [target, origin, _] = record.objects();
+                old.push((target.0, origin.0));
+            } else if !matches!(record, et_reader::record::Record::Death { .. }) {
+                *threads.entry(record.thread().0).or_default() += 1;
+                if let et_reader::record::Record::Entry { method, .. } = record {
+                    ran.insert(method.0);
+                }
+            }
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    let mut found: Vec<(u64, u64)> = new.rows.found.iter().map(|(old, origin, _)| (*old, *origin)).collect();
+    found.sort_unstable();
+    old.sort_unstable();
+    let new_threads: std::collections::BTreeMap<u32, u64> = new.records.iter().map(|(a, b)| (*a, *b)).collect();
+    let new_ran: std::collections::BTreeSet<u32> = new.ran.iter().map(|m| m.0).collect();
+    let held = ending.cost.map(|cost| cost.held_by_stacks).unwrap_or_default();
+    let mut outcome = ending.outcome.clone();
+    outcome.kept = new.outcome.kept;
+    println!(
+        "  totals {} clearings {} ({} {}) threads {} ran {} held {} anomalies {} lost {} cut off {} extra {} late {}",
+        outcome.totals == new.outcome.totals, found == old, found.len(), old.len(), threads == new_threads, ran == new_ran,
+        held == new.held_by_stacks, outcome.anomalies == new.outcome.anomalies, outcome.lost == new.outcome.lost,
+        outcome.cut_off == new.outcome.cut_off, outcome.extra_fields == new.outcome.extra_fields, new.late,
+    );
+    if outcome.totals != new.outcome.totals {
+        println!("    {:?}\n    {:?}", new.outcome.totals, outcome.totals);
+    }
+    if outcome.anomalies != new.outcome.anomalies {
+        println!("    {:?}\n    {:?}", new.outcome.anomalies.iter().collect::<Vec<_>>(), outcome.anomalies.iter().collect::<Vec<_>>());
+    }
+    if threads != new_threads {
+        println!("    {new_threads:?}\n    {threads:?}");
+    }
+}
+
 fn cpu() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -66,6 +128,7 @@ fn main() {
         if time {
             continue;
         }
+        compare_records(&source, trace, knows);
         let (start, cpu_before) = (Instant::now(), cpu());
         let old = population(&source, None, Reading::default()).unwrap();
         println!("  old: {:.2} s, {:.1} ns CPU", start.elapsed().as_secs_f64(), (cpu() - cpu_before) / records as f64 * 1e9);
