@@ -10,7 +10,7 @@ use et_reader::batch::At;
 use et_reader::lifetimes::{Known, Played, Step};
 use et_reader::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_reader::population::Moment;
-use et_reader::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, ThreadId};
+use et_reader::record::{Alloc, AllocKind, Clock, ObjectId, Record, RecordKind, ThreadId};
 use et_reader::told::{Hold, Told};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashSet;
@@ -128,6 +128,7 @@ pub struct Maker {
     cleared: TableWriter<clearings::Rows>,
     born: u64,
     made_bytes: u64,
+    clock: Clock,
     tick: u64,
     records: u64,
     time: Option<Nanos>,
@@ -159,8 +160,8 @@ pub struct Named {
 }
 
 impl Maker {
-    /// Starts writing to two empty files.
-    pub fn new(lives: File, clearings: File) -> Self {
+    /// Starts writing to two empty files; times are ticks of that clock.
+    pub fn new(lives: File, clearings: File, clock: Clock) -> Self {
         Self {
             objects: Objects::default(),
             stacks: Stacks::default(),
@@ -170,6 +171,7 @@ impl Maker {
             cleared: TableWriter::new(clearings),
             born: 0,
             made_bytes: 0,
+            clock,
             tick: 0,
             records: 0,
             time: None,
@@ -240,7 +242,7 @@ impl Maker {
             }
             _ => record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true)),
         }
-        self.tick += u64::from(record.ticks());
+        self.tick += u64::from(record.ticks_of(self.clock));
     }
 
     /// Context in which the last step happened.
@@ -348,7 +350,7 @@ mod tests {
     #[test]
     fn memory_is_for_those_alive() {
         let file = || tempfile::tempfile().unwrap();
-        let mut maker = Maker::new(file(), file());
+        let mut maker = Maker::new(file(), file(), Clock::default());
         let thread = ThreadId(1);
         for number in 0..10_000 {
             let object = ObjectId(number + 1);

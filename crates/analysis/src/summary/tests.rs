@@ -6,7 +6,8 @@ use et_format::{
 };
 use et_names::{FieldRefId, MethodId, SiteId};
 
-use super::{Summary, render, render_long, summarize};
+use super::{Summary, render, render_long};
+use crate::testing::summarize;
 use et_reader::Trace;
 use et_reader::TraceFile;
 use et_reader::source::{Deaths, Reading, Source};
