@@ -99,7 +99,14 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use super::{FORM, OBSERVED_FORM};
+    use et_analysis::summary::{render_long, summarize};
+    use et_reader::source::{Reading, Source, TraceSource};
+    use et_reader::watch::Watcher;
+
+    use super::{FORM, OBSERVED_FORM, observed};
+
+    /// A run of a real program, without the names of the JDK.
+    const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/reader/tests/traces/version-1.trace");
 
     /// Crates that define types of a report.
     const CRATES: [&str; 4] = ["analysis", "format", "names", "reader"];
@@ -172,6 +179,27 @@ mod tests {
     fn hash(text: &str) -> String {
         let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
         format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
+    }
+
+    /// Once the rows and what they do not tell are kept, the trace is only opened.
+    #[test]
+    fn a_summary_of_what_is_kept_reads_no_events() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ettrace");
+        fs::copy(REAL, &path).unwrap();
+        let summarized = || {
+            let mut trace = TraceSource::open(&path).unwrap();
+            let watcher = Watcher::watched();
+            trace.file.watch(&watcher);
+            let lives = et_lives::attach(&mut trace, None);
+            let source = Source::from(trace);
+            let (population, observed) = observed(&source, lives.as_deref(), Reading::default()).unwrap();
+            let summary = summarize(&source, &population, &observed, 5).unwrap();
+            (render_long(&summary), watcher.stage().map(|(stage, _)| stage.what))
+        };
+        let (first, stage) = summarized();
+        assert!(stage.is_some());
+        assert_eq!(summarized(), (first, None));
     }
 
     #[test]
