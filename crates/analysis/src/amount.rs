@@ -16,12 +16,6 @@ impl Amount {
         self.objects += 1;
         self.bytes += bytes;
     }
-
-    /// Removes an object.
-    pub(crate) fn remove(&mut self, bytes: u64) {
-        self.objects = self.objects.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
 }
 
 impl AddAssign for Amount {

@@ -13,7 +13,8 @@ mod tests {
     use et_reader::record::AllocKind;
     use et_reader::source::{Reading, Source};
 
-    use crate::{profile, report, summary};
+    use crate::profile;
+    use crate::testing::{report_of, summarize};
 
     /// A run of a real program, without the names of the JDK.
     const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
@@ -31,15 +32,14 @@ mod tests {
             }
         }
         assert!(by_rows > 0);
-        let of_summary = summary::summarize(&source, reading, 5).unwrap().lifetimes.unwrap();
+        let of_summary = summarize(&source, reading, 5).unwrap().lifetimes.unwrap();
         assert_eq!(of_summary.drag_byte_ticks, by_rows);
         let profile = profile::profile(&population, source.naming(), 1 << 20).unwrap();
         // Each cell is rounded down to thousands.
         let least = (by_rows / 1000).saturating_sub(profile.cells.len() as u64);
         assert!((least..=by_rows / 1000).contains(&profile.total.drag), "{} of {by_rows}", profile.total.drag);
         assert!(profile.cells.iter().all(|(origin, cell)| !origin.is_initial || cell.drag == 0));
-        let records = report::records(&source, reading, 5, None).unwrap();
-        let report = report::report(&source, records, &population, reading).unwrap();
+        let report = report_of(&source, reading, 5);
         assert_eq!(report.lifetimes.all.drag_byte_ticks as u64, by_rows);
     }
 }

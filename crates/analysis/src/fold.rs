@@ -15,15 +15,27 @@ pub fn fold<T: Send>(
     each: impl Fn(&mut T, &Rows) + Sync + Send,
     merge: impl Fn(T, T) -> T + Sync + Send,
 ) -> io::Result<T> {
-    let groups = population.groups.len();
+    let groups: Vec<usize> = (0..population.groups.len()).collect();
+    fold_groups(population, &groups, columns, new, |sum, _, rows| each(sum, rows), merge)
+}
+
+/// The same with some groups, whose numbers `each` gets as well.
+pub fn fold_groups<T: Send>(
+    population: &Population,
+    groups: &[usize],
+    columns: Columns,
+    new: impl Fn() -> T + Sync + Send,
+    each: impl Fn(&mut T, usize, &Rows) + Sync + Send,
+    merge: impl Fn(T, T) -> T + Sync + Send,
+) -> io::Result<T> {
     Pool::shared().run(|| {
         // A few large parts: merging costs as much as what was taken in has kinds.
-        let part = groups.div_ceil(rayon::current_num_threads().max(1)).max(1);
-        (0..groups)
-            .into_par_iter()
+        let part = groups.len().div_ceil(rayon::current_num_threads().max(1)).max(1);
+        groups
+            .par_iter()
             .with_min_len(part)
-            .try_fold(&new, |mut sum, group| {
-                each(&mut sum, &population.groups.read(group, columns)?);
+            .try_fold(&new, |mut sum, &group| {
+                each(&mut sum, group, &population.groups.read(group, columns)?);
                 Ok(sum)
             })
             .try_reduce(&new, |one, other| Ok(merge(one, other)))

@@ -19,6 +19,8 @@ pub mod report;
 pub mod shape;
 pub mod summary;
 mod table;
+#[cfg(test)]
+mod testing;
 pub mod validate;
 
 pub use amount::Amount;

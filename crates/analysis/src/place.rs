@@ -62,7 +62,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::diff::{Differ, Show, Side};
-    use crate::{Labels, escape, pretenure, profile, report, summary};
+    use crate::testing::{report_of, summarize};
+    use crate::{Labels, escape, pretenure, profile, summary};
     use et_format::event::{Event, ObjectHash};
     use et_names::MethodId;
     use et_reader::source::{Reading, Source};
@@ -124,7 +125,7 @@ mod tests {
         let labels = Labels::of(&source, &population);
         let allocated = 100 * (24 + 56) + 4 * 120;
 
-        let summary = summary::summarize(&source, reading, 10).unwrap();
+        let summary = summarize(&source, reading, 10).unwrap();
         let sites: BTreeMap<&str, _> = summary.sites.iter().map(|line| (line.site.as_str(), line)).collect();
         assert_eq!((sites[CLONED].amount.bytes, sites[CLONED].ty.as_str()), (2400, "shop.Page"));
         assert_eq!((sites[CLONED].origin, sites[CLONED].caller.as_deref()), (summary::Origin::Program, None));
@@ -135,8 +136,7 @@ mod tests {
         assert!(lifetimes.sites.iter().any(|line| line.site.as_deref() == Some(CLONED)));
         assert!(summary::render(&summary).contains(CLONED));
 
-        let records = report::records(&source, reading, 10, Some(summary)).unwrap();
-        let report = report::report(&source, records, &population, reading).unwrap();
+        let report = report_of(&source, reading, 10);
         let line = report.lifetimes.sites.iter().find(|line| line.name == CLONED).unwrap();
         assert_eq!((line.made.objects, line.detail.as_str()), (100, "shop.Page"));
         let line = report.lifetimes.sites.iter().find(|line| line.name == PUT_TOGETHER).unwrap();

@@ -103,9 +103,13 @@ impl TableReader {
 
     /// A string column of a row group; `None` for null.
     pub fn texts(&self, group: usize, column: &str) -> io::Result<Vec<Option<String>>> {
+        self.texts_as(group, column, |text| String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// A string column of a row group, as what its texts stand for; `None` for null.
+    pub fn texts_as<T>(&self, group: usize, column: &str, of: impl Fn(&[u8]) -> T) -> io::Result<Vec<Option<T>>> {
         let texts = self.read::<ByteArrayType>(group, column)?;
-        let text = |text: ByteArray| String::from_utf8_lossy(text.data()).into_owned();
-        Ok(texts.into_iter().map(|value| value.map(text)).collect())
+        Ok(texts.into_iter().map(|value: Option<ByteArray>| value.map(|text| of(text.data()))).collect())
     }
 
     /// A boolean column of a row group; `None` for null.

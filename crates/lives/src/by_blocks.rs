@@ -10,7 +10,7 @@ use et_reader::population::{Moment, Population};
 use et_reader::record::Alloc;
 
 use crate::maker::{Named, clearing_row, nanos};
-use crate::population::Table;
+use crate::population::{HeldRows, Table};
 use crate::tables::{clearings, objects};
 
 /// Writes rows to tables.
@@ -81,7 +81,7 @@ pub fn population_by_blocks(trace: &Trace, knows_deaths: bool) -> Result<(Popula
     let (written, passed) = passed.take_rows();
     let lives = written.lives.finish()?;
     let population = Population {
-        groups: Box::new(Table(TableReader::open(lives.file)?)),
+        groups: Box::new(Table { objects: TableReader::open(lives.file)?, held: HeldRows::Known(passed.held_by_stacks.clone()) }),
         objects: passed.objects,
         contexts: passed.contexts.clone(),
         types: std::sync::Arc::clone(&trace.types),

@@ -158,7 +158,7 @@ fn names(folder: &Path) -> Vec<OsString> {
 }
 
 /// Prefixes of the names of files that commands keep with a table.
-const KEPT: [&str; 4] = ["summary-", "report-", "timeline-", "checked-"];
+const KEPT: [&str; 5] = ["observed-", "summary-", "report-", "timeline-", "checked-"];
 
 /// Whether a file with that name may be removed with its folder.
 fn is_of_table(name: &OsStr) -> bool {

@@ -16,6 +16,7 @@ mod held;
 mod known;
 mod maker;
 mod names;
+mod passing;
 mod population;
 mod stamp;
 pub mod tables;
@@ -25,19 +26,21 @@ mod tests;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use et_columns::Written;
 use et_reader::Trace;
 use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
+use et_reader::record::Clock;
 use et_reader::resolve::Outcome;
 use et_reader::source::TraceSource;
 
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
 pub use by_blocks::population_by_blocks;
-use maker::Maker;
-pub use population::{PopulationError, population};
+use maker::{Made, Maker};
+use passing::Passing;
+pub use population::{PopulationError, observe, population};
 use stamp::Stamp;
 
 /// File name of the table of objects.
@@ -56,6 +59,19 @@ const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS
 /// The life table of a trace, which may exist or have yet to be made.
 #[derive(Debug)]
 pub struct LifeTable {
+    /// Where it is kept; `None` if it is for this process only.
+    home: Option<Home>,
+    /// What its times are ticks of.
+    clock: Clock,
+    /// The rows, if they were made but are not kept.
+    passing: Mutex<Option<Passing>>,
+    /// Why there is no table, or why it could not be kept.
+    trouble: Mutex<Option<String>>,
+}
+
+/// The folder of a life table.
+#[derive(Debug)]
+struct Home {
     folder: PathBuf,
     /// State of the trace file before any of its events were read.
     stamp: Option<Stamp>,
@@ -63,8 +79,11 @@ pub struct LifeTable {
     manifest: Mutex<Option<Manifest>>,
     /// The manifest of a table whose files do not match it.
     damaged: Mutex<Option<Manifest>>,
-    /// Why there is no table, or why it could not be kept.
-    trouble: Mutex<Option<String>>,
+}
+
+/// The content of a mutex, even if a thread panicked that held it: it is replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes readers of deaths use the life table of the trace, or create it if there is none: in `folder`, or beside the
@@ -87,58 +106,99 @@ pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<Life
     }
     // A link is kept, and its target is replaced.
     let folder = folder.canonicalize().unwrap_or(folder);
-    let (manifest, trouble) = (Mutex::new(manifest), Mutex::new(trouble));
-    let table = Arc::new(LifeTable { folder, stamp, manifest, damaged: Mutex::default(), trouble });
-    trace.lives = Some(table.clone());
-    Some(table)
+    let home = Home { folder, stamp, manifest: Mutex::new(manifest), damaged: Mutex::default() };
+    Some(LifeTable::new(Some(home), Clock::default(), trouble).of(trace))
+}
+
+/// Makes readers of deaths keep the life table of the trace in temporary files, for this process only: a second reading
+/// has the deaths from the first. Times in its rows are ticks of `clock`.
+pub fn attach_passing(trace: &mut TraceSource, clock: Clock) -> Arc<LifeTable> {
+    LifeTable::new(None, clock, None).of(trace)
 }
 
 impl LifeTable {
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    fn new(home: Option<Home>, clock: Clock, trouble: Option<String>) -> Self {
+        Self { home, clock, passing: Mutex::default(), trouble: Mutex::new(trouble) }
     }
 
-    /// The manifest, if the table exists.
+    fn of(self, trace: &mut TraceSource) -> Arc<Self> {
+        let table = Arc::new(self);
+        trace.lives = Some(table.clone());
+        table
+    }
+
+    /// Where it is kept; `None` if it is for this process only.
+    pub fn folder(&self) -> Option<&Path> {
+        self.home.as_ref().map(|home| home.folder.as_path())
+    }
+
+    /// The manifest, if the table exists and is kept.
     pub fn manifest(&self) -> Option<Manifest> {
-        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.home.as_ref()?.manifest).clone()
     }
 
     /// Why the table could not be kept, in one line. The only consequence is that it will be computed again.
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.trouble).clone()
     }
 
     /// Opens one of its files. Fails if the file does not match the manifest.
     pub fn open(&self, name: &str) -> io::Result<File> {
-        match self.manifest() {
-            Some(manifest) => folder::open(&self.folder, &manifest, name),
-            None => Err(io::ErrorKind::NotFound.into()),
+        match (self.folder(), self.manifest()) {
+            (Some(folder), Some(manifest)) => folder::open(folder, &manifest, name),
+            _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     /// Reads the result kept under that name; `None` if there is none.
     pub fn kept(&self, name: &str) -> Option<Vec<u8>> {
-        self.manifest().and_then(|manifest| folder::kept(&self.folder, &manifest, name))
+        folder::kept(self.folder()?, &self.manifest()?, name)
     }
 
-    /// Keeps a result that was computed from the trace, if the table exists.
+    /// Keeps a result that was computed from the trace, if the table exists and is kept.
     pub fn keep(&self, name: &str, body: &[u8]) {
-        if let Some(manifest) = self.manifest()
-            && let Err(error) = folder::keep(&self.folder, &manifest, name, body)
+        if let (Some(folder), Some(manifest)) = (self.folder(), self.manifest())
+            && let Err(error) = folder::keep(folder, &manifest, name, body)
         {
             self.complain(&error);
         }
     }
 
     fn complain(&self, error: &io::Error) {
-        let why = format!("no life table is kept in {}: {error}", self.folder.display());
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        // If it is not to be kept, whoever needs its rows has the same error.
+        if let Some(folder) = self.folder() {
+            *lock(&self.trouble) = Some(format!("no life table is kept in {}: {error}", folder.display()));
+        }
     }
 
     /// Marks the table as damaged: its files do not match the manifest.
     fn doubt(&self) {
-        let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = manifest;
+        if let Some(home) = &self.home {
+            let manifest = lock(&home.manifest).take();
+            *lock(&home.damaged) = manifest;
+        }
+    }
+
+    /// Files to write to: where they can be kept, or else for this process only.
+    fn files(&self) -> Option<[File; 2]> {
+        let two = |file: &dyn Fn() -> io::Result<File>| Ok([file()?, file()?]);
+        if let (Some(folder), None) = (self.folder(), self.trouble()) {
+            match two(&|| folder::nameless(folder)) {
+                Ok(files) => return Some(files),
+                Err(error) => self.complain(&error),
+            }
+        }
+        // Whoever needs the rows will have the same error.
+        two(&tempfile::tempfile).ok()
+    }
+
+    /// The deaths of a table that is kept, or of one that is not.
+    fn deaths(&self) -> io::Result<Option<Earlier<'_>>> {
+        if self.manifest().is_none() {
+            return lock(&self.passing).as_ref().map_or(Ok(None), Passing::deaths);
+        }
+        let found = known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?)?;
+        Ok(Some(Earlier { found: Box::new(found), held_by_stacks: held::read(self.open(HELD)?)? }))
     }
 }
 
@@ -151,27 +211,14 @@ struct Making {
 
 impl Lives for LifeTable {
     fn earlier(&self) -> Option<Earlier<'_>> {
-        self.manifest()?;
-        let read = || -> io::Result<Earlier<'_>> {
-            let found = known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?)?;
-            Ok(Earlier { found: Box::new(found), held_by_stacks: held::read(self.open(HELD)?)? })
-        };
         // A damaged table is made again.
-        read().inspect_err(|_| self.doubt()).ok()
+        self.deaths().inspect_err(|_| self.doubt()).ok()?
     }
 
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
-        if self.trouble().is_some() {
-            return None;
-        }
-        let files = folder::nameless(&self.folder).and_then(|lives| Ok((lives, folder::nameless(&self.folder)?)));
-        match files {
-            Ok((lives, clearings)) => Some(Box::new(Making { table: self, maker: Maker::new(lives, clearings) })),
-            Err(error) => {
-                self.complain(&error);
-                None
-            }
-        }
+        let [lives, clearings] = self.files()?;
+        let maker = Maker::new(lives, clearings, self.clock);
+        Some(Box::new(Making { table: self, maker }))
     }
 }
 
@@ -182,33 +229,44 @@ impl Keeper for Making {
     }
 
     fn finish(self: Box<Self>, trace: &Trace, outcome: &Outcome, held_by_stacks: &[HeldByStack]) {
-        // What is missing may be available another time, in a file of the same length.
-        if outcome.lost.total() > 0 {
-            return;
-        }
         let Self { table, maker } = *self;
-        let damaged = table.damaged.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match publish(&table.folder, trace, maker, held_by_stacks, damaged.as_ref()) {
-            Ok(manifest) => {
-                // Everything was read and nothing was lost.
-                if let Some(stamp) = &table.stamp {
-                    stamp.keep(&table.folder, &manifest);
-                }
-                *table.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(manifest);
+        let made = match maker.finish() {
+            Ok(made) => made,
+            Err(error) => return table.complain(&error),
+        };
+        // What is missing may be available another time, in a file of the same length.
+        let can_be_kept = outcome.lost.total() == 0 && table.trouble().is_none();
+        if let Some(home) = table.home.as_ref().filter(|_| can_be_kept) {
+            match home.publish(trace, &made, held_by_stacks) {
+                Ok(()) => return,
+                Err(error) => table.complain(&error),
             }
-            Err(error) => table.complain(&error),
         }
+        *lock(&table.passing) = Some(Passing::of(made, held_by_stacks.to_vec(), outcome.lost));
+    }
+}
+
+impl Home {
+    /// Puts the table in place.
+    fn publish(&self, trace: &Trace, made: &Made, held_by_stacks: &[HeldByStack]) -> io::Result<()> {
+        let damaged = lock(&self.damaged).take();
+        let manifest = publish(&self.folder, trace, made, held_by_stacks, damaged.as_ref())?;
+        // Everything was read and nothing was lost.
+        if let Some(stamp) = &self.stamp {
+            stamp.keep(&self.folder, &manifest);
+        }
+        *lock(&self.manifest) = Some(manifest);
+        Ok(())
     }
 }
 
 fn publish(
     folder: &Path,
     trace: &Trace,
-    maker: Maker,
+    made: &Made,
     held_by_stacks: &[HeldByStack],
     damaged: Option<&Manifest>,
 ) -> io::Result<Manifest> {
-    let made = maker.finish()?;
     let file = || folder::nameless(folder);
     let tables = [
         (CONTEXTS, names::contexts(file()?, &made.contexts)?),

@@ -11,7 +11,7 @@ use et_reader::blocks::LifeRow;
 use et_reader::lifetimes::{Known, Played, Step};
 use et_reader::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_reader::population::Moment;
-use et_reader::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, ThreadId};
+use et_reader::record::{Alloc, AllocKind, Clock, ObjectId, Record, RecordKind, ThreadId};
 use et_reader::told::{Hold, Told};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashSet;
@@ -129,6 +129,7 @@ pub struct Maker {
     cleared: TableWriter<clearings::Rows>,
     born: u64,
     made_bytes: u64,
+    clock: Clock,
     tick: u64,
     records: u64,
     time: Option<Nanos>,
@@ -172,8 +173,8 @@ impl Named {
 }
 
 impl Maker {
-    /// Starts writing to two empty files.
-    pub fn new(lives: File, clearings: File) -> Self {
+    /// Starts writing to two empty files; times are ticks of that clock.
+    pub fn new(lives: File, clearings: File, clock: Clock) -> Self {
         Self {
             objects: Objects::default(),
             stacks: Stacks::default(),
@@ -183,6 +184,7 @@ impl Maker {
             cleared: TableWriter::new(clearings),
             born: 0,
             made_bytes: 0,
+            clock,
             tick: 0,
             records: 0,
             time: None,
@@ -253,7 +255,7 @@ impl Maker {
             }
             _ => record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true)),
         }
-        self.tick += u64::from(record.ticks());
+        self.tick += u64::from(record.ticks_of(self.clock));
     }
 
     /// Context in which the last step happened.
@@ -361,7 +363,7 @@ mod tests {
     #[test]
     fn memory_is_for_those_alive() {
         let file = || tempfile::tempfile().unwrap();
-        let mut maker = Maker::new(file(), file());
+        let mut maker = Maker::new(file(), file(), Clock::default());
         let thread = ThreadId(1);
         for number in 0..10_000 {
             let object = ObjectId(number + 1);

@@ -7,17 +7,20 @@ use std::sync::Arc;
 
 use et_columns::TableReader;
 use et_names::{MethodId, SiteId};
+use et_reader::lifetimes::HeldByStack;
 use et_reader::model::{ContextId, Contexts};
+use et_reader::observed::{Observed, Observer};
 use et_reader::population::{Columns, Groups, Population, Rows};
-use et_reader::record::{AllocKind, ObjectId, ThreadId};
+use et_reader::record::{AllocKind, ObjectId, Record, ThreadId};
 use et_reader::resolve::Lost;
-use et_reader::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
+use et_reader::told::Told;
 use et_reader::types::TypeId;
 use thiserror::Error;
 
 use crate::known::{number32, unsigned};
 use crate::maker::Maker;
-use crate::{CONTEXTS, LifeTable, Manifest, OBJECTS};
+use crate::{CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, held, lock};
 
 /// Why there are no rows.
 #[derive(Debug, Error)]
@@ -30,61 +33,103 @@ pub enum PopulationError {
     Temporary(io::Error),
 }
 
-/// Returns all objects of a trace. `table` is the result of [`attach`](crate::attach): an existing table is read,
-/// otherwise it is made. If none can be kept, the rows are in a temporary file.
+/// Returns all objects of a trace. `table` is the result of [`attach`](crate::attach) or
+/// [`attach_passing`](crate::attach_passing): an existing table is read, otherwise it is made. If there can be none, the
+/// rows are in a temporary file.
 pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) -> Result<Population, PopulationError> {
-    if let Some(table) = table
-        && source.deaths(reading.deaths) == Deaths::Trace
-    {
-        // The second iteration reads the table that replaced a damaged one.
-        for _ in 0..2 {
-            if let Some(population) = kept(source, table) {
-                return Ok(population);
-            }
-            if table.trouble().is_some() {
-                break;
-            }
-            source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
-        }
-    }
-    passing(source, reading)
-}
-
-/// Reads the table in the folder, if it is intact.
-fn kept(source: &Source, table: &LifeTable) -> Option<Population> {
-    let manifest = table.manifest()?;
-    let read = || -> io::Result<Population> {
-        let groups = Box::new(Table(TableReader::open(table.open(OBJECTS)?)?));
-        let contexts = contexts(table.open(CONTEXTS)?)?;
-        let Manifest { objects, .. } = manifest;
-        let (end, types) = (manifest.end(), source.types());
-        let (lost, warnings) = (Lost::default(), Vec::new());
-        Ok(Population { groups, objects, contexts, types, has_deaths: true, end, lost, warnings })
+    let Some(table) = table.filter(|table| table.is_for(source, reading)) else {
+        return Ok(pass(source, reading, |_, _| {})?.0);
     };
-    read().inspect_err(|_| table.doubt()).ok()
+    if let Some(population) = table.rows(source) {
+        return Ok(population);
+    }
+    source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
+    match table.rows(source) {
+        Some(population) => Ok(population),
+        None => Ok(pass(source, reading, |_, _| {})?.0),
+    }
 }
 
-/// Reads the trace and writes the rows to an unnamed file.
-fn passing(source: &Source, reading: Reading) -> Result<Population, PopulationError> {
+/// Returns all objects of a trace and what their rows do not tell, in one reading of the records, which `see` gets as
+/// well. `table` as for [`population`].
+pub fn observe(
+    source: &Source,
+    table: Option<&LifeTable>,
+    reading: Reading,
+    mut see: impl FnMut(&Record, &At<'_>),
+) -> Result<(Population, Observed), PopulationError> {
+    let mut observer = Observer::new(source, reading);
+    let mut visit = |record: &Record, at: &At<'_>| {
+        observer.record(record, at);
+        see(record, at);
+    };
+    let Some(table) = table.filter(|table| table.is_for(source, reading)) else {
+        let (population, ending) = pass(source, reading, visit)?;
+        return Ok((population, observer.finish(&ending)));
+    };
+    let ending = source.for_each(reading, |record, at| {
+        visit(record, at);
+        ControlFlow::Continue(())
+    })?;
+    let observed = observer.finish(&ending);
+    Ok((population(source, Some(table), reading)?, observed))
+}
+
+impl LifeTable {
+    /// Whether its rows are those of a reading.
+    fn is_for(&self, source: &Source, reading: Reading) -> bool {
+        source.deaths(reading.deaths) == Deaths::Trace && reading.clock == self.clock
+    }
+
+    /// Reads the rows in the folder, if they are intact, or those that were made for this process.
+    fn rows(&self, source: &Source) -> Option<Population> {
+        let Some(manifest) = self.manifest() else {
+            return lock(&self.passing).as_ref()?.population(source).ok();
+        };
+        let read = || -> io::Result<Population> {
+            let objects = TableReader::open(self.open(OBJECTS)?)?;
+            let groups = Box::new(Table { objects, held: HeldRows::Kept(self.open(HELD)?) });
+            let contexts = contexts(self.open(CONTEXTS)?)?;
+            let Manifest { objects, .. } = manifest;
+            let (end, types) = (manifest.end(), source.types());
+            let (lost, warnings) = (Lost::default(), Vec::new());
+            Ok(Population { groups, objects, contexts, types, has_deaths: true, end, lost, warnings })
+        };
+        read().inspect_err(|_| self.doubt()).ok()
+    }
+}
+
+/// Reads the trace, shows its records to `see`, and writes the rows to an unnamed file.
+fn pass(
+    source: &Source,
+    reading: Reading,
+    mut see: impl FnMut(&Record, &At<'_>),
+) -> Result<(Population, Ending), PopulationError> {
     let file = || tempfile::tempfile().map_err(PopulationError::Temporary);
-    let mut maker = Maker::new(file()?, file()?);
+    let mut maker = Maker::new(file()?, file()?, reading.clock);
     let reading = Reading { holders: source.tells_holders(), places: true, ..reading };
-    let Ending { outcome, text_types, warnings, .. } = source.for_each_told(reading, |told, at| {
+    let mut ending = source.for_each_told(reading, |told, at| {
         maker.told(told, at);
+        if let Told::Record(record) = told {
+            see(record, at);
+        }
         if maker.failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let made = maker.finish().map_err(PopulationError::Temporary)?;
-    let groups = Table(TableReader::open(made.lives.file).map_err(PopulationError::Temporary)?);
-    Ok(Population {
-        groups: Box::new(groups),
+    let objects = TableReader::open(made.lives.file).map_err(PopulationError::Temporary)?;
+    let held = ending.cost.as_ref().map(|cost| cost.held_by_stacks.clone()).unwrap_or_default();
+    let text_types = std::mem::take(&mut ending.text_types);
+    let population = Population {
+        groups: Box::new(Table { objects, held: HeldRows::Known(held) }),
         objects: made.objects,
         contexts: made.contexts,
         types: if matches!(source, Source::Text(_)) { Arc::new(text_types) } else { source.types() },
         has_deaths: source.deaths(reading.deaths) == Deaths::Trace,
         end: made.end,
-        lost: outcome.lost,
-        warnings,
-    })
+        lost: ending.outcome.lost,
+        warnings: ending.warnings.clone(),
+    };
+    Ok((population, ending))
 }
 
 /// Reads the tree of calling contexts.
@@ -105,16 +150,34 @@ fn contexts(file: File) -> io::Result<Contexts> {
 }
 
 /// Reads the table of objects.
-pub(crate) struct Table(pub TableReader);
+pub(crate) struct Table {
+    pub objects: TableReader,
+    pub held: HeldRows,
+}
+
+/// What is alive at the end only because methods hold it: few analyses need it.
+pub(crate) enum HeldRows {
+    /// The file of its table.
+    Kept(File),
+    Known(Vec<HeldByStack>),
+}
 
 impl Groups for Table {
     fn len(&self) -> usize {
-        self.0.groups()
+        self.objects.groups()
+    }
+
+    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {
+        match &self.held {
+            HeldRows::Kept(file) => held::read(file.try_clone()?),
+            HeldRows::Known(all) => Ok(all.clone()),
+        }
     }
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        let reader = GroupReader { table: &self.0, group };
-        let mut rows = Rows { len: self.0.rows_of(group), ..Rows::default() };
+        let table = &self.objects;
+        let reader = GroupReader { table, group };
+        let mut rows = Rows { len: table.rows_of(group), ..Rows::default() };
         let has = |column| columns.has(column);
         if has(Columns::NUMBER) {
             rows.number = reader.numbers("number", |number| number)?;
@@ -126,7 +189,7 @@ impl Groups for Table {
             rows.class = reader.numbers32("class", TypeId)?;
         }
         if has(Columns::KIND) {
-            rows.kind = kinds(&self.0.texts(group, "kind")?)?;
+            rows.kind = reader.kinds("kind")?;
         }
         if has(Columns::SIZE) {
             rows.size = reader.numbers("size", |size| size)?;
@@ -171,10 +234,10 @@ impl Groups for Table {
             rows.death_context = reader.maybe32("death_context", ContextId)?;
         }
         if has(Columns::ESCAPED_THREAD) {
-            rows.escaped_thread = self.0.flags(group, "escaped_thread")?;
+            rows.escaped_thread = table.flags(group, "escaped_thread")?;
         }
         if has(Columns::ESCAPED_FRAME) {
-            rows.escaped_frame = self.0.flags(group, "escaped_frame")?;
+            rows.escaped_frame = table.flags(group, "escaped_frame")?;
         }
         if has(Columns::DEATH_RECORD) {
             rows.death_record = reader.maybe("death_record")?;
@@ -183,7 +246,7 @@ impl Groups for Table {
     }
 }
 
-/// Reads number columns of one group.
+/// Reads columns of one group.
 struct GroupReader<'a> {
     table: &'a TableReader,
     group: usize,
@@ -207,15 +270,13 @@ impl GroupReader<'_> {
         let values = self.table.numbers(self.group, name)?.into_iter();
         values.map(|value| value.map(|value| number32(Some(value)).map(&of)).transpose()).collect()
     }
-}
 
-fn kinds(letters: &[Option<String>]) -> io::Result<Vec<AllocKind>> {
-    let kind = |letter: &Option<String>| {
-        let letter = letter.as_deref().and_then(|letter| letter.chars().next());
-        let known = AllocKind::ALL.into_iter().find(|kind| Some(kind.letter()) == letter);
-        known.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind"))
-    };
-    letters.iter().map(kind).collect()
+    fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {
+        let kind = |text: &[u8]| AllocKind::ALL.into_iter().find(|kind| text == kind.record_kind().text().as_bytes());
+        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind");
+        let kinds = self.table.texts_as(self.group, name, kind)?.into_iter();
+        kinds.map(|kind| kind.flatten().ok_or_else(unknown)).collect()
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use et_columns::TableReader;
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash};
 use et_names::{MethodId, SiteId};
-use et_reader::record::Clock;
+use et_reader::population::Columns;
+use et_reader::record::{Clock, Record};
 use et_reader::source::{Deaths, Reading, Source, TraceSource};
 use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_system::files::lives_of;
@@ -397,14 +398,14 @@ fn what_is_kept_with_it_is_believed_only_whole() {
     assert_eq!(table.kept("answer"), None);
     table.keep("answer", b"forty\ntwo");
     assert_eq!(table.kept("answer").as_deref(), Some(&b"forty\ntwo"[..]));
-    let file = table.folder().join("answer");
+    let file = table.folder().unwrap().join("answer");
     let mut bytes = fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&file, bytes).unwrap();
     assert_eq!(table.kept("answer"), None);
     // Belongs to another table in the same folder.
     table.keep("answer", b"forty-two");
-    let file = table.folder().join(MANIFEST);
+    let file = table.folder().unwrap().join(MANIFEST);
     let text = fs::read_to_string(&file).unwrap().replace("\"callsWithoutContext\": 0", "\"callsWithoutContext\": 1");
     fs::write(&file, text).unwrap();
     let table = told(&path, Some(&lives_of(&path))).1.unwrap();
@@ -431,4 +432,65 @@ fn two_that_make_it_at_once_do_not_disturb_each_other() {
         // The following have to move something away first.
         fs::write(lives.join(OBJECTS), "").unwrap();
     }
+}
+
+/// The deaths of the first reading are those of the second, and nothing is left behind.
+#[test]
+fn a_table_that_is_not_kept_serves_its_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ettrace");
+    fs::copy(REAL, &path).unwrap();
+    let plain = told(&path, None).0;
+    for clock in [Clock::Methods, Clock::MethodsAndExceptions] {
+        let mut trace = TraceSource::open(&path).unwrap();
+        let table = attach_passing(&mut trace, clock);
+        let (source, reading) = (Source::from(trace), Reading { clock, ..Reading::default() });
+        let without = population(&source, None, reading).unwrap();
+        assert!(table.earlier().is_some(), "made on the way");
+        let first = population(&source, Some(&table), reading).unwrap();
+        let ending = source.for_each(reading, |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(ending.cost.unwrap().steps, 0, "no deaths are computed");
+        let second = population(&source, Some(&table), reading).unwrap();
+        for other in [&first, &second] {
+            assert_eq!((other.objects, other.end), (without.objects, without.end));
+            assert!(other.contexts.iter().eq(without.contexts.iter()));
+            assert_eq!(other.groups.held_by_stacks().unwrap(), without.groups.held_by_stacks().unwrap());
+            for group in 0..without.groups.len() {
+                let [one, two] = [other, &without].map(|of| of.groups.read(group, Columns::ALL).unwrap());
+                assert_eq!(format!("{one:?}"), format!("{two:?}"));
+            }
+        }
+        let mut text = Vec::new();
+        let holders = et_reader::text::Holders::Always;
+        let reading = Reading { clock: Clock::Methods, ..reading };
+        let dialect = et_reader::text::Dialect::Replayer;
+        et_reader::text_writer::write_with(&source, dialect, reading, holders, &mut text).unwrap();
+        assert!(String::from_utf8(text).unwrap() == plain);
+        assert_eq!((table.manifest(), table.trouble(), table.folder()), (None, None, None));
+    }
+    assert_eq!(names(folder.path()), ["a.ettrace"]);
+}
+
+/// What rows do not tell is the same from one reading and from the next, with a table and without.
+#[test]
+fn what_is_observed_does_not_depend_on_who_computes_deaths() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ettrace");
+    fs::copy(REAL, &path).unwrap();
+    let plain = observe(&TraceSource::open(&path).unwrap().into(), None, Reading::default(), |_, _| {}).unwrap().1;
+    assert!(plain.totals.of('D') > 0 && !plain.entered.is_empty() && !plain.threads.is_empty());
+    let mut records = 0;
+    for _ in 0..2 {
+        let mut trace = TraceSource::open(&path).unwrap();
+        let table = attach(&mut trace, None).unwrap();
+        let see = |_: &Record, _: &et_reader::batch::At<'_>| records += 1;
+        let (population, observed) = observe(&trace.into(), Some(&table), Reading::default(), see).unwrap();
+        assert_eq!(observed, plain);
+        assert!(table.manifest().is_some_and(|manifest| manifest.objects == population.objects));
+    }
+    assert_eq!(records, 2 * plain.totals.sum(), "each record is seen once in a reading");
+    let reading = Reading { deaths: Deaths::None, ..Reading::default() };
+    let (population, without) = observe(&TraceSource::open(&path).unwrap().into(), None, reading, |_, _| {}).unwrap();
+    assert!(!population.has_deaths && without.held_by_locals.is_empty());
+    assert_eq!((without.entered, without.threads), (plain.entered, plain.threads));
 }

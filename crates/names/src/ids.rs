@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 /// Exclusive upper limit for ids, so that an entry or exit event fits one 32-bit word.
 pub const ID_LIMIT: u32 = 1 << 30;
 /// First id of an instrumented JDK's block.
@@ -46,7 +48,7 @@ pub trait StaticId: Copy + Ord + std::fmt::Debug {
 macro_rules! static_id {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $name(pub u32);
 
         impl StaticId for $name {

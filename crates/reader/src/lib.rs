@@ -22,6 +22,7 @@
 
 pub mod file;
 
+pub mod attribution;
 pub mod batch;
 pub mod blocked;
 pub mod blocks;
@@ -33,6 +34,8 @@ pub mod merge;
 pub mod model;
 pub mod names;
 pub mod naming;
+pub mod observed;
+pub mod owners;
 pub mod place;
 pub mod population;
 mod reading;

@@ -5,6 +5,7 @@
 
 use et_names::{MethodId, SiteId};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{ContextId, Contexts};
 use crate::naming::Naming;
@@ -12,7 +13,8 @@ use crate::record::{Alloc, AllocKind};
 use crate::types::{TypeId, Types};
 
 /// Where an object was allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum MadeIn {
     /// At an allocation site.
     Site(SiteId),
@@ -23,7 +25,8 @@ pub enum MadeIn {
 }
 
 /// How an object without a site was created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Means {
     /// By `clone()`.
     Clone,

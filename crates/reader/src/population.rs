@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use et_names::SiteId;
 
+use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
 use crate::record::{AllocKind, ObjectId, ThreadId};
 use crate::resolve::Lost;
@@ -111,6 +112,9 @@ pub trait Groups: Send + Sync {
 
     /// Reads columns of a group. Fails if the file cannot be read or is damaged.
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows>;
+
+    /// What is alive at the end only because methods that have not returned hold it; empty if that is unknown.
+    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>>;
 }
 
 /// A point in the course of a trace.

@@ -1,6 +1,7 @@
 //! Records: the content of a trace for readers, in the terms of `docs/semantics.md`.
 
 use et_names::{FieldId, MethodId, SiteId};
+use serde::{Deserialize, Serialize};
 
 use crate::types::TypeId;
 
@@ -22,7 +23,7 @@ impl ObjectId {
 }
 
 /// A thread: the runtime's thread index, or from 2^31 on a continuation of a virtual thread. 0 is no thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ThreadId(pub u32);
 
 /// Value of the logical clock: number of M, E and X records so far.
@@ -252,7 +253,7 @@ impl Record {
 }
 
 /// Number of records of each kind, in the order of [`LETTERS`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals(pub [u64; LETTERS.len()]);
 
 impl Totals {

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use et_names::escape;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// A type of the trace: handle of its JVM descriptor in [`Types`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TypeId(pub u32);
 
 impl TypeId {

@@ -3,8 +3,10 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use et_reader::record::{Record, Totals};
-use et_reader::source::{Deaths, Reading, Source};
+use et_lives::LifeTable;
+use et_reader::lifetimes::Lives;
+use et_reader::record::{Clock, Record, Totals};
+use et_reader::source::{Deaths, Reading, Source, TraceSource};
 use et_reader::text::TextTrace;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -48,10 +50,37 @@ fn convert(
     reading: Reading,
     options: Options,
 ) -> Result<crate::Converted, ConvertError> {
+    convert_with(source, None, folder, reading, options)
+}
+
+fn convert_with(
+    source: &Source,
+    lives: Option<&LifeTable>,
+    folder: &Path,
+    reading: Reading,
+    options: Options,
+) -> Result<crate::Converted, ConvertError> {
     let needs_objects = options.wanted.need_objects();
     let converter = Converter::begin(source, folder, options)?;
-    let population = needs_objects.then(|| et_lives::population(source, None, reading).unwrap());
+    let population = needs_objects.then(|| et_lives::population(source, lives, reading).unwrap());
     converter.convert(source, population, reading)
+}
+
+/// Without a life table that is kept, deaths are computed for the rows of objects, and are known when records are read.
+#[test]
+fn deaths_that_are_known_from_the_objects_give_the_same_tables() {
+    let plain = Converted::of(&Source::open(REAL.as_ref(), None).unwrap(), Reading::default(), Options::default());
+    let mut trace = TraceSource::open(REAL.as_ref()).unwrap();
+    let lives = et_lives::attach_passing(&mut trace, Clock::default());
+    let (source, folder) = (Source::from(trace), tempfile::tempdir().unwrap());
+    let place = folder.path().join("tables");
+    let run = convert_with(&source, Some(&lives), &place, Reading::default(), Options::default()).unwrap().run;
+    assert!(lives.earlier().is_some(), "they are known");
+    let other = Converted { folder, run };
+    assert_eq!(other.run, plain.run);
+    for table in tables::ALL.iter().map(|table| table.name) {
+        assert!(other.rows(table) == plain.rows(table), "{table}");
+    }
 }
 
 fn long(row: &BTreeMap<String, Field>, column: &str) -> Option<i64> {

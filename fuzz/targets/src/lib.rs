@@ -15,6 +15,9 @@ pub mod seeds;
 pub mod text;
 pub mod trace;
 
+use et_analysis::summary::{self, Summary};
+use et_reader::source::{Reading, Source};
+
 pub use random::Random;
 
 /// Changes some bytes at random, and perhaps their number.
@@ -64,6 +67,12 @@ impl Target {
     pub const fn memory(&self, size: usize) -> usize {
         (64 << 20) + self.memory_ratio * size
     }
+}
+
+/// The summary of a trace in any form, with short lists; `None` if it cannot be read.
+fn summarize(source: &Source) -> Option<Summary> {
+    let (population, observed) = et_lives::observe(source, None, Reading::default(), |_, _| {}).ok()?;
+    summary::summarize(source, &population, &observed, 5).ok()
 }
 
 /// Prepares a process that fuzzes on one thread, the caller's: worker threads would make runs slow and hard to repeat.

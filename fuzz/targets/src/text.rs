@@ -5,7 +5,7 @@ use et_reader::source::{Deaths, Reading, Source};
 use et_reader::text::{Dialect, Holders, TextNames, TextTrace};
 use et_reader::text_writer;
 
-use crate::{Plain, Random, Target};
+use crate::{Plain, Random, Target, summarize};
 
 pub const TARGET: Target = Target {
     name: "text",
@@ -35,7 +35,7 @@ fn run(data: &[u8]) {
     let _ = summary::text_info(&text);
     let source = Source::from(text);
     let _ = validate::validate(&source, Deaths::Trace, 3);
-    if let Ok(summary) = summary::summarize(&source, Reading::default(), 5) {
+    if let Some(summary) = summarize(&source) {
         let _ = summary::render(&summary);
     }
     let _ = text_writer::write(&source, Dialect::Oracle, Reading::default(), std::io::sink());

@@ -15,7 +15,7 @@ use et_reader::source::{Deaths, Reading, Source};
 use et_reader::text::{Dialect, TextNames, TextTrace};
 use et_reader::{Trace, TraceFile, recover, text, text_writer};
 
-use crate::Target;
+use crate::{Target, summarize};
 
 const MEMORY_RATIO: usize = 1 << 17;
 
@@ -87,7 +87,7 @@ fn read(data: &[u8]) {
         let unsound = report.violations.iter().find(|violation| UNSOUND.iter().any(|what| violation.contains(what)));
         assert_eq!(unsound, None, "records of any trace");
     }
-    if let Ok(summary) = summary::summarize(&source, Reading::default(), 5) {
+    if let Some(summary) = summarize(&source) {
         let _ = summary::render_long(&summary);
     }
 }

@@ -21,7 +21,7 @@ use et_cli::code::{self, FAILED, OK};
 use et_cli::{Unwritten, print, print_json};
 use et_lives::{LifeTable, PopulationError};
 
-use self::kept::{KEPT_LINES, keep_summary, kept_summary};
+use self::kept::{KEPT_LINES, keep_summary, kept_summary, observed};
 use self::report::{NoReport, ReportArgs};
 use crate::PROGRAM;
 use crate::bar::Bar;
@@ -156,6 +156,23 @@ impl InputArgs {
             }
             _ => None,
         };
+        Ok((source, lives))
+    }
+
+    /// As [`open`](Self::open), for a command that needs the rows of all objects: without a life table that is kept they
+    /// are made for this command, and a second reading has the deaths from the first.
+    pub(crate) fn open_for_rows(
+        &self,
+        clock: ClockArg,
+        bar: &Bar,
+    ) -> Result<(Source, Option<Arc<LifeTable>>), CliError> {
+        let (mut source, mut lives) = self.open(bar)?;
+        if lives.is_none()
+            && source.deaths(self.deaths.into()) != Deaths::None
+            && let Source::Trace(trace) = &mut source
+        {
+            lives = Some(et_lives::attach_passing(trace, clock.into()));
+        }
         Ok((source, lives))
     }
 
@@ -454,7 +471,7 @@ fn without_command(error: &clap::Error, first: Option<OsString>) -> Option<Strin
 
 fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     let bar = Bar::new(true);
-    let (source, lives) = args.input.open(&bar)?;
+    let (source, lives) = args.input.open_for_rows(args.clock, &bar)?;
     let summary = summary_of(&source, lives.as_deref(), args)?;
     drop(bar);
     warn_of_lives(lives.as_deref());
@@ -475,7 +492,9 @@ fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) ->
     if let Some(summary) = kept_summary(source, lives.filter(is_kept), args.clock) {
         return Ok(summary.cut(args.top));
     }
-    let summary = summary::summarize(source, args.input.reading(args.clock), args.top.max(KEPT_LINES))?;
+    let (population, observed) = observed(source, lives, args.input.reading(args.clock))?;
+    let summary =
+        summary::summarize(source, &population, &observed, args.top.max(KEPT_LINES)).map_err(CliError::Rows)?;
     if let Some(lives) = lives {
         keep_summary(lives, args.clock, &summary);
     }

@@ -14,6 +14,7 @@ use std::io;
 use et_names::MethodId;
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
+use et_reader::owners::Owners;
 use et_reader::population::{Columns, Population, Rows};
 use et_reader::source::Source;
 use rustc_hash::FxHashMap;
@@ -24,7 +25,6 @@ use crate::flame::FrameKind;
 use crate::fold::fold;
 use crate::labels::Labels;
 use crate::profile::profile;
-use crate::summary::code::Code;
 pub use condition::{BadCondition, Condition};
 use keys::{Keys, stable};
 pub use render::{more, more_bytes, relative, render, spread};
@@ -229,11 +229,11 @@ impl Numbers {
 impl Differ {
     pub fn add(&mut self, side: Side, source: &Source, population: &Population) -> io::Result<()> {
         let mut run = Run { peak: peak(population)?, ..Run::default() };
-        let (labels, mut code) = (Labels::of(source, population), Code::of(source));
+        let (labels, mut owners) = (Labels::of(source, population), Owners::of(source));
         let (keys, kinds) = (&mut self.keys, &mut self.kinds);
         let mut name = |keys: &mut Keys, method: MethodId| {
             let name = keys.name(&labels.method(method));
-            kinds.entry(name).or_insert_with(|| code.place(method).into());
+            kinds.entry(name).or_insert_with(|| owners.place(method).into());
             name
         };
         // Contexts of the trace as those that all runs share, callers first.

@@ -17,13 +17,15 @@ mod tests;
 mod totals;
 
 use std::io;
-use std::ops::ControlFlow;
 
 use et_names::{EventSet, FieldId, MethodId};
+use et_reader::attribution::{Callers, NONE};
 use et_reader::made_in::{MadeIn, Places};
 use et_reader::model::ContextId;
+use et_reader::owners::{Origin, Owners};
 use et_reader::population::Population;
-use et_reader::source::{Deaths, Reading, Source, SourceError};
+use et_reader::record::Record;
+use et_reader::source::{At, Deaths, Reading, Source, SourceError};
 use et_reader::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -36,8 +38,7 @@ pub use data::{
 
 use crate::flame::{self, FrameKind, FrameName};
 use crate::heap::HeapError;
-use crate::summary::code::{Code, Origin};
-use crate::summary::{Summarizer, Summary};
+use crate::summary::Summary;
 use flames::Label;
 use holders::Makers;
 use moments::Courses;
@@ -50,7 +51,7 @@ pub enum ReportError {
     #[error(transparent)]
     Read(#[from] SourceError),
     #[error("cannot read the rows of the life table: {0}")]
-    Rows(io::Error),
+    Rows(#[from] io::Error),
     #[error(transparent)]
     Heap(#[from] HeapError),
 }
@@ -58,53 +59,45 @@ pub enum ReportError {
 /// Entries of the summary's lists.
 const TOP: usize = 100;
 
-/// Results that only the records provide.
+/// What a report takes from the records: their order matters, or what they say of single objects.
 #[derive(Debug)]
-pub struct Records {
-    /// The summary, its lists as long as it was asked for.
-    pub summary: Summary,
+pub struct Records<'a> {
+    source: &'a Source,
+    /// Without deaths it is unknown which objects can be forgotten.
+    has_deaths: bool,
     looked: Looked,
 }
 
-/// A summary, on its way or made before.
-enum Making<'a> {
-    Now(Box<Summarizer<'a>>),
-    Done(Box<Summary>),
+impl<'a> Records<'a> {
+    /// Starts for a trace that is read with these options.
+    pub fn new(source: &'a Source, reading: Reading) -> Self {
+        let has_deaths = source.deaths(reading.deaths) != Deaths::None;
+        Self { source, has_deaths, looked: Looked::default() }
+    }
+
+    /// Whether any records are wanted.
+    pub fn are_wanted(&self) -> bool {
+        self.has_deaths
+    }
+
+    /// The next record, in the order of the trace, with what is known there.
+    pub fn record(&mut self, record: &Record, at: &At<'_>) {
+        if self.has_deaths {
+            self.looked.record(self.source, at.types, record);
+        }
+    }
 }
 
-/// Reads the trace for a report; the summary's lists are cut to `top` entries. A summary of the same trace with the same reading that is
-/// known already is not made again: it is half of the work.
-pub fn records(source: &Source, reading: Reading, top: usize, known: Option<Summary>) -> Result<Records, SourceError> {
-    // Without deaths it is unknown which objects can be forgotten.
-    let has_deaths = source.deaths(reading.deaths) != Deaths::None;
-    let mut looked = Looked::default();
-    let mut summary = known
-        .map_or_else(|| Making::Now(Box::new(Summarizer::new(source, reading))), |known| Making::Done(Box::new(known)));
-    let ending = source.for_each(reading, |record, at| {
-        if let Making::Now(summarizer) = &mut summary {
-            summarizer.record(record, at);
-        }
-        if has_deaths {
-            looked.record(source, at.types, record);
-        }
-        ControlFlow::Continue(())
-    })?;
-    looked.end();
-    let summary = match summary {
-        Making::Now(summarizer) => summarizer.finish(&ending, top),
-        Making::Done(known) => *known,
-    };
-    Ok(Records { summary, looked })
-}
-
-/// Works out all that a report shows. `records` are those of the same trace, with the same reading.
+/// Works out all that a report shows. The summary and the records are those of the same trace, with the same reading.
 pub fn report(
     source: &Source,
-    records: Records,
+    summary: Summary,
+    records: Records<'_>,
     population: &Population,
     reading: Reading,
 ) -> Result<Report, ReportError> {
-    let Records { summary, looked } = records;
+    let Records { mut looked, .. } = records;
+    looked.end();
     let mut totals = Totals::new(population.end, population.has_deaths);
     let mut places = Places::new(source.naming());
     rows::each(population, &mut places, |object| totals.object(object)).map_err(ReportError::Rows)?;
@@ -148,9 +141,9 @@ fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flam
 struct Told<'a> {
     source: &'a Source,
     population: &'a Population,
-    code: Code<'a>,
-    /// The innermost method of each context that is not the JDK's.
-    outside: Vec<Option<MethodId>>,
+    owners: Owners<'a>,
+    /// On whose behalf each context runs.
+    callers: Vec<Callers>,
     classes: FxHashMap<TypeId, String>,
     /// Whether fields are of code outside the JDK.
     fields: FxHashMap<FieldId, bool>,
@@ -158,13 +151,9 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     fn new(source: &'a Source, population: &'a Population) -> Self {
-        let mut code = Code::of(source);
-        let mut outside: Vec<Option<MethodId>> = vec![None; population.contexts.len()];
-        for (id, context) in population.contexts.iter().skip(1) {
-            let is_jdk = code.origin(context.method) == Origin::Jdk;
-            outside[id.0 as usize] = if is_jdk { outside[context.caller.0 as usize] } else { Some(context.method) };
-        }
-        Self { source, population, code, outside, classes: FxHashMap::default(), fields: FxHashMap::default() }
+        let mut owners = Owners::of(source);
+        let callers = Callers::of_contexts(&population.contexts, &mut owners);
+        Self { source, population, owners, callers, classes: FxHashMap::default(), fields: FxHashMap::default() }
     }
 
     fn class(&mut self, class: TypeId) -> String {
@@ -182,7 +171,7 @@ impl<'a> Told<'a> {
 
     fn origin_of_place(&mut self, place: MadeIn) -> Option<Origin> {
         let method = place.method(self.source.naming())?;
-        Some(self.code.origin(method))
+        Some(self.owners.origin(method))
     }
 
     /// Whether a field is of a class of the program's or a library's.
@@ -193,7 +182,7 @@ impl<'a> Told<'a> {
         let text = self.source.naming().field(field);
         let is_outside = text
             .rsplit_once('.')
-            .is_some_and(|(class, _)| self.code.origin_of_class(&class.replace('.', "/")) != Origin::Jdk);
+            .is_some_and(|(class, _)| self.owners.origin_of_class(&class.replace('.', "/")) != Origin::Jdk);
         self.fields.insert(field, is_outside);
         is_outside
     }
@@ -202,13 +191,13 @@ impl<'a> Told<'a> {
     fn origin_of_descriptor(&mut self, descriptor: &str) -> Origin {
         let element = descriptor.trim_start_matches('[');
         match element.strip_prefix('L').and_then(|name| name.strip_suffix(';')) {
-            Some(class) => self.code.origin_of_class(class),
+            Some(class) => self.owners.origin_of_class(class),
             None => Origin::Jdk,
         }
     }
 
     fn outside(&self, context: ContextId) -> Option<MethodId> {
-        self.outside.get(context.0 as usize).copied().flatten()
+        self.callers.get(context.0 as usize).map(|callers| callers.outside).filter(|&method| method != NONE)
     }
 
     /// The methods of a context, innermost first.
@@ -219,7 +208,7 @@ impl<'a> Told<'a> {
     fn frame(&mut self, label: Label) -> FrameName {
         match label {
             Label::Root => flame::root(),
-            Label::Method(method) => FrameName { name: self.method(method), kind: self.code.place(method).into() },
+            Label::Method(method) => FrameName { name: self.method(method), kind: self.owners.place(method).into() },
             Label::Class(class) => FrameName { name: self.class(class), kind: FrameKind::Class },
             Label::Site(place, class) => {
                 FrameName { name: format!("{}  {}", self.class(class), self.place(place)), kind: FrameKind::Site }

@@ -4,8 +4,9 @@ use et_reader::source::{Reading, Source};
 use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_reader::{Trace, TraceFile};
 
-use super::{AxisUnit, LackKind, Report, Weight, records, report};
+use super::{AxisUnit, LackKind, Report, Weight};
 use crate::FrameKind;
+use crate::testing::report_of;
 
 const BASE: u32 = 5_000_000;
 /// Mirrors of classes.
@@ -84,8 +85,7 @@ fn open(bytes: Vec<u8>) -> Source {
 }
 
 fn of(source: &Source) -> Report {
-    let population = et_lives::population(source, None, Reading::default()).unwrap();
-    report(source, records(source, Reading::default(), 100, None).unwrap(), &population, Reading::default()).unwrap()
+    report_of(source, Reading::default(), 100)
 }
 
 #[test]
@@ -388,22 +388,10 @@ fn what_is_missing_is_said() {
     assert_eq!(cut.lacks[0].kind, LackKind::End);
     let source = open(program(40).finish());
     let reading = Reading { deaths: et_reader::source::Deaths::None, ..Reading::default() };
-    let population = et_lives::population(&source, None, reading).unwrap();
-    let without = report(&source, records(&source, reading, 100, None).unwrap(), &population, reading).unwrap();
+    let without = report_of(&source, reading, 100);
     assert!(!without.has_deaths && without.alive.is_none() && without.suspects.growing.is_empty());
     assert_eq!(without.lack(LackKind::Deaths).unwrap().why, "the trace was read with --deaths none");
     assert!(without.tops.iter().all(|top| !top.says.iter().any(|says| says.plain().contains("alive at the end"))));
-}
-
-#[test]
-fn a_summary_that_is_known_makes_no_difference() {
-    let source = open(program(40).finish());
-    let reading = Reading::default();
-    let known = records(&source, reading, 100, None).unwrap().summary;
-    let population = et_lives::population(&source, None, reading).unwrap();
-    let with = report(&source, records(&source, reading, 100, Some(known)).unwrap(), &population, reading).unwrap();
-    let json = |report: &Report| serde_json::to_value(report).unwrap();
-    assert_eq!(json(&with), json(&of(&source)));
 }
 
 #[test]

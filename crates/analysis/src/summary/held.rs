@@ -1,121 +1,87 @@
-//! What may be held only by local variables of methods running at the end (`docs/semantics.md`, "Alive at the end").
-//!
-//! Local variables leave no records, so an object held by one dies at its last mention. If the method that last used it
-//! is still running at the end of the trace, it may still be there. A method that allocates one object after the other
-//! in a loop holds the last of them: so for each running method and each site only the last one counts, with all that
-//! died with it.
+//! What only methods hold that were running at the end: certainly, as their receivers or exceptions in flight, or
+//! possibly, in local variables (`docs/semantics.md`, "Alive at the end").
+
+use std::io;
 
 use et_names::MethodId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Amount;
-use et_reader::model::{FrameRef, Stacks};
-use et_reader::record::ThreadId;
+use super::{Amount, HeldBy};
+use crate::place::Spot;
+use et_reader::lifetimes::HeldByStack;
+use et_reader::made_in::{MadeIn, Means, Places};
+use et_reader::observed::Observed;
+use et_reader::population::{Columns, Population};
+use et_reader::record::{AllocKind, ObjectId};
+use et_reader::source::Source;
+use et_reader::types::TypeId;
 
-/// Where in a stack, and what kind of object.
-type Key = (ThreadId, u32, u32);
-
-#[derive(Clone, Copy, Debug)]
-struct Dropped {
-    serial: u64,
-    amount: Amount,
+/// Who holds what. Threads that do the same are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Holding {
+    pub by: HeldBy,
+    pub method: MethodId,
+    /// Where the object was made that holds the others.
+    pub made_in: MadeIn,
+    pub ty: TypeId,
 }
 
-/// Objects that died while a method was running that had used them.
-#[derive(Debug)]
-pub(super) struct Held {
-    dropped: FxHashMap<Key, Dropped>,
-    /// The object whose death the following deaths belong to.
-    batch: Option<Key>,
-    /// Number of entries at which those of finished methods are removed.
-    tidy_at: usize,
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Self { dropped: FxHashMap::default(), batch: None, tidy_at: 1024 }
+/// Sums up what is held; `groups` are those with rows of objects that are alive at the end.
+pub(super) fn held(
+    source: &Source,
+    population: &Population,
+    observed: &Observed,
+    groups: &[usize],
+) -> io::Result<FxHashMap<Holding, Amount>> {
+    let mut sums: FxHashMap<Holding, Amount> = FxHashMap::default();
+    let by_stacks = population.groups.held_by_stacks()?;
+    let alive = Alive::of(population, &by_stacks, groups)?;
+    let mut places = Places::new(source.naming());
+    for HeldByStack { by, objects } in &by_stacks {
+        let Some(&(spot, is_initial)) = alive.holders.get(&by.object) else { continue };
+        let (made_in, ty) = spot.place(&mut places, population);
+        let made_in = if is_initial { MadeIn::Nowhere(Means::Initial) } else { made_in };
+        let held_by = if by.is_in_flight { HeldBy::Exception } else { HeldBy::Receiver };
+        let sum = sums.entry(Holding { by: held_by, method: by.method, made_in, ty }).or_default();
+        objects.iter().filter_map(|object| alive.sizes.get(object)?.as_ref()).for_each(|&size| sum.add(size));
     }
+    for local in &observed.held_by_locals {
+        let key = Holding { by: HeldBy::Local, method: local.method, made_in: local.made_in, ty: local.ty };
+        *sums.entry(key).or_default() += Amount { objects: local.objects, bytes: local.bytes };
+    }
+    Ok(sums)
 }
 
-impl Held {
-    /// Something else happened than deaths.
-    #[inline]
-    pub fn end_of_batch(&mut self) {
-        self.batch = None;
-    }
+/// The objects that stacks hold.
+#[derive(Default)]
+struct Alive {
+    /// Their sizes; `None` if one has no row.
+    sizes: FxHashMap<ObjectId, Option<u64>>,
+    /// Receivers and exceptions: where they were made, and whether they were there when tracing began.
+    holders: FxHashMap<ObjectId, (Spot, bool)>,
+}
 
-    /// An object died; holders come before what they hold.
-    pub fn died<T>(&mut self, row: u32, bytes: u64, holder: Option<FrameRef>, stacks: &Stacks<T>) {
-        if let Some(FrameRef { thread, depth, serial }) = holder {
-            let key = (thread, depth, row);
-            let known = self.dropped.get(&key).is_some_and(|known| known.serial == serial);
-            // Two of a kind that die at once may both be held.
-            if !(known && self.batch == Some(key)) {
-                if self.dropped.len() >= self.tidy_at {
-                    self.tidy(stacks);
+impl Alive {
+    fn of(population: &Population, by_stacks: &[HeldByStack], groups: &[usize]) -> io::Result<Self> {
+        let mut alive = Self::default();
+        if by_stacks.is_empty() {
+            return Ok(alive);
+        }
+        alive.sizes = by_stacks.iter().flat_map(|held| held.objects.iter().map(|&object| (object, None))).collect();
+        let holders: FxHashSet<ObjectId> = by_stacks.iter().map(|held| held.by.object).collect();
+        let columns = Spot::columns() | Columns::OBJECT | Columns::SIZE | Columns::DEATH_TICK;
+        for &group in groups {
+            let rows = population.groups.read(group, columns)?;
+            for at in (0..rows.len).filter(|&at| rows.death_tick[at].is_none()) {
+                let object = rows.object[at];
+                if let Some(size) = alive.sizes.get_mut(&object) {
+                    *size = Some(rows.size[at]);
                 }
-                self.dropped.insert(key, Dropped { serial, amount: Amount::default() });
+                if holders.contains(&object) {
+                    alive.holders.insert(object, (Spot::of(&rows, at), rows.kind[at] == AllocKind::Initial));
+                }
             }
-            self.batch = Some(key);
         }
-        if let Some(dropped) = self.batch.and_then(|key| self.dropped.get_mut(&key)) {
-            dropped.amount.add(bytes);
-        }
-    }
-
-    fn tidy<T>(&mut self, stacks: &Stacks<T>) {
-        self.dropped.retain(|&(thread, depth, _), &mut Dropped { serial, .. }| {
-            stacks.running(FrameRef { thread, depth, serial }).is_some()
-        });
-        self.tidy_at = (self.dropped.len() * 2).max(1024);
-    }
-
-    /// Method, row and amount of what is left.
-    pub fn at_end<'a, T>(&'a self, stacks: &'a Stacks<T>) -> impl Iterator<Item = (MethodId, u32, Amount)> + 'a {
-        self.dropped.iter().filter_map(|(&(thread, depth, row), &Dropped { serial, amount })| {
-            let frame = stacks.running(FrameRef { thread, depth, serial })?;
-            Some((frame.method, row, amount))
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use et_reader::record::{ObjectId, Record};
-
-    #[test]
-    fn the_last_of_a_kind_counts_with_what_it_held() {
-        let thread = ThreadId(1);
-        let mut stacks = Stacks::<()>::default();
-        let entry = |method| Record::Entry { method: MethodId(method), receiver: ObjectId::NULL, thread };
-        let exit = Record::Exit { method: MethodId(0), receiver: ObjectId::NULL, thread };
-        stacks.record(&entry(1));
-        let main = stacks.top(thread).map(|(at, _)| at);
-        stacks.record(&entry(2));
-        let callee = stacks.top(thread).map(|(at, _)| at);
-        let mut held = Held::default();
-        // A request, and another: the first is gone from the variable.
-        held.died(0, 16, main, &stacks);
-        held.end_of_batch();
-        held.died(0, 24, main, &stacks);
-        held.end_of_batch();
-        // The cache with two pages, which no method had used.
-        held.died(1, 32, main, &stacks);
-        held.died(2, 100, None, &stacks);
-        held.died(2, 100, None, &stacks);
-        held.end_of_batch();
-        // Used by no method and held by nothing.
-        held.died(3, 1000, None, &stacks);
-        held.end_of_batch();
-        held.died(4, 8, callee, &stacks);
-        stacks.record(&exit);
-        let mut left: Vec<_> =
-            held.at_end(&stacks).map(|(m, row, amount)| (m.0, row, amount.objects, amount.bytes)).collect();
-        left.sort_unstable();
-        assert_eq!(left, [(1, 0, 1, 24), (1, 1, 3, 232)]);
-        stacks.record(&exit);
-        stacks.record(&entry(3));
-        assert_eq!(held.at_end(&stacks).count(), 0, "another method runs in its place");
+        Ok(alive)
     }
 }

@@ -5,8 +5,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Amount;
-use super::lives::{LifetimeSum, Lives};
-use super::rows::Row;
+use super::rows::{LifetimeSum, Row};
 use et_reader::made_in::MadeIn;
 use et_reader::types::TypeId;
 
@@ -43,10 +42,10 @@ pub struct LifetimesPart {
     pub sites: Vec<LifetimeLine>,
 }
 
-/// Returns the results; the texts name types and places.
+/// Returns the results, given how many objects died in all; the texts name types and places.
 pub(super) fn part(
     rows: &[Row],
-    lives: &Lives,
+    deaths: u64,
     top: usize,
     type_text: impl Fn(TypeId) -> String,
     place_text: impl Fn(MadeIn) -> String,
@@ -55,16 +54,16 @@ pub(super) fn part(
     let mut by_type: FxHashMap<TypeId, (LifetimeSum, u64)> = FxHashMap::default();
     let mut by_place: FxHashMap<(MadeIn, TypeId), (TypeId, LifetimeSum, u64)> = FxHashMap::default();
     for row in rows {
-        all.0 += row.lifetime;
-        all.1 += row.alive;
+        all.0 += row.sum.lifetime;
+        all.1 += row.sum.alive;
         let of_type = by_type.entry(row.key.ty).or_default();
-        of_type.0 += row.lifetime;
-        of_type.1 += row.alive.objects;
+        of_type.0 += row.sum.lifetime;
+        of_type.1 += row.sum.alive.objects;
         let place = row.key.made_in;
         let ty = if place.site().is_none() { row.key.ty } else { TypeId::UNKNOWN };
         let of_place = by_place.entry((place, ty)).or_insert((row.key.ty, LifetimeSum::default(), 0));
-        of_place.1 += row.lifetime;
-        of_place.2 += row.alive.objects;
+        of_place.1 += row.sum.lifetime;
+        of_place.2 += row.sum.alive.objects;
     }
     let line = |ty: TypeId, place: Option<MadeIn>, sum: &LifetimeSum, alive: u64| LifetimeLine {
         ty: type_text(ty),
@@ -92,7 +91,7 @@ pub(super) fn part(
     LifetimesPart {
         died: sum.died,
         alive_at_end: alive,
-        initial_died: lives.initial_died,
+        initial_died: deaths.saturating_sub(sum.died.objects),
         mean_lifetime: sum.mean(sum.lifetime),
         mean_drag: sum.mean(sum.drag),
         drag_byte_ticks: sum.drag_bytes,

@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use et_names::MethodId;
 use rustc_hash::FxHashMap;
 
-use super::code::{NONE, Origin, PackageId};
-use super::lives::Made;
-use super::tally::Tally;
-use super::{Amount, GrowthLine, HeldBy, HeldLine, PackageLine, SiteLine};
-use et_reader::lifetimes::HeldByStack;
-use et_reader::made_in::{MadeIn, Means};
-use et_reader::model::OnStack;
+use super::held::Holding;
+use super::rows::Sum;
+use super::sums::Sums;
+use super::{Amount, GrowthLine, HeldLine, PackageLine, SiteLine};
+use et_reader::attribution::NONE;
+use et_reader::made_in::MadeIn;
+use et_reader::owners::{Origin, PackageId};
 use et_reader::types::TypeId;
 
 /// Functions that return display names of ids.
@@ -23,20 +23,20 @@ pub(super) struct Texts<'a> {
 }
 
 /// Packages with what their code asked for, `top` of each origin; how many there are in all.
-pub(super) fn packages(tally: &mut Tally<'_>, top: usize) -> (Vec<PackageLine>, usize) {
-    if !tally.code.is_known() {
+pub(super) fn packages(sums: &mut Sums<'_>, top: usize) -> (Vec<PackageLine>, usize) {
+    let Sums { attribution, rows, .. } = sums;
+    if !attribution.owners.is_known() {
         return (Vec::new(), 0);
     }
-    let mut sums: FxHashMap<PackageId, Amount> = FxHashMap::default();
-    for index in 0..tally.rows.len() {
-        let row = tally.rows[index];
-        *sums.entry(tally.package_of(row.key)).or_default() += row.made;
+    let mut packages: FxHashMap<PackageId, Amount> = FxHashMap::default();
+    for row in rows.iter() {
+        *packages.entry(attribution.package_of(row.key)).or_default() += row.sum.made;
     }
-    let count = sums.len();
-    let mut lines: Vec<PackageLine> = sums
+    let count = packages.len();
+    let mut lines: Vec<PackageLine> = packages
         .into_iter()
         .map(|(id, amount)| {
-            let package = tally.code.package(id);
+            let package = attribution.owners.package(id);
             PackageLine { package: package.name.clone(), origin: package.origin, amount }
         })
         .collect();
@@ -84,32 +84,31 @@ impl OfSite {
 }
 
 /// Sums by place; where no site is known, by type as well. Callers by what `count` says of a row.
-fn by_site(tally: &mut Tally<'_>, count: impl Fn(usize, &Tally<'_>) -> Amount) -> FxHashMap<(MadeIn, TypeId), OfSite> {
+fn by_site(sums: &mut Sums<'_>, count: impl Fn(&Sum) -> Amount) -> FxHashMap<(MadeIn, TypeId), OfSite> {
     let mut sites: FxHashMap<(MadeIn, TypeId), OfSite> = FxHashMap::default();
-    for index in 0..tally.rows.len() {
-        let row = tally.rows[index];
+    let Sums { attribution, rows, .. } = sums;
+    for row in rows.iter() {
         let place = row.key.made_in;
-        let of_jdk = tally.origin_of(place) == Origin::Jdk;
+        let of_jdk = attribution.owner_of(place) == Origin::Jdk;
         let ty = if place.site().is_none() { row.key.ty } else { TypeId::UNKNOWN };
-        let counted = count(index, tally);
         let site = sites.entry((place, ty)).or_default();
         site.ty.get_or_insert(row.key.ty);
-        site.made += row.made;
-        site.alive += row.alive;
-        site.middle += tally.middle().1.get(index).copied().unwrap_or_default();
+        site.made += row.sum.made;
+        site.alive += row.sum.alive;
+        site.middle += row.sum.middle;
         if row.key.caller != NONE {
-            *site.callers.entry(row.key.caller).or_default() += counted;
+            *site.callers.entry(row.key.caller).or_default() += count(&row.sum);
         }
         if !of_jdk || row.key.caller != NONE {
-            site.asked += row.made;
+            site.asked += row.sum.made;
         }
     }
     sites
 }
 
 /// The first `top` sites.
-pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<SiteLine> {
-    let mut sites: Vec<_> = by_site(tally, |index, tally| tally.rows[index].made).into_iter().collect();
+pub(super) fn sites(sums: &mut Sums<'_>, texts: &Texts<'_>, top: usize) -> Vec<SiteLine> {
+    let mut sites: Vec<_> = by_site(sums, |sum| sum.made).into_iter().collect();
     sites.sort_by_cached_key(|((site, ty), of)| {
         (Reverse((of.asked.bytes, of.asked.objects, of.made.bytes, of.made.objects)), (texts.place)(*site), *ty)
     });
@@ -119,7 +118,7 @@ pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec
         SiteLine {
             site: (texts.place)(site),
             ty: (texts.ty)(site, of.ty.unwrap_or(TypeId::UNKNOWN)),
-            origin: tally.origin_of(site),
+            origin: sums.attribution.owner_of(site),
             amount: of.made,
             caller,
             callers,
@@ -130,11 +129,8 @@ pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec
 }
 
 /// The first `top` places with more bytes alive at the end than in the middle of the run.
-pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<GrowthLine> {
-    if tally.lives.is_none() {
-        return Vec::new();
-    }
-    let mut sites: Vec<_> = by_site(tally, |index, tally| tally.rows[index].alive).into_iter().collect();
+pub(super) fn grew(sums: &mut Sums<'_>, texts: &Texts<'_>, top: usize) -> Vec<GrowthLine> {
+    let mut sites: Vec<_> = by_site(sums, |sum| sum.alive).into_iter().collect();
     sites.retain(|(_, of)| of.alive.bytes > of.middle.bytes);
     sites.sort_by_cached_key(|((site, ty), of)| {
         (Reverse((of.alive.bytes - of.middle.bytes, of.alive.objects)), (texts.place)(*site), *ty)
@@ -156,32 +152,16 @@ pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<
     sites.into_iter().map(line).collect()
 }
 
-/// The first `top` objects held only by methods running at the end: certainly, according to `by_stacks`, or possibly,
-/// by local variables.
-pub(super) fn held(tally: &Tally<'_>, by_stacks: &[HeldByStack], texts: &Texts<'_>, top: usize) -> Vec<HeldLine> {
-    // Threads that do the same are one line.
-    let mut sums: FxHashMap<(HeldBy, MethodId, MadeIn, TypeId), Amount> = FxHashMap::default();
-    for HeldByStack { by: OnStack { method, object, is_in_flight, .. }, objects } in by_stacks {
-        let Some((made, amount)) = tally.alive(*object, objects) else { continue };
-        let (site, ty) = match made {
-            Made::Traced(row) => (tally.rows[row as usize].key.made_in, tally.rows[row as usize].key.ty),
-            Made::Before(ty) => (MadeIn::Nowhere(Means::Initial), ty),
-        };
-        let by = if *is_in_flight { HeldBy::Exception } else { HeldBy::Receiver };
-        *sums.entry((by, *method, site, ty)).or_default() += amount;
-    }
-    for (method, row, amount) in tally.held_by_locals() {
-        let key = tally.rows[row as usize].key;
-        *sums.entry((HeldBy::Local, method, key.made_in, key.ty)).or_default() += amount;
-    }
-    let line = |((by, method, site, ty), amount): ((HeldBy, MethodId, MadeIn, TypeId), Amount)| HeldLine {
+/// The first `top` of what methods hold that were running at the end.
+pub(super) fn held(all: &FxHashMap<Holding, Amount>, texts: &Texts<'_>, top: usize) -> Vec<HeldLine> {
+    let line = |(&Holding { by, method, made_in, ty }, &amount): (&Holding, &Amount)| HeldLine {
         by,
         method: (texts.method)(method),
-        ty: (texts.ty)(site, ty),
-        site: (texts.place)(site),
+        ty: (texts.ty)(made_in, ty),
+        site: (texts.place)(made_in),
         amount,
     };
-    let mut lines: Vec<HeldLine> = sums.into_iter().map(line).collect();
+    let mut lines: Vec<HeldLine> = all.iter().map(line).collect();
     lines.sort_by(|a, b| {
         let key = |line: &HeldLine| (Reverse(line.amount.bytes), Reverse(line.amount.objects), line.by);
         key(a).cmp(&key(b)).then_with(|| (&a.method, &a.ty, &a.site).cmp(&(&b.method, &b.ty, &b.site)))

@@ -1,21 +1,22 @@
 //! An overview of a trace.
 
-pub(crate) mod code;
+#[cfg(test)]
+mod against_records;
 mod cut;
 mod held;
 mod info;
 mod lifetimes;
 mod lines;
-mod lives;
 mod long;
+mod peak;
 mod render;
 mod rows;
-mod tally;
+mod sums;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::io;
 
 pub use crate::amount::Amount;
 use crate::contention::{Contention, contention};
@@ -24,24 +25,25 @@ use et_names::SiteId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
-pub use code::Origin;
+pub use et_reader::owners::Origin;
 pub use info::{Sizes, info, sizes, text_info};
 pub use lifetimes::{LifetimeLine, LifetimesPart};
 pub use long::render_long;
 pub use render::render;
 
-use code::NONE;
 use et_format::dynamic::DynamicCounts;
 use et_format::progress::Stopped;
 use et_format::{Problem, class_flags};
 use rows::KindCounts;
-use tally::{Tally, ThreadTally};
+use sums::Sums;
 
-use et_reader::lifetimes::HeldByStack;
+use et_reader::attribution::NONE;
 use et_reader::made_in::{MadeIn, Means};
-use et_reader::record::{AllocKind, Record};
-use et_reader::resolve::{Anomalies, Lost, Outcome};
-use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
+use et_reader::observed::Observed;
+use et_reader::population::Population;
+use et_reader::record::AllocKind;
+use et_reader::resolve::{Anomalies, Lost};
+use et_reader::source::Source;
 use et_reader::types::{TypeId, for_people};
 use et_reader::{Thread, Trace};
 
@@ -282,74 +284,44 @@ fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
     letters.zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
 }
 
-/// Reads a whole trace; lists are cut to `top` entries.
-pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
-    let mut summarizer = Summarizer::new(source, reading);
-    let ending = source.for_each(reading, |record, at| {
-        summarizer.record(record, at);
-        ControlFlow::Continue(())
-    })?;
-    Ok(summarizer.finish(&ending, top))
-}
-
-/// Builds a summary while the trace is read, for callers that process the records as well.
-#[derive(Debug)]
-pub struct Summarizer<'a> {
-    source: &'a Source,
-    tally: Tally<'a>,
-}
-
-impl<'a> Summarizer<'a> {
-    /// Starts a summary of a trace that is read with these options.
-    pub fn new(source: &'a Source, reading: Reading) -> Self {
-        let with_lives = source.deaths(reading.deaths) != Deaths::None;
-        Self { source, tally: Tally::new(source, with_lives) }
+/// Sums up a trace: its objects, and what their rows do not tell. Lists are cut to `top` entries.
+pub fn summarize(source: &Source, population: &Population, observed: &Observed, top: usize) -> io::Result<Summary> {
+    let types = &population.types;
+    let type_text = |ty: TypeId| for_people(types.descriptor(ty));
+    // The type that a site allocates; types seen there differ only for inner arrays.
+    let naming = source.naming();
+    let made_at = |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
+    let texts = lines::Texts {
+        ty: &|place, seen| place.site().map_or_else(|| type_text(seen), |site| made_at(site, seen)),
+        place: &|place| place.text(naming),
+        method: &|method| naming.method(method),
+    };
+    let mut sums = Sums::of(source, population)?;
+    let mut summary = of_records(source, population, observed);
+    let by_type = sums.by(|row| row.key.ty);
+    add_objects(&mut summary, &mut sums, &by_type, &texts, top);
+    if population.has_deaths {
+        add_lives(&mut summary, &mut sums, observed.totals.of('D'), &texts, top);
+        let held = held::held(source, population, observed, &sums.groups_alive)?;
+        summary.held_by_running_methods = lines::held(&held, &texts, top);
     }
-
-    /// The next record, in the order of the trace, with what is known there.
-    pub fn record(&mut self, record: &Record, at: &At<'_>) {
-        self.tally.record(record, at);
-    }
-
-    /// The trace has ended; lists are cut to `top` entries.
-    pub fn finish(self, ending: &Ending, top: usize) -> Summary {
-        let Self { source, mut tally } = self;
-        let types = match source {
-            Source::Trace(trace) => &trace.types,
-            Source::Text(_) => &ending.text_types,
-        };
-        let type_text = |ty: TypeId| for_people(types.descriptor(ty));
-        // The type that a site allocates; types seen there differ only for inner arrays.
-        let naming = source.naming();
-        let made_at =
-            |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
-        let texts = lines::Texts {
-            ty: &|place, seen| place.site().map_or_else(|| type_text(seen), |site| made_at(site, seen)),
-            place: &|place| place.text(naming),
-            method: &|method| naming.method(method),
-        };
-        let mut summary = of_records(source, ending);
-        let by_type = tally.by(|row| row.key.ty);
-        add_objects(&mut summary, &mut tally, &by_type, &texts, top);
-        let by_stacks = ending.cost.as_ref().map_or(&[][..], |cost| &cost.held_by_stacks);
-        add_lives(&mut summary, &mut tally, by_stacks, &texts, top);
-        let outcome = &ending.outcome;
-        match source {
-            Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &by_type, outcome, top),
-            Source::Text(text) => {
-                summary.trace_bytes = text.size();
-                summary.threads = thread_lines(&[], &tally.threads, &outcome.cut_off);
-            }
+    match source {
+        Source::Trace(trace) => {
+            summary.threads = thread_lines(&trace.threads, &sums, observed);
+            add_trace(&mut summary, trace, observed, &by_type, top);
         }
-        summary.bytes_per_record = summary.trace_bytes as f64 / outcome.totals.sum().max(1) as f64;
-        summary
+        Source::Text(text) => {
+            summary.trace_bytes = text.size();
+            summary.threads = thread_lines(&[], &sums, observed);
+        }
     }
+    summary.bytes_per_record = summary.trace_bytes as f64 / observed.totals.sum().max(1) as f64;
+    Ok(summary)
 }
 
 /// The parts that only need the records' totals.
-fn of_records(source: &Source, ending: &Ending) -> Summary {
-    let outcome = &ending.outcome;
-    let totals = &outcome.totals;
+fn of_records(source: &Source, population: &Population, observed: &Observed) -> Summary {
+    let totals = &observed.totals;
     let mut records: BTreeMap<String, u64> = totals.iter().map(|(letter, n)| (letter.to_string(), n)).collect();
     records.insert("total".into(), totals.sum());
     Summary {
@@ -358,10 +330,10 @@ fn of_records(source: &Source, ending: &Ending) -> Summary {
         records,
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
         events: source.events().names().map(str::to_owned).collect(),
-        anomalies: outcome.anomalies.clone(),
-        lost: outcome.lost.total(),
-        lost_details: outcome.lost,
-        warnings: ending.warnings.clone(),
+        anomalies: observed.anomalies.clone(),
+        lost: population.lost.total(),
+        lost_details: population.lost,
+        warnings: population.warnings.clone(),
         ..Summary::default()
     }
 }
@@ -372,13 +344,13 @@ const NOWHERE: MadeIn = MadeIn::Nowhere(Means::Native);
 /// Adds what was allocated, where, and on whose behalf.
 fn add_objects(
     summary: &mut Summary,
-    tally: &mut Tally<'_>,
+    sums: &mut Sums<'_>,
     by_type: &FxHashMap<TypeId, (Amount, KindCounts)>,
     texts: &lines::Texts<'_>,
     top: usize,
 ) {
     let type_text = |ty: TypeId| (texts.ty)(NOWHERE, ty);
-    let sites = tally.by(|row| row.key.made_in.site());
+    let sites = sums.by(|row| row.key.made_in.site());
     let classes = largest(
         by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
         top,
@@ -386,51 +358,42 @@ fn add_objects(
         |&ty| type_text(ty),
     );
     let class = |(ty, amount)| ClassLine { ty: type_text(ty), amount, kinds: by_letter(&by_type[&ty].1) };
-    let kinds = AllocKind::ALL.iter().zip(tally.kinds);
-    summary.allocated = tally.allocated();
+    let kinds = AllocKind::ALL.iter().zip(sums.kinds);
+    summary.allocated = sums.allocated();
     summary.kinds = kinds.map(|(kind, amount)| (kind.letter().to_string(), amount)).collect();
     summary.class_count = by_type.len();
     summary.classes = classes.into_iter().map(class).collect();
-    (summary.packages, summary.package_count) = lines::packages(tally, top);
+    (summary.packages, summary.package_count) = lines::packages(sums, top);
     summary.site_count = sites.keys().flatten().count();
-    summary.sites = lines::sites(tally, texts, top);
+    summary.sites = lines::sites(sums, texts, top);
     summary.without_site = sites.get(&None).map(|&(amount, _)| amount).unwrap_or_default();
 }
 
-/// Adds what is based on deaths, if they are known.
-fn add_lives(
-    summary: &mut Summary,
-    tally: &mut Tally<'_>,
-    by_stacks: &[HeldByStack],
-    texts: &lines::Texts<'_>,
-    top: usize,
-) {
-    summary.grew = lines::grew(tally, texts, top);
-    summary.held_by_running_methods = lines::held(tally, by_stacks, texts, top);
-    let Some(lives) = &tally.lives else { return };
-    summary.peak = Some(Peak {
-        live: tally.peak.live,
-        tick: tally.peak.tick,
-        made_bytes: tally.peak.made_bytes,
-        method: (tally.peak.caller != NONE).then(|| (texts.method)(tally.peak.caller)),
-        at_the_end: tally.alive_at_end(),
+/// Adds what is based on deaths, if they are known: `deaths` is their number.
+fn add_lives(summary: &mut Summary, sums: &mut Sums<'_>, deaths: u64, texts: &lines::Texts<'_>, top: usize) {
+    summary.grew = lines::grew(sums, texts, top);
+    summary.peak = sums.peak.map(|peak| Peak {
+        live: peak.live,
+        tick: peak.tick,
+        made_bytes: peak.made_bytes,
+        method: (peak.caller != NONE).then(|| (texts.method)(peak.caller)),
+        at_the_end: sums.alive,
     });
     let type_text = |ty| (texts.ty)(NOWHERE, ty);
-    summary.lifetimes = Some(lifetimes::part(&tally.rows, lives, top, type_text, texts.place));
+    summary.lifetimes = Some(lifetimes::part(&sums.rows, deaths, top, type_text, texts.place));
 }
 
 /// Adds what only a trace file contains.
 fn add_trace(
     summary: &mut Summary,
     trace: &Trace,
-    tally: &Tally<'_>,
+    observed: &Observed,
     by_type: &FxHashMap<TypeId, (Amount, KindCounts)>,
-    outcome: &Outcome,
     top: usize,
 ) {
     let file = &trace.file;
     let meta = file.meta();
-    (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, tally, top);
+    (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, observed, top);
     summary.trace_bytes = file.size();
     summary.event_bytes = file.end().map_or(0, |end| end.event_bytes);
     summary.packed_event_bytes = file.packed_event_bytes();
@@ -454,7 +417,6 @@ fn add_trace(
     summary.complete = file.cut_off().is_none();
     summary.recovered = file.is_recovered();
     summary.cut_off = file.cut_off().map(ToString::to_string);
-    summary.threads = thread_lines(&trace.threads, &tally.threads, &outcome.cut_off);
     summary.gcs = trace
         .gcs
         .iter()
@@ -486,14 +448,12 @@ fn largest<T>(
     order
 }
 
-fn thread_lines(
-    threads: &[Thread],
-    tallies: &[ThreadTally],
-    cut_off: &[et_reader::resolve::CutOffThread],
-) -> Vec<ThreadLine> {
-    let frames_left: FxHashMap<u32, usize> = cut_off.iter().map(|stack| (stack.thread.0, stack.frames)).collect();
-    let counts: FxHashMap<u32, (u64, Amount)> =
-        tallies.iter().map(|thread| (thread.id.0, (thread.records, thread.allocated))).collect();
+fn thread_lines(threads: &[Thread], sums: &Sums<'_>, observed: &Observed) -> Vec<ThreadLine> {
+    let frames_left: FxHashMap<u32, usize> =
+        observed.cut_off.iter().map(|stack| (stack.thread.0, stack.frames)).collect();
+    let mut counts: FxHashMap<u32, (u64, Amount)> =
+        observed.threads.iter().map(|line| (line.thread.0, (line.records, Amount::default()))).collect();
+    sums.threads.iter().for_each(|(thread, &amount)| counts.entry(thread.0).or_default().1 = amount);
     let line = |id: u32, name: String, daemon: bool, ended: bool| {
         let (records, allocated) = counts.get(&id).copied().unwrap_or_default();
         let frames_left = frames_left.get(&id).copied().unwrap_or_default();
@@ -527,13 +487,13 @@ fn not_instrumented(trace: &Trace, by_type: &FxHashMap<TypeId, (Amount, KindCoun
     found
 }
 
-fn shortfalls(trace: &Trace, tally: &Tally<'_>, top: usize) -> (Vec<ShortfallLine>, usize) {
+fn shortfalls(trace: &Trace, observed: &Observed, top: usize) -> (Vec<ShortfallLine>, usize) {
     let mut lines = Vec::new();
     let mut count = 0;
     for table in trace.names.tables() {
         for short in &table.shortfalls {
             let method = table.method_id(short.method);
-            if !tally.code.ran(method) {
+            if observed.entered.binary_search(&method).is_err() {
                 continue;
             }
             count += 1;

@@ -97,6 +97,12 @@ impl Contexts {
         Some(ContextId(self.all.len() as u32 - 1))
     }
 
+    /// A copy without indexes, as of a tree that was loaded.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        Self { all: self.all.clone(), cut: self.cut, ..Self::with_limit(self.most) }
+    }
+
     /// Indexes the nodes that were appended.
     fn index(&mut self) {
         let known = self.recent.len();

@@ -30,6 +30,7 @@ pub use slots::Slots;
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{InitialObject, InitialSlot, Wall};
+use serde::{Deserialize, Serialize};
 
 use fields::Fields;
 use last_stores::LastStores;
@@ -68,7 +69,7 @@ impl Context<'_> {
 }
 
 /// A thread whose stack was not empty at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutOffThread {
     pub thread: ThreadId,
     /// Number of frames on its stack.

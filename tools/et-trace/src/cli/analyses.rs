@@ -11,7 +11,7 @@ use et_reader::population::Population;
 use et_reader::source::{Deaths, Reading, Source, deaths_unknown};
 use serde::Serialize;
 
-use super::{CliError, InputArgs, completeness, warn, warn_of_lives};
+use super::{CliError, ClockArg, InputArgs, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use et_cli::{print, print_json};
 
@@ -25,7 +25,7 @@ pub(crate) struct Opened {
 impl Opened {
     /// Reads a trace, or its life table.
     pub fn new(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
-        let (source, lives) = input.open(bar)?;
+        let (source, lives) = input.open_for_rows(ClockArg::Et, bar)?;
         Self::of(input, source, lives)
     }
 
@@ -35,7 +35,7 @@ impl Opened {
         if Deaths::from(input.deaths) == Deaths::None {
             return Err(lacks("this command needs deaths: leave out --deaths none".to_owned()));
         }
-        let (source, lives) = input.open(bar)?;
+        let (source, lives) = input.open_for_rows(ClockArg::Et, bar)?;
         if source.deaths(Deaths::Trace) == Deaths::None {
             let why = deaths_unknown(source.events()).unwrap_or_default();
             return Err(lacks(format!("{why}; instrument with --events all to know when objects die")));

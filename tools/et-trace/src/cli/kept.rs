@@ -1,18 +1,53 @@
-//! Summaries and reports that are kept with a life table, so that they need not be worked out again.
+//! What is kept with a life table, so that it need not be worked out again: summaries, reports, and what rows do not tell.
 
 use et_analysis::report::Report;
 use et_analysis::summary::Summary;
 use et_lives::LifeTable;
-use et_reader::source::Source;
+use et_reader::observed::Observed;
+use et_reader::population::Population;
+use et_reader::source::{Reading, Source};
 
-use super::ClockArg;
+use super::{CliError, ClockArg};
 
 /// Entries of lists that are kept with a life table.
 pub(super) const KEPT_LINES: usize = 1000;
 
 /// The form of what is kept: a hash of the types that a report and its summary consist of. It is part of the names of the files, so
 /// that a version of the program never reads what another wrote in another form. A test computes it from the source.
-const FORM: &str = "690fba99";
+const FORM: &str = "5a1c5275";
+
+/// The form of what the rows of a life table do not tell: a hash of its types, as [`FORM`].
+const OBSERVED_FORM: &str = "72b6aa0f";
+
+/// All objects of a trace, and what their rows do not tell: kept with the life table, or from one reading of the trace.
+pub(super) fn observed(
+    source: &Source,
+    lives: Option<&LifeTable>,
+    reading: Reading,
+) -> Result<(Population, Observed), CliError> {
+    match kept_observed(lives) {
+        Some(observed) => Ok((et_lives::population(source, lives, reading)?, observed)),
+        None => {
+            let (population, observed) = et_lives::observe(source, lives, reading, |_, _| {})?;
+            keep_observed(lives, &observed);
+            Ok((population, observed))
+        }
+    }
+}
+
+/// What rows do not tell, if it was kept with the life table.
+pub(super) fn kept_observed(lives: Option<&LifeTable>) -> Option<Observed> {
+    serde_json::from_slice(&lives?.kept(&observed_file())?).ok()
+}
+
+/// Keeps it with the life table, which a trace that lost events does not have.
+pub(super) fn keep_observed(lives: Option<&LifeTable>, observed: &Observed) {
+    if let Some(lives) = lives
+        && let Ok(kept) = serde_json::to_vec(observed)
+    {
+        lives.keep(&observed_file(), &kept);
+    }
+}
 
 /// The summary that was kept with the life table, if there is one.
 pub(super) fn kept_summary(source: &Source, lives: Option<&LifeTable>, clock: ClockArg) -> Option<Summary> {
@@ -50,6 +85,10 @@ fn summary_file(clock: ClockArg) -> String {
     format!("summary-{FORM}-{}.json", clock.name())
 }
 
+fn observed_file() -> String {
+    format!("observed-{OBSERVED_FORM}.json")
+}
+
 fn report_file() -> String {
     format!("report-{FORM}.json")
 }
@@ -60,7 +99,14 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use super::FORM;
+    use et_analysis::summary::{render_long, summarize};
+    use et_reader::source::{Reading, Source, TraceSource};
+    use et_reader::watch::Watcher;
+
+    use super::{FORM, OBSERVED_FORM, observed};
+
+    /// A run of a real program, without the names of the JDK.
+    const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/reader/tests/traces/version-1.trace");
 
     /// Crates that define types of a report.
     const CRATES: [&str; 4] = ["analysis", "format", "names", "reader"];
@@ -135,10 +181,39 @@ mod tests {
         format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
     }
 
+    /// Once the rows and what they do not tell are kept, the trace is only opened.
+    #[test]
+    fn a_summary_of_what_is_kept_reads_no_events() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ettrace");
+        fs::copy(REAL, &path).unwrap();
+        let summarized = || {
+            let mut trace = TraceSource::open(&path).unwrap();
+            let watcher = Watcher::watched();
+            trace.file.watch(&watcher);
+            let lives = et_lives::attach(&mut trace, None);
+            let source = Source::from(trace);
+            let (population, observed) = observed(&source, lives.as_deref(), Reading::default()).unwrap();
+            let summary = summarize(&source, &population, &observed, 5).unwrap();
+            (render_long(&summary), watcher.stage().map(|(stage, _)| stage.what))
+        };
+        let (first, stage) = summarized();
+        assert!(stage.is_some());
+        assert_eq!(summarized(), (first, None));
+    }
+
     #[test]
     fn the_form_of_what_is_kept_is_that_of_the_types() {
-        let form = hash(&Types::of_workspace().closure("Report"));
+        let types = Types::of_workspace();
+        let form = hash(&types.closure("Report"));
         assert_eq!(FORM, form, "the types of reports or summaries have changed: FORM in {} is {form} now", file!());
+        let form = hash(&types.closure("Observed"));
+        assert_eq!(
+            OBSERVED_FORM,
+            form,
+            "the types of Observed have changed: OBSERVED_FORM in {} is {form} now",
+            file!()
+        );
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! `et-trace report`: a page about a trace, or one of its tables as text.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use et_analysis::heap::Moment;
-use et_analysis::report::{self, Report, ReportError};
+use et_analysis::report::{self, Records, Report, ReportError};
+use et_analysis::summary::summarize;
 use et_lives::LifeTable;
+use et_reader::observed::Observed;
+use et_reader::population::Population;
+use et_reader::record::Record;
 use et_reader::resolve::Lost;
-use et_reader::source::{Deaths, Source};
+use et_reader::source::{At, Deaths, Reading, Source};
 use et_report::{Table, alive_at, page, tables};
 
-use super::kept::{KEPT_LINES, keep_report, keep_summary, kept_report, kept_summary};
+use super::kept::{KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary};
 use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -56,7 +61,7 @@ pub enum NoReport {
 /// Runs it; says the exit code.
 pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let bar = Bar::new(true);
-    let (source, lives) = args.input.open(&bar)?;
+    let (source, lives) = args.input.open_for_rows(ClockArg::Et, &bar)?;
     // Begun before the long work: a wrong path shows at once.
     let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &[source.path()]);
     let output = args.output.as_ref().map(create).transpose()?;
@@ -101,6 +106,28 @@ fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Resul
     Ok(chosen.iter().map(Table::render).collect::<Vec<_>>().join("\n"))
 }
 
+/// Reads the records, once: the life table is made on the way.
+fn read<'a>(
+    source: &'a Source,
+    lives: Option<&LifeTable>,
+    reading: Reading,
+) -> Result<(Records<'a>, Population, Observed), CliError> {
+    let mut records = Records::new(source, reading);
+    let Some(observed) = kept_observed(lives) else {
+        let see = |record: &Record, at: &At<'_>| records.record(record, at);
+        let (population, observed) = et_lives::observe(source, lives, reading, see)?;
+        keep_observed(lives, &observed);
+        return Ok((records, population, observed));
+    };
+    if records.are_wanted() {
+        source.for_each(reading, |record, at| {
+            records.record(record, at);
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok((records, et_lives::population(source, lives, reading)?, observed))
+}
+
 /// The report that was kept with the life table, or a new one.
 fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> Result<(Report, Lost), CliError> {
     if let Some(report) = kept_report(source, lives) {
@@ -114,17 +141,21 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
             source.path().display()
         ));
     }
-    // The records first: the life table is made on the way.
-    let known = kept_summary(source, lives, ClockArg::Et);
-    let is_known = known.is_some();
-    let records = report::records(source, reading, KEPT_LINES, known)?;
-    if let Some(lives) = lives.filter(|_| !is_known) {
-        keep_summary(lives, ClockArg::Et, &records.summary);
-    }
-    let population = et_lives::population(source, lives, reading)?;
-    let report = report::report(source, records, &population, reading).map_err(|error| match error {
+    let fail = |source_error| NoReport::Rows { path: source.path().to_owned(), source: source_error }.into();
+    let (records, population, observed) = read(source, lives, reading)?;
+    let summary = match kept_summary(source, lives, ClockArg::Et) {
+        Some(summary) => summary,
+        None => {
+            let summary = summarize(source, &population, &observed, KEPT_LINES).map_err(|error| fail(error.into()))?;
+            if let Some(lives) = lives {
+                keep_summary(lives, ClockArg::Et, &summary);
+            }
+            summary
+        }
+    };
+    let report = report::report(source, summary, records, &population, reading).map_err(|error| match error {
         ReportError::Read(error) => CliError::from(error),
-        source_error => NoReport::Rows { path: source.path().to_owned(), source: source_error }.into(),
+        error => fail(error),
     })?;
     let lost = report.summary.lost_details;
     if let Some(lives) = lives {

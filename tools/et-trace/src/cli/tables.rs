@@ -70,7 +70,7 @@ fn convert(args: &TablesArgs, trace: PathBuf) -> Result<u8, CliError> {
         lives: args.lives.clone(),
         no_lives: args.no_lives,
     };
-    let (source, lives) = input.open(&bar)?;
+    let (source, lives) = input.open_for_rows(ClockArg::Et, &bar)?;
     let wanted = if args.only.is_empty() { Wanted::default() } else { Wanted::only(&args.only) };
     let needs_objects = wanted.need_objects();
     let options = Options { wanted, run: args.run.clone(), label: args.label.clone() };

@@ -1,11 +1,11 @@
-//! Attribution of code to the program, a library or the JDK.
+//! Whose code methods are: the program's, a library's or the JDK's.
 
 use et_names::{ArtifactKind, MethodId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use et_reader::Trace;
-use et_reader::source::Source;
+use crate::source::Source;
+use crate::trace::Trace;
 
 /// Origin of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,27 +19,9 @@ pub enum Origin {
     Jdk,
 }
 
-/// No method.
-pub(super) const NONE: MethodId = MethodId(0);
-
-/// Determines on whose behalf a method runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Callers {
-    /// The innermost of it and its callers that is not the JDK's.
-    pub outside: MethodId,
-    /// The innermost that is the program's.
-    pub program: MethodId,
-}
-
-impl Default for Callers {
-    fn default() -> Self {
-        Self { outside: NONE, program: NONE }
-    }
-}
-
 /// Number of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PackageId(u32);
+pub struct PackageId(u32);
 
 impl PackageId {
     /// Of what no code is known of: the JVM did it.
@@ -48,7 +30,7 @@ impl PackageId {
 
 /// A package with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Package {
+pub struct Package {
     pub origin: Origin,
     /// Display name: `java.util`.
     pub name: String,
@@ -58,7 +40,6 @@ pub(crate) struct Package {
 struct Known {
     package: PackageId,
     origin: Origin,
-    ran: bool,
 }
 
 /// What was started, as far as the trace shows it.
@@ -70,9 +51,9 @@ struct Main {
     artifact: Option<String>,
 }
 
-/// All methods that ran or made something, and their packages.
+/// The owners of methods, and their packages.
 #[derive(Debug)]
-pub(crate) struct Code<'a> {
+pub struct Owners<'a> {
     source: &'a Source,
     main: Main,
     /// Packages of the artifacts that were instrumented before the run, by internal names.
@@ -82,10 +63,11 @@ pub(crate) struct Code<'a> {
     all: Vec<Package>,
 }
 
-impl<'a> Code<'a> {
+impl<'a> Owners<'a> {
+    /// Finds out what was started.
     pub fn of(source: &'a Source) -> Self {
         let jvm = Package { origin: Origin::Jdk, name: "the JVM itself".into() };
-        let mut code = Self {
+        let mut owners = Self {
             source,
             main: Main::default(),
             packages: FxHashMap::default(),
@@ -94,22 +76,22 @@ impl<'a> Code<'a> {
             all: vec![jvm],
         };
         if let Source::Trace(trace) = source {
-            code.main = main_of(trace);
+            owners.main = main_of(trace);
             for table in trace.names.tables().filter(|table| !table.artifact.kind.is_made_at_run_time()) {
                 let is_jdk = table.artifact.kind == ArtifactKind::Jdk;
                 for class in &table.classes {
                     let name = table.str(class.name);
                     let origin = match is_jdk {
-                        true => code.main.of_jdk(name),
-                        false => code.main.of_artifact(&table.artifact.name, name),
+                        true => owners.main.of_jdk(name),
+                        false => owners.main.of_artifact(&table.artifact.name, name),
                     };
                     // Of a package that is in several the first counts, the program before its libraries.
-                    let entry = code.packages.entry(package(name)).or_insert(origin);
+                    let entry = owners.packages.entry(package(name)).or_insert(origin);
                     *entry = (*entry).min(origin);
                 }
             }
         }
-        code
+        owners
     }
 
     /// Whether the names of methods are known at all. A text without a names file has none.
@@ -117,28 +99,29 @@ impl<'a> Code<'a> {
         self.source.naming().is_known()
     }
 
-    fn known(&mut self, method: MethodId) -> &mut Known {
-        if !self.methods.contains_key(&method) {
-            let known = self.look_up(method);
-            self.methods.insert(method, known);
+    #[inline]
+    fn known(&mut self, method: MethodId) -> Known {
+        if let Some(&known) = self.methods.get(&method) {
+            return known;
         }
-        // Just put there, if it was not.
-        self.methods.entry(method).or_insert(Known { package: PackageId::JVM, origin: Origin::Jdk, ran: false })
+        let known = self.look_up(method);
+        self.methods.insert(method, known);
+        known
     }
 
     #[cold]
     fn look_up(&mut self, method: MethodId) -> Known {
         let Some(class) = self.source.naming().class_of_method(method) else {
             // Without a names table it does not belong to the JDK, which always has one.
-            return Known { package: self.number(Origin::Library, "?"), origin: Origin::Library, ran: false };
+            return Known { package: self.number(Origin::Library, "?"), origin: Origin::Library };
         };
         if class.contains("$$Lambda") {
             // The class that the JDK generates for a lambda only calls its body, which belongs to the code that
             // contains it.
-            return Known { package: self.number(Origin::Jdk, "java/lang/invoke"), origin: Origin::Jdk, ran: false };
+            return Known { package: self.number(Origin::Jdk, "java/lang/invoke"), origin: Origin::Jdk };
         }
         let origin = self.origin_of_class(&class);
-        Known { package: self.number(origin, package(&class)), origin, ran: false }
+        Known { package: self.number(origin, package(&class)), origin }
     }
 
     /// Origin of a class, by its internal name.
@@ -174,28 +157,12 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Records the entry of a method; returns its origin.
-    #[inline]
-    pub fn enter(&mut self, method: MethodId) -> Origin {
-        if let Some(known) = self.methods.get_mut(&method) {
-            known.ran = true;
-            return known.origin;
-        }
-        let known = self.known(method);
-        known.ran = true;
-        known.origin
-    }
-
-    /// Whether the method was entered.
-    pub fn ran(&self, method: MethodId) -> bool {
-        self.methods.get(&method).is_some_and(|known| known.ran)
-    }
-
     /// The package of a method.
     pub fn package_of(&mut self, method: MethodId) -> PackageId {
         self.known(method).package
     }
 
+    /// What a number of a package stands for.
     pub fn package(&self, id: PackageId) -> &Package {
         &self.all[id.0 as usize]
     }

@@ -1,0 +1,21 @@
+//! Analyses of a whole trace, for tests.
+
+use et_lives::{PopulationError, observe};
+use et_reader::source::{Reading, Source};
+
+use crate::report::{Records, Report, report};
+use crate::summary::{self, Summary};
+
+/// The summary of a trace; lists are cut to `top` entries.
+pub(crate) fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, PopulationError> {
+    let (population, observed) = observe(source, None, reading, |_, _| {})?;
+    Ok(summary::summarize(source, &population, &observed, top).unwrap())
+}
+
+/// The report of a trace; lists of its summary are cut to `top` entries.
+pub(crate) fn report_of(source: &Source, reading: Reading, top: usize) -> Report {
+    let mut records = Records::new(source, reading);
+    let (population, observed) = observe(source, None, reading, |record, at| records.record(record, at)).unwrap();
+    let summary = summary::summarize(source, &population, &observed, top).unwrap();
+    report(source, summary, records, &population, reading).unwrap()
+}

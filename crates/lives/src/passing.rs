@@ -1,0 +1,58 @@
+//! A life table that is not kept: its rows are in temporary files without names.
+
+use std::fs::File;
+use std::io;
+
+use et_columns::TableReader;
+use et_reader::lifetimes::{Earlier, HeldByStack};
+use et_reader::model::Contexts;
+use et_reader::population::{Moment, Population};
+use et_reader::resolve::Lost;
+use et_reader::source::Source;
+
+use crate::known;
+use crate::maker::Made;
+use crate::population::{HeldRows, Table};
+
+/// The rows, and what is known with them.
+#[derive(Debug)]
+pub struct Passing {
+    lives: File,
+    clearings: File,
+    contexts: Contexts,
+    objects: u64,
+    end: Moment,
+    held_by_stacks: Vec<HeldByStack>,
+    lost: Lost,
+}
+
+impl Passing {
+    pub fn of(made: Made, held_by_stacks: Vec<HeldByStack>, lost: Lost) -> Self {
+        let Made { lives, clearings, contexts, objects, used: _, end } = made;
+        Self { lives: lives.file, clearings: clearings.file, contexts, objects, end, held_by_stacks, lost }
+    }
+
+    /// The deaths, for another reading; `None` if events were lost, so that it may not be the same.
+    pub fn deaths<'a>(&self) -> io::Result<Option<Earlier<'a>>> {
+        if self.lost.total() > 0 {
+            return Ok(None);
+        }
+        let found = known::all(self.lives.try_clone()?, self.clearings.try_clone()?)?;
+        Ok(Some(Earlier { found: Box::new(found), held_by_stacks: self.held_by_stacks.clone() }))
+    }
+
+    /// The rows.
+    pub fn population(&self, source: &Source) -> io::Result<Population> {
+        let objects = TableReader::open(self.lives.try_clone()?)?;
+        Ok(Population {
+            groups: Box::new(Table { objects, held: HeldRows::Known(self.held_by_stacks.clone()) }),
+            objects: self.objects,
+            contexts: self.contexts.plain(),
+            types: source.types(),
+            has_deaths: true,
+            end: self.end,
+            lost: self.lost,
+            warnings: Vec::new(),
+        })
+    }
+}
