@@ -228,7 +228,13 @@ impl<'a> Tally<'a> {
                 lives.mentioned(receiver, now, None, stacks);
                 lives.mentioned(exception, now, None, stacks);
             }
-            _ => record.objects().into_iter().for_each(|object| lives.mentioned(object, now, frame, stacks)),
+            Record::Entry { .. }
+            | Record::Throw { .. }
+            | Record::Handle { .. }
+            | Record::Death { .. }
+            | Record::Use { .. } => {
+                record.objects().into_iter().for_each(|object| lives.mentioned(object, now, frame, stacks));
+            }
         }
     }
 
