@@ -2,13 +2,16 @@
 
 use std::time::Instant;
 
-use et_lives::{population, population_by_blocks};
+use et_lives::{attach_passing, observe, observe_rows};
 use et_reader::model::{ContextId, Contexts};
 use et_reader::population::{Columns, Population};
-use et_reader::source::{Reading, Source};
+use et_reader::record::Clock;
+use et_reader::source::{Reading, Source, TraceSource};
 
 fn path(contexts: &Contexts, context: ContextId) -> u64 {
-    contexts.methods(context).fold(17, |hash: u64, method| hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(method.0))
+    contexts
+        .methods(context)
+        .fold(17, |hash: u64, method| hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(method.0))
 }
 
 type Line = (String, u64, u64);
@@ -22,12 +25,27 @@ fn lines(population: &Population) -> (Vec<(u64, Line)>, Times) {
         for at in 0..rows.len {
             let line = format!(
                 "{:x} ty {} {:?} size {} len {} site {} thread {} birth {} {} use {} death {:?} {:?} {:?} rec {:?} esc {:?} {:?}",
-                rows.object[at].0, rows.class[at].0, rows.kind[at], rows.size[at], rows.length[at], rows.site[at].0,
-                rows.thread[at].0, rows.birth_tick[at], rows.birth_bytes[at], rows.last_use_tick[at],
-                rows.death_tick[at], rows.death_bytes[at], rows.death_thread[at],
-                rows.death_record[at], rows.escaped_thread[at], rows.escaped_frame[at],
+                rows.object[at].0,
+                rows.class[at].0,
+                rows.kind[at],
+                rows.size[at],
+                rows.length[at],
+                rows.site[at].0,
+                rows.thread[at].0,
+                rows.birth_tick[at],
+                rows.birth_bytes[at],
+                rows.last_use_tick[at],
+                rows.death_tick[at],
+                rows.death_bytes[at],
+                rows.death_thread[at],
+                rows.death_record[at],
+                rows.escaped_thread[at],
+                rows.escaped_frame[at],
             );
-            let (born, died) = (path(&population.contexts, rows.context[at]), rows.death_context[at].map_or(0, |c| path(&population.contexts, c)));
+            let (born, died) = (
+                path(&population.contexts, rows.context[at]),
+                rows.death_context[at].map_or(0, |c| path(&population.contexts, c)),
+            );
             times.push((rows.number[at], rows.birth_nanos[at], rows.death_nanos[at]));
             all.push((rows.number[at], (line, born, died)));
         }
@@ -47,7 +65,10 @@ impl et_reader::blocks::Rows for Clearings {
     fn row(&mut self, _row: &et_reader::blocks::LifeRow) {}
     fn clearing(&mut self, clearing: &et_reader::lifetimes::Known) {
         match clearing {
-            et_reader::lifetimes::Known::Found { record: et_reader::record::Record::Update { old, origin, .. }, after } => {
+            et_reader::lifetimes::Known::Found {
+                record: et_reader::record::Record::Update { old, origin, .. },
+                after,
+            } => {
                 self.found.push((old.0, origin.0, *after));
             }
             _ => self.stores += 1,
@@ -83,16 +104,29 @@ fn compare_records(source: &Source, trace: &et_reader::Trace, knows: bool) {
     let mut outcome = ending.outcome.clone();
     outcome.kept = new.outcome.kept;
     println!(
-        "  totals {} clearings {} ({} {}) threads {} ran {} held {} anomalies {} lost {} cut off {} extra {} late {}",
-        outcome.totals == new.outcome.totals, found == old, found.len(), old.len(), threads == new_threads, ran == new_ran,
-        held == new.held_by_stacks, outcome.anomalies == new.outcome.anomalies, outcome.lost == new.outcome.lost,
-        outcome.cut_off == new.outcome.cut_off, outcome.extra_fields == new.outcome.extra_fields, new.late,
+        "  totals {} clearings {} ({} {}) threads {} ran {} held {} anomalies {} lost {} cut off {} extra {} late {:?}",
+        outcome.totals == new.outcome.totals,
+        found == old,
+        found.len(),
+        old.len(),
+        threads == new_threads,
+        ran == new_ran,
+        held == new.held_by_stacks,
+        outcome.anomalies == new.outcome.anomalies,
+        outcome.lost == new.outcome.lost,
+        outcome.cut_off == new.outcome.cut_off,
+        outcome.extra_fields == new.outcome.extra_fields,
+        new.late,
     );
     if outcome.totals != new.outcome.totals {
         println!("    {:?}\n    {:?}", new.outcome.totals, outcome.totals);
     }
     if outcome.anomalies != new.outcome.anomalies {
-        println!("    {:?}\n    {:?}", new.outcome.anomalies.iter().collect::<Vec<_>>(), outcome.anomalies.iter().collect::<Vec<_>>());
+        println!(
+            "    {:?}\n    {:?}",
+            new.outcome.anomalies.iter().collect::<Vec<_>>(),
+            outcome.anomalies.iter().collect::<Vec<_>>()
+        );
     }
     if threads != new_threads {
         println!("    {new_threads:?}\n    {threads:?}");
@@ -111,33 +145,47 @@ fn main() {
         let source = Source::open(path.as_ref(), None).unwrap();
         let Source::Trace(trace) = &source else { panic!("a text") };
         let knows = et_reader::deaths_unknown(trace.events).is_none();
+        let mut by_blocks = TraceSource::open(path.as_ref()).unwrap();
+        let table = attach_passing(&mut by_blocks, Clock::default());
+        let by_blocks = Source::from(by_blocks);
         let (start, cpu_before) = (Instant::now(), cpu());
-        let (new, passed) = match population_by_blocks(trace, knows) {
-            Ok(both) => both,
-            Err(error) => {
-                println!("{path}: {error}");
-                continue;
-            }
-        };
-        let records = passed.outcome.totals.sum();
+        let (new, new_observed) = observe_rows(&by_blocks, Some(&table), Reading::default()).unwrap();
+        let records = new_observed.totals.sum();
         let (wall, used) = (start.elapsed().as_secs_f64(), cpu() - cpu_before);
         println!(
-            "{path}: {records} records, {} objects, {wall:.2} s, {:.1} ns/record wall, {:.1} CPU; {:?}, late {}",
-            passed.objects, wall / records as f64 * 1e9, used / records as f64 * 1e9, passed.cost, passed.late
+            "{path}: {records} records, {} objects, {wall:.2} s, {:.1} ns/record wall, {:.1} CPU",
+            new.objects,
+            wall / records as f64 * 1e9,
+            used / records as f64 * 1e9
         );
         if time {
             continue;
         }
         compare_records(&source, trace, knows);
         let (start, cpu_before) = (Instant::now(), cpu());
-        let old = population(&source, None, Reading::default()).unwrap();
-        println!("  old: {:.2} s, {:.1} ns CPU", start.elapsed().as_secs_f64(), (cpu() - cpu_before) / records as f64 * 1e9);
+        let (old, old_observed) = observe(&source, None, Reading::default(), |_, _| {}).unwrap();
+        if old_observed != new_observed {
+            println!("  observed {:?}\n  {:?}", new_observed.held_by_locals, old_observed.held_by_locals);
+        }
+        println!(
+            "  old: {:.2} s, {:.1} ns CPU",
+            start.elapsed().as_secs_f64(),
+            (cpu() - cpu_before) / records as f64 * 1e9
+        );
         let ((new_lines, new_times), (old_lines, old_times)) = (lines(&new), lines(&old));
         let times = new_times.iter().zip(&old_times).filter(|(new, old)| new != old).count();
         let different: Vec<_> = new_lines.iter().zip(&old_lines).filter(|(new, old)| new != old).collect();
-        println!("  {} rows, {} by the other, {} differ, {times} in their times", new_lines.len(), old_lines.len(), different.len());
+        println!(
+            "  {} rows, {} by the other, {} differ, {times} in their times",
+            new_lines.len(),
+            old_lines.len(),
+            different.len()
+        );
         for ((number, new), (other, old)) in different.iter().take(6) {
-            println!("  {number} {other}\n    new {} {:x} {:x}\n    old {} {:x} {:x}", new.0, new.1, new.2, old.0, old.1, old.2);
+            println!(
+                "  {number} {other}\n    new {} {:x} {:x}\n    old {} {:x} {:x}",
+                new.0, new.1, new.2, old.0, old.1, old.2
+            );
         }
     }
 }

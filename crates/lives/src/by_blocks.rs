@@ -1,16 +1,16 @@
 //! Rows of a life table, from a reading of the trace by blocks.
 
 use std::fs::File;
+use std::io;
 
-use et_columns::{TableReader, TableWriter, Word};
-use et_reader::Trace;
+use et_columns::{TableWriter, Word};
 use et_reader::blocks::{self, BlocksError, LifeRow, Passed, Rows};
 use et_reader::lifetimes::Known;
-use et_reader::population::{Moment, Population};
+use et_reader::population::Moment;
 use et_reader::record::Alloc;
+use et_reader::{Trace, deaths_unknown};
 
-use crate::maker::{Named, clearing_row, nanos};
-use crate::population::{HeldRows, Table};
+use crate::maker::{Made, Named, clearing_row, nanos};
 use crate::tables::{clearings, objects};
 
 /// Writes rows to tables.
@@ -71,24 +71,24 @@ impl Rows for Writing {
     }
 }
 
-/// All objects of a trace, in a temporary file, with what else the reading has found.
+/// Makes the tables of a trace in the two files that `files` returns; it is called again if they have to be made again.
 ///
 /// # Errors
-/// As of [`blocks::read`]; and if the temporary file cannot be written.
-pub fn population_by_blocks(trace: &Trace, knows_deaths: bool) -> Result<(Population, Passed<()>), BlocksError> {
-    let file = tempfile::tempfile;
-    let passed = blocks::read(trace, knows_deaths, || Ok(Writing::new(file()?, file()?)))?;
-    let (written, passed) = passed.take_rows();
-    let lives = written.lives.finish()?;
-    let population = Population {
-        groups: Box::new(Table { objects: TableReader::open(lives.file)?, held: HeldRows::Known(passed.held_by_stacks.clone()) }),
-        objects: passed.objects,
-        contexts: passed.contexts.clone(),
-        types: std::sync::Arc::clone(&trace.types),
-        has_deaths: knows_deaths,
-        end: Moment { tick: passed.ticks, bytes: passed.bytes, nanos: passed.time.map(|time| time.0) },
-        lost: passed.outcome.lost,
-        warnings: Vec::new(),
+/// The trace cannot be read by blocks, or a file cannot be written.
+pub fn make(trace: &Trace, files: impl Fn() -> io::Result<[File; 2]>) -> Result<(Made, Passed<()>), BlocksError> {
+    let rows = || {
+        let [lives, clearings] = files()?;
+        Ok(Writing::new(lives, clearings))
     };
-    Ok((population, passed))
+    let (written, passed) = blocks::read(trace, deaths_unknown(trace.events).is_none(), rows)?.take_rows();
+    let made = Made {
+        lives: written.lives.finish()?,
+        clearings: written.cleared.finish()?,
+        contexts: passed.contexts.plain(),
+        objects: passed.objects,
+        used: written.used,
+        end: Moment { tick: passed.ticks, bytes: passed.bytes, nanos: passed.time.map(|time| time.0) },
+        late: passed.late.clone(),
+    };
+    Ok((made, passed))
 }

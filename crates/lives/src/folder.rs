@@ -8,6 +8,7 @@ use std::path::Path;
 
 use et_columns::Written;
 use et_reader::TraceFile;
+use et_reader::blocks::Late;
 use et_reader::population::Moment;
 use et_system::files::{nameless, parent};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub const MANIFEST: &str = "lives.json";
 const FORMAT: &str = "Elephant Tracks life table";
 /// Version of the folder and of the meanings of columns. Raise it when a column changes its meaning; a changed set of columns is noticed without
 /// ([`Manifest::columns`]).
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Prefix of the names of folders that are not in place yet.
 const PREFIX: &str = ".et-lives-";
 
@@ -62,6 +63,9 @@ pub struct Manifest {
     pub end_tick: u64,
     /// Bytes allocated by the end of the trace.
     pub end_bytes: u64,
+    /// Rows that are not in order.
+    #[serde(default)]
+    pub late: Late,
     /// Time at the end of the trace in nanoseconds since the start of the run; `None` if the trace has no times.
     pub end_nanos: Option<u64>,
     pub files: Vec<TableFile>,
@@ -69,7 +73,14 @@ pub struct Manifest {
 
 impl Manifest {
     /// Creates the manifest for a table of that trace.
-    pub fn of(trace: &TraceFile, objects: u64, calls_without_context: u64, end: Moment, files: Vec<TableFile>) -> Self {
+    pub fn of(
+        trace: &TraceFile,
+        objects: u64,
+        calls_without_context: u64,
+        end: Moment,
+        late: Late,
+        files: Vec<TableFile>,
+    ) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -83,6 +94,7 @@ impl Manifest {
             end_tick: end.tick,
             end_bytes: end.bytes,
             end_nanos: end.nanos,
+            late,
             files,
         }
     }
@@ -93,7 +105,7 @@ impl Manifest {
     }
 
     fn fits(&self, trace: &TraceFile) -> bool {
-        let like = Self::of(trace, self.objects, self.calls_without_context, self.end(), Vec::new());
+        let like = Self::of(trace, self.objects, self.calls_without_context, self.end(), self.late.clone(), Vec::new());
         *self == Self { files: self.files.clone(), ..like }
     }
 }

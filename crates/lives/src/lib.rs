@@ -14,6 +14,7 @@ mod by_blocks;
 mod folder;
 mod held;
 mod known;
+mod late;
 mod maker;
 mod names;
 mod passing;
@@ -30,19 +31,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use et_columns::Written;
 use et_reader::Trace;
+use et_reader::blocks::Passed;
 use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_reader::record::Clock;
-use et_reader::resolve::Outcome;
+use et_reader::resolve::{Lost, Outcome};
 use et_reader::source::TraceSource;
 
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
-pub use by_blocks::population_by_blocks;
 use maker::{Made, Maker};
 use passing::Passing;
-pub use population::{PopulationError, observe, population};
+pub use population::{PopulationError, observe, observe_rows, population};
 use stamp::Stamp;
 
+/// Environment variable: life tables are made from the records, to compare both ways.
+const BY_RECORDS: &str = "ET_LIVES_BY_RECORDS";
 /// File name of the table of objects.
 pub const OBJECTS: &str = "objects.parquet";
 /// File name of the table of cleared weak references, which are needed to replay deaths.
@@ -197,7 +200,8 @@ impl LifeTable {
         if self.manifest().is_none() {
             return lock(&self.passing).as_ref().map_or(Ok(None), Passing::deaths);
         }
-        let found = known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?)?;
+        let late = self.manifest().map(|manifest| manifest.late).unwrap_or_default();
+        let found = known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?, &late)?;
         Ok(Some(Earlier { found: Box::new(found), held_by_stacks: held::read(self.open(HELD)?)? }))
     }
 }
@@ -213,6 +217,10 @@ impl Lives for LifeTable {
     fn earlier(&self) -> Option<Earlier<'_>> {
         // A damaged table is made again.
         self.deaths().inspect_err(|_| self.doubt()).ok()?
+    }
+
+    fn make(&self, trace: &Trace) -> bool {
+        self.make_by_blocks(trace).is_some()
     }
 
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
@@ -234,15 +242,33 @@ impl Keeper for Making {
             Ok(made) => made,
             Err(error) => return table.complain(&error),
         };
+        table.take(trace, made, held_by_stacks, outcome.lost);
+    }
+}
+
+impl LifeTable {
+    /// Keeps a table that was made, in its place or for this process.
+    fn take(&self, trace: &Trace, made: Made, held_by_stacks: &[HeldByStack], lost: Lost) {
         // What is missing may be available another time, in a file of the same length.
-        let can_be_kept = outcome.lost.total() == 0 && table.trouble().is_none();
-        if let Some(home) = table.home.as_ref().filter(|_| can_be_kept) {
+        let can_be_kept = lost.total() == 0 && self.trouble().is_none();
+        if let Some(home) = self.home.as_ref().filter(|_| can_be_kept) {
             match home.publish(trace, &made, held_by_stacks) {
                 Ok(()) => return,
-                Err(error) => table.complain(&error),
+                Err(error) => self.complain(&error),
             }
         }
-        *lock(&table.passing) = Some(Passing::of(made, held_by_stacks.to_vec(), outcome.lost));
+        *lock(&self.passing) = Some(Passing::of(made, held_by_stacks.to_vec(), lost));
+    }
+
+    /// Makes the table without making records. `None` if that cannot be done: then it is made from the records.
+    fn make_by_blocks(&self, trace: &Trace) -> Option<Passed<()>> {
+        if self.clock != Clock::default() || std::env::var_os(BY_RECORDS).is_some() {
+            return None;
+        }
+        // Any error is reported by whoever makes it from the records.
+        let (made, passed) = by_blocks::make(trace, || self.files().ok_or_else(|| io::ErrorKind::Other.into())).ok()?;
+        self.take(trace, made, &passed.held_by_stacks, passed.outcome.lost);
+        Some(passed)
     }
 }
 
@@ -281,6 +307,6 @@ fn publish(
         .chain(tables.iter().map(|(name, table)| (*name, table)))
         .collect();
     let entries = all.iter().map(|(name, table)| folder::entry(name, table)).collect();
-    let manifest = Manifest::of(&trace.file, made.objects, made.contexts.cut(), made.end, entries);
+    let manifest = Manifest::of(&trace.file, made.objects, made.contexts.cut(), made.end, made.late.clone(), entries);
     folder::publish(folder, &trace.file, manifest, &all, damaged)
 }

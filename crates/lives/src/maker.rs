@@ -7,7 +7,7 @@ use et_columns::{TableWriter, Word, Written};
 use et_format::Nanos;
 use et_names::{MethodId, SiteId};
 use et_reader::batch::At;
-use et_reader::blocks::LifeRow;
+use et_reader::blocks::{Late, LifeRow};
 use et_reader::lifetimes::{Known, Played, Step};
 use et_reader::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_reader::population::Moment;
@@ -149,6 +149,8 @@ pub struct Made {
     pub used: Named,
     /// The end of the trace.
     pub end: Moment,
+    /// Rows that are not in order.
+    pub late: Late,
 }
 
 /// What the rows refer to by number.
@@ -253,7 +255,15 @@ impl Maker {
                 self.mentioned(old, thread, false);
                 self.mentioned(target, thread, false);
             }
-            _ => record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true)),
+            Record::Entry { .. }
+            | Record::Exit { .. }
+            | Record::ExitThrow { .. }
+            | Record::Throw { .. }
+            | Record::Handle { .. }
+            | Record::Death { .. }
+            | Record::Use { .. } => {
+                record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true));
+            }
         }
         self.tick += u64::from(record.ticks_of(self.clock));
     }
@@ -352,7 +362,15 @@ impl Maker {
         }
         let (lives, clearings) = (self.lives.finish()?, self.cleared.finish()?);
         let end = Moment { tick: self.tick, bytes: self.made_bytes, nanos: self.time.map(|time| time.0) };
-        Ok(Made { lives, clearings, contexts: self.contexts, objects: self.born, used: self.used, end })
+        Ok(Made {
+            lives,
+            clearings,
+            contexts: self.contexts,
+            objects: self.born,
+            used: self.used,
+            end,
+            late: Late::default(),
+        })
     }
 }
 

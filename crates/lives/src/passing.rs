@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use et_columns::TableReader;
+use et_reader::blocks::Late;
 use et_reader::lifetimes::{Earlier, HeldByStack};
 use et_reader::model::Contexts;
 use et_reader::population::{Moment, Population};
@@ -24,12 +24,13 @@ pub struct Passing {
     end: Moment,
     held_by_stacks: Vec<HeldByStack>,
     lost: Lost,
+    late: Late,
 }
 
 impl Passing {
     pub fn of(made: Made, held_by_stacks: Vec<HeldByStack>, lost: Lost) -> Self {
-        let Made { lives, clearings, contexts, objects, used: _, end } = made;
-        Self { lives: lives.file, clearings: clearings.file, contexts, objects, end, held_by_stacks, lost }
+        let Made { lives, clearings, contexts, objects, used: _, end, late } = made;
+        Self { lives: lives.file, clearings: clearings.file, contexts, objects, end, held_by_stacks, lost, late }
     }
 
     /// The deaths, for another reading; `None` if events were lost, so that it may not be the same.
@@ -37,15 +38,15 @@ impl Passing {
         if self.lost.total() > 0 {
             return Ok(None);
         }
-        let found = known::all(self.lives.try_clone()?, self.clearings.try_clone()?)?;
+        let found = known::all(self.lives.try_clone()?, self.clearings.try_clone()?, &self.late)?;
         Ok(Some(Earlier { found: Box::new(found), held_by_stacks: self.held_by_stacks.clone() }))
     }
 
     /// The rows.
     pub fn population(&self, source: &Source) -> io::Result<Population> {
-        let objects = TableReader::open(self.lives.try_clone()?)?;
+        let held = HeldRows::Known(self.held_by_stacks.clone());
         Ok(Population {
-            groups: Box::new(Table { objects, held: HeldRows::Known(self.held_by_stacks.clone()) }),
+            groups: Box::new(Table::open(self.lives.try_clone()?, held, self.late.rows.clone())?),
             objects: self.objects,
             contexts: self.contexts.plain(),
             types: source.types(),

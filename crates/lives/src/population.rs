@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use et_columns::TableReader;
@@ -19,6 +19,7 @@ use et_reader::types::TypeId;
 use thiserror::Error;
 
 use crate::known::{number32, unsigned};
+use crate::late::LateRows;
 use crate::maker::Maker;
 use crate::{CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, held, lock};
 
@@ -75,6 +76,22 @@ pub fn observe(
     Ok((population(source, Some(table), reading)?, observed))
 }
 
+/// As [`observe`], for callers that do not need the records: if the table has to be made, they are not.
+pub fn observe_rows(
+    source: &Source,
+    table: Option<&LifeTable>,
+    reading: Reading,
+) -> Result<(Population, Observed), PopulationError> {
+    if let (Some(table), Source::Trace(trace)) = (table.filter(|table| table.is_for(source, reading)), source)
+        && table.rows(source).is_none()
+        && let Some(passed) = table.make_by_blocks(trace)
+        && let Some(population) = table.rows(source)
+    {
+        return Ok((population, passed.observed(source)));
+    }
+    observe(source, table, reading, |_, _| {})
+}
+
 impl LifeTable {
     /// Whether its rows are those of a reading.
     fn is_for(&self, source: &Source, reading: Reading) -> bool {
@@ -87,8 +104,8 @@ impl LifeTable {
             return lock(&self.passing).as_ref()?.population(source).ok();
         };
         let read = || -> io::Result<Population> {
-            let objects = TableReader::open(self.open(OBJECTS)?)?;
-            let groups = Box::new(Table { objects, held: HeldRows::Kept(self.open(HELD)?) });
+            let held = HeldRows::Kept(self.open(HELD)?);
+            let groups = Box::new(Table::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?);
             let contexts = contexts(self.open(CONTEXTS)?)?;
             let Manifest { objects, .. } = manifest;
             let (end, types) = (manifest.end(), source.types());
@@ -116,11 +133,11 @@ fn pass(
         if maker.failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let made = maker.finish().map_err(PopulationError::Temporary)?;
-    let objects = TableReader::open(made.lives.file).map_err(PopulationError::Temporary)?;
     let held = ending.cost.as_ref().map(|cost| cost.held_by_stacks.clone()).unwrap_or_default();
     let text_types = std::mem::take(&mut ending.text_types);
+    let table = Table::open(made.lives.file, HeldRows::Known(held), 0..0).map_err(PopulationError::Temporary)?;
     let population = Population {
-        groups: Box::new(Table { objects, held: HeldRows::Known(held) }),
+        groups: Box::new(table),
         objects: made.objects,
         contexts: made.contexts,
         types: if matches!(source, Source::Text(_)) { Arc::new(text_types) } else { source.types() },
@@ -151,8 +168,9 @@ fn contexts(file: File) -> io::Result<Contexts> {
 
 /// Reads the table of objects.
 pub(crate) struct Table {
-    pub objects: TableReader,
-    pub held: HeldRows,
+    objects: TableReader,
+    held: HeldRows,
+    late: LateRows,
 }
 
 /// What is alive at the end only because methods hold it: few analyses need it.
@@ -160,6 +178,15 @@ pub(crate) enum HeldRows {
     /// The file of its table.
     Kept(File),
     Known(Vec<HeldByStack>),
+}
+
+impl Table {
+    /// Opens a table of objects, with those rows behind the others of dead objects.
+    pub fn open(objects: File, held: HeldRows, late: Range<u64>) -> io::Result<Self> {
+        let objects = TableReader::open(objects)?;
+        let late = LateRows::of(&objects, late)?;
+        Ok(Self { objects, held, late })
+    }
 }
 
 impl Groups for Table {
@@ -175,84 +202,54 @@ impl Groups for Table {
     }
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        let table = &self.objects;
-        let reader = GroupReader { table, group };
-        let mut rows = Rows { len: table.rows_of(group), ..Rows::default() };
-        let has = |column| columns.has(column);
-        if has(Columns::NUMBER) {
-            rows.number = reader.numbers("number", |number| number)?;
-        }
-        if has(Columns::OBJECT) {
-            rows.object = reader.numbers("object", ObjectId)?;
-        }
-        if has(Columns::CLASS) {
-            rows.class = reader.numbers32("class", TypeId)?;
-        }
-        if has(Columns::KIND) {
-            rows.kind = reader.kinds("kind")?;
-        }
-        if has(Columns::SIZE) {
-            rows.size = reader.numbers("size", |size| size)?;
-        }
-        if has(Columns::LENGTH) {
-            rows.length = reader.numbers32("length", |length| length)?;
-        }
-        if has(Columns::SITE) {
-            rows.site = reader.numbers32("site", SiteId)?;
-        }
-        if has(Columns::CONTEXT) {
-            rows.context = reader.numbers32("context", ContextId)?;
-        }
-        if has(Columns::THREAD) {
-            rows.thread = reader.numbers32("thread", ThreadId)?;
-        }
-        if has(Columns::BIRTH_TICK) {
-            rows.birth_tick = reader.numbers("birth_tick", |tick| tick)?;
-        }
-        if has(Columns::BIRTH_BYTES) {
-            rows.birth_bytes = reader.numbers("birth_bytes", |bytes| bytes)?;
-        }
-        if has(Columns::BIRTH_NANOS) {
-            rows.birth_nanos = reader.maybe("birth_nanos")?;
-        }
-        if has(Columns::LAST_USE_TICK) {
-            rows.last_use_tick = reader.numbers("last_use_tick", |tick| tick)?;
-        }
-        if has(Columns::DEATH_TICK) {
-            rows.death_tick = reader.maybe("death_tick")?;
-        }
-        if has(Columns::DEATH_BYTES) {
-            rows.death_bytes = reader.maybe("death_bytes")?;
-        }
-        if has(Columns::DEATH_NANOS) {
-            rows.death_nanos = reader.maybe("death_nanos")?;
-        }
-        if has(Columns::DEATH_THREAD) {
-            rows.death_thread = reader.maybe32("death_thread", ThreadId)?;
-        }
-        if has(Columns::DEATH_CONTEXT) {
-            rows.death_context = reader.maybe32("death_context", ContextId)?;
-        }
-        if has(Columns::ESCAPED_THREAD) {
-            rows.escaped_thread = table.flags(group, "escaped_thread")?;
-        }
-        if has(Columns::ESCAPED_FRAME) {
-            rows.escaped_frame = table.flags(group, "escaped_frame")?;
-        }
-        if has(Columns::DEATH_RECORD) {
-            rows.death_record = reader.maybe("death_record")?;
-        }
-        Ok(rows)
+        let rows = stored(&self.objects, group, columns)?;
+        self.late.put_in_order(&self.objects, group, rows)
     }
+}
+
+/// The rows of a group as they are stored.
+pub(crate) fn stored(table: &TableReader, group: usize, columns: Columns) -> io::Result<Rows> {
+    let reader = GroupReader { table, group, columns };
+    // All columns are spelled out, so that the compiler asks about a new one.
+    Ok(Rows {
+        len: table.rows_of(group),
+        number: reader.wanted(Columns::NUMBER, || reader.numbers("number", |number| number))?,
+        object: reader.wanted(Columns::OBJECT, || reader.numbers("object", ObjectId))?,
+        class: reader.wanted(Columns::CLASS, || reader.numbers32("class", TypeId))?,
+        kind: reader.wanted(Columns::KIND, || reader.kinds("kind"))?,
+        size: reader.wanted(Columns::SIZE, || reader.numbers("size", |size| size))?,
+        length: reader.wanted(Columns::LENGTH, || reader.numbers32("length", |length| length))?,
+        site: reader.wanted(Columns::SITE, || reader.numbers32("site", SiteId))?,
+        context: reader.wanted(Columns::CONTEXT, || reader.numbers32("context", ContextId))?,
+        thread: reader.wanted(Columns::THREAD, || reader.numbers32("thread", ThreadId))?,
+        birth_tick: reader.wanted(Columns::BIRTH_TICK, || reader.numbers("birth_tick", |tick| tick))?,
+        birth_bytes: reader.wanted(Columns::BIRTH_BYTES, || reader.numbers("birth_bytes", |bytes| bytes))?,
+        birth_nanos: reader.wanted(Columns::BIRTH_NANOS, || reader.maybe("birth_nanos"))?,
+        last_use_tick: reader.wanted(Columns::LAST_USE_TICK, || reader.numbers("last_use_tick", |tick| tick))?,
+        death_tick: reader.wanted(Columns::DEATH_TICK, || reader.maybe("death_tick"))?,
+        death_bytes: reader.wanted(Columns::DEATH_BYTES, || reader.maybe("death_bytes"))?,
+        death_nanos: reader.wanted(Columns::DEATH_NANOS, || reader.maybe("death_nanos"))?,
+        death_thread: reader.wanted(Columns::DEATH_THREAD, || reader.maybe32("death_thread", ThreadId))?,
+        death_context: reader.wanted(Columns::DEATH_CONTEXT, || reader.maybe32("death_context", ContextId))?,
+        escaped_thread: reader.wanted(Columns::ESCAPED_THREAD, || table.flags(group, "escaped_thread"))?,
+        escaped_frame: reader.wanted(Columns::ESCAPED_FRAME, || table.flags(group, "escaped_frame"))?,
+        death_record: reader.wanted(Columns::DEATH_RECORD, || reader.maybe("death_record"))?,
+    })
 }
 
 /// Reads columns of one group.
 struct GroupReader<'a> {
     table: &'a TableReader,
     group: usize,
+    columns: Columns,
 }
 
 impl GroupReader<'_> {
+    /// What `read` returns if the column is wanted, otherwise nothing.
+    fn wanted<T>(&self, column: Columns, read: impl FnOnce() -> io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+        if self.columns.has(column) { read() } else { Ok(Vec::new()) }
+    }
+
     fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
         self.table.numbers(self.group, name)?.into_iter().map(|value| unsigned(value).map(&of)).collect()
     }

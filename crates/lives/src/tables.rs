@@ -29,8 +29,8 @@ pub mod objects {
     et_columns::table! {
         /// One row per object.
         "lives",
-        "those that died, in the order of their deaths; then those alive at the end, in the order of their births",
-        Some("death_tick"),
+        "those that died, in the order of their deaths, but for a few that come behind the others; then those alive at the end, in the order of their births",
+        None,
         {
             /// Objects in the order of their births, from 0.
             number: i64 as Delta,

@@ -55,6 +55,6 @@ pub mod types;
 pub mod watch;
 
 pub use file::{ReadError, TraceFile};
-pub use resolve::{Anomalies, Context, Outcome};
 pub use reading::deaths_unknown;
+pub use resolve::{Anomalies, Context, Outcome};
 pub use trace::{Thread, Trace};

@@ -37,6 +37,28 @@ macro_rules! columns {
             pub len: usize,
             $(pub $column: Vec<$ty>,)*
         }
+
+        impl Rows {
+            /// Rows of these columns in another order: each by its number, here or, if the flag is set, in `others`, which
+            /// have all columns.
+            #[must_use]
+            pub fn arranged(&self, others: &Self, order: &[(bool, usize)]) -> Self {
+                let arranged = |is_wanted: bool| if is_wanted { order } else { &[] };
+                Self {
+                    len: order.len(),
+                    $($column: arranged(self.$column.len() == self.len)
+                        .iter()
+                        .map(|&(other, row)| if other { others.$column[row] } else { self.$column[row] })
+                        .collect(),)*
+                }
+            }
+
+            /// Appends rows of the same columns.
+            pub fn append(&mut self, mut others: Self) {
+                self.len += others.len;
+                $(self.$column.append(&mut others.$column);)*
+            }
+        }
     };
 }
 

@@ -277,7 +277,7 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
         } else {
             resolve::run(trace, OnlyRecords(&mut filler))?
         };
-    } else if let Some((known, cost)) = known(trace) {
+    } else if let Some((known, cost)) = known(trace).or_else(|| made(trace)) {
         ending.cost = Some(cost);
         let replay = Replayed { filler: &mut filler, holders: reading.holders };
         ending.outcome = lifetimes::replay_known(trace, known, replay)?;
@@ -360,6 +360,11 @@ impl From<TextTrace> for Source {
 fn known(trace: &TraceSource) -> Option<(AllKnown<'_>, Cost)> {
     let Earlier { found, held_by_stacks } = trace.lives.as_ref()?.earlier()?;
     Some((found, Cost { held_by_stacks, ..Cost::default() }))
+}
+
+/// Results that are worked out without records.
+fn made(trace: &TraceSource) -> Option<(AllKnown<'_>, Cost)> {
+    if trace.lives.as_ref()?.make(trace) { known(trace) } else { None }
 }
 
 /// What keeps the results of this reading, if anything.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::local::{Caller, Settled, Stored};
 use super::walk::{NONE, Named, Part, Stamp};
-use super::{BlocksError, HeldByLocal, LifeRow, RowDeath, Rows};
+use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, OnStack};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId, Totals};
@@ -107,8 +107,9 @@ struct Row {
     holder: Option<Holder>,
 }
 
-/// Objects that died, when more than this many are waiting, have their turn: the rows are put in order.
-const MOST_ROWS: usize = if cfg!(test) { 64 } else { 1 << 18 };
+/// Number of rows that wait, and of new objects, at which dead ones are looked for: what it costs to follow the references
+/// of all that live is then spread over many.
+pub const MOST_ROWS: usize = 1 << 18;
 
 /// The state behind the parts that were applied.
 #[derive(Debug)]
@@ -127,6 +128,9 @@ pub struct Forward<R> {
     late: Vec<Row>,
     clearings: Vec<(u64, KnownStep)>,
     late_clearings: Vec<(u64, KnownStep)>,
+    /// Number of rows and of clearings that were passed on in order.
+    in_order: u64,
+    cleared_in_order: u64,
     /// Deaths at earlier steps have been passed on.
     passed_on: u64,
     /// Objects alive after the last look for dead ones.
@@ -137,6 +141,7 @@ pub struct Forward<R> {
     noted: Option<u64>,
     held: HeldByLocals,
     knows_deaths: bool,
+    most_rows: usize,
 }
 
 /// Sums over the parts that were applied.
@@ -213,12 +218,23 @@ impl HeldByLocals {
         if self.batch.is_some_and(|(last, _)| last != step) {
             self.batch = None;
         }
+        if alloc.kind == AllocKind::Initial {
+            return;
+        }
         if let Some(holder) = row.holder {
             let key = (holder, (alloc.site.0, alloc.ty.0, row.row.context.0, alloc.kind));
             let known = self.all.contains_key(&key);
             // Two of a kind that die at once may both be held.
             if !(known && self.batch == Some((step, key))) {
-                let first = HeldByLocal { method: MethodId(0), step, alloc, context: row.row.context, objects: 0, bytes: 0 };
+                let first = HeldByLocal {
+                    frame: (holder.thread, holder.depth),
+                    method: MethodId(0),
+                    step,
+                    alloc,
+                    context: row.row.context,
+                    objects: 0,
+                    bytes: 0,
+                };
                 if self.all.get(&key).is_none_or(|held| held.step <= step) {
                     self.all.insert(key, first);
                 }
@@ -289,9 +305,7 @@ impl Scale<'_> {
         let kind = RecordKind::ALL.get(usize::from(stamp.kind)).copied();
         let (thread, context) = match kind {
             Some(_) => (self.part.thread, context),
-            None => {
-                (holds.checked_sub(1).map_or(self.part.thread, |last| self.part.holds[last].1), ContextId::EMPTY)
-            }
+            None => (holds.checked_sub(1).map_or(self.part.thread, |last| self.part.holds[last].1), ContextId::EMPTY),
         };
         At {
             step,
@@ -307,8 +321,8 @@ impl Scale<'_> {
 }
 
 impl<R: Rows> Forward<R> {
-    /// Begins before the first part. Without `knows_deaths` all objects live to the end.
-    pub fn new(rows: R, weak_slots: WeakSlots, knows_deaths: bool) -> Self {
+    /// Begins before the first part. Without `knows_deaths` all objects live to the end. `most_rows` as [`MOST_ROWS`].
+    pub fn new(rows: R, weak_slots: WeakSlots, knows_deaths: bool, most_rows: usize) -> Self {
         Self {
             rows,
             heap: Heap::default(),
@@ -323,6 +337,8 @@ impl<R: Rows> Forward<R> {
             late: Vec::new(),
             clearings: Vec::new(),
             late_clearings: Vec::new(),
+            in_order: 0,
+            cleared_in_order: 0,
             passed_on: 0,
             alive: 0,
             sums: Sums::default(),
@@ -330,6 +346,7 @@ impl<R: Rows> Forward<R> {
             noted: None,
             held: HeldByLocals::default(),
             knows_deaths,
+            most_rows,
         }
     }
 
@@ -548,10 +565,7 @@ impl<R: Rows> Forward<R> {
             let Some(node) = self.heap.node(known.ids[number]) else {
                 match named.last.is_never() && named.flags & Named::ON_STACK == 0 {
                     true => continue,
-                    false => {
-                        eprintln!("SURPRISE thread {thread} step {} object {:x} named {named:?}", self.sums.steps, known.ids[number].0);
-                        return Err(BlocksError::Surprise);
-                    }
+                    false => return Err(BlocksError::Surprise),
                 }
             };
             let holder = self.holder(part, named.holder, &stack);
@@ -698,7 +712,7 @@ impl<R: Rows> Forward<R> {
         self.sums.births = known.births + part.births.len() as u64;
         self.entries += u64::from(part.entries);
         self.sums.most_alive = self.sums.most_alive.max(self.heap.len());
-        let enough = MOST_ROWS.max(self.alive / 4);
+        let enough = self.most_rows.max(self.alive / 4);
         if self.waiting.len() + self.heap.len().saturating_sub(self.alive) >= enough {
             self.look_for_dead();
         }
@@ -740,7 +754,10 @@ impl<R: Rows> Forward<R> {
             self.sums.totals.0[RecordKind::Death as usize] += 1;
             match row.step < self.passed_on {
                 true => self.late.push(row),
-                false => self.rows.row(&row.row),
+                false => {
+                    self.in_order += 1;
+                    self.rows.row(&row.row);
+                }
             }
         }
         self.clearings.sort_by_key(|(step, _)| *step);
@@ -748,7 +765,10 @@ impl<R: Rows> Forward<R> {
             self.sums.totals.0[RecordKind::Update as usize] += u64::from(matches!(clearing, KnownStep::Found { .. }));
             match step < self.passed_on {
                 true => self.late_clearings.push((step, clearing)),
-                false => self.rows.clearing(&clearing),
+                false => {
+                    self.cleared_in_order += 1;
+                    self.rows.clearing(&clearing);
+                }
             }
         }
         self.passed_on = self.sums.steps;
@@ -885,10 +905,14 @@ impl<R: Rows> Forward<R> {
         // Nothing is in flight on a stack without frames, but until now others might have followed.
         self.stacks.retain(|_, stack| !stack.frames.is_empty());
         self.look_for_dead();
+        self.late_clearings.sort_by_key(|(step, _)| *step);
         for (_, clearing) in &self.late_clearings {
             self.rows.clearing(clearing);
         }
-        let late = self.late.len() as u64;
+        let late = Late {
+            rows: self.in_order..self.in_order + self.late.len() as u64,
+            clearings: self.cleared_in_order..self.cleared_in_order + self.late_clearings.len() as u64,
+        };
         let mut rows = std::mem::take(&mut self.late);
         rows.sort_by_key(|row| row.step);
         let mut alive: Vec<Node> = self.heap.iter().map(|(node, _)| node).collect();
@@ -930,7 +954,8 @@ impl<R: Rows> Forward<R> {
         for (&thread, stack) in stacks {
             let receivers = stack.frames.iter().map(|frame| (frame.method, frame.receiver, false));
             let in_flight = stack.frames.last().map(|top| (top.method, stack.in_flight, true));
-            for (method, object, is_in_flight) in receivers.chain(in_flight).filter(|(_, object, _)| !object.is_null()) {
+            for (method, object, is_in_flight) in receivers.chain(in_flight).filter(|(_, object, _)| !object.is_null())
+            {
                 all.push(OnStack { thread: ThreadId(thread), method, object, is_in_flight });
             }
         }
@@ -963,8 +988,7 @@ pub struct Finished<R> {
     pub rows: R,
     pub contexts: Contexts,
     pub sums: Sums,
-    /// Number of rows of dead objects that are not in the order of the deaths, but after the others.
-    pub late: u64,
+    pub late: Late,
     pub held_by_stacks: Vec<HeldByStack>,
     pub held_by_locals: Vec<HeldByLocal>,
     /// Threads whose stacks were not empty, with the number of their frames.

@@ -41,8 +41,13 @@ pub type BlockOf<'a> = (&'a ThreadEvents, usize);
 impl Literals {
     /// Looks at all blocks, given in the order in which they were filled. With `by_events`, only the events count.
     pub fn find(file: &TraceFile, blocks: &[BlockOf<'_>], by_events: bool) -> std::io::Result<Self> {
-        let mut found =
-            Self { pending: IdSet::default(), lists: Store::new(MEMORY), last: vec![None; blocks.len()], passed: vec![false; blocks.len()], all_before: 0 };
+        let mut found = Self {
+            pending: IdSet::default(),
+            lists: Store::new(MEMORY),
+            last: vec![None; blocks.len()],
+            passed: vec![false; blocks.len()],
+            all_before: 0,
+        };
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let mut end = blocks.len();
         while end > 0 {
@@ -126,9 +131,9 @@ fn named(bytes: &[u8], into: &mut Vec<u32>) {
         at += len;
         let few = match event {
             Event::EntryOn { receiver, .. } | Event::Leaf { receiver, .. } => [receiver.0, 0],
-            Event::New { object, class, .. } | Event::Found { object, class, .. } | Event::Made { object, class, .. } => {
-                [object.0, class.0]
-            }
+            Event::New { object, class, .. }
+            | Event::Found { object, class, .. }
+            | Event::Made { object, class, .. } => [object.0, class.0],
             Event::NewArray { object, .. } | Event::Used { object } => [object.0, 0],
             Event::PutField { origin, target, .. } => [origin.0, target.0],
             Event::PutStatic { target, .. } => [target.0, 0],
@@ -140,7 +145,11 @@ fn named(bytes: &[u8], into: &mut Vec<u32>) {
             Event::Throw { exception, .. } | Event::Handle { exception, .. } => [exception.0, 0],
             Event::ExitThrow { exception, receiver, .. } => [exception.0, receiver.0],
             Event::Switch { owner } => [owner.0, 0],
-            Event::Exit { .. } | Event::Entry { .. } | Event::EntryInit { .. } | Event::SuperCall { .. } | Event::Ticket(_) => {
+            Event::Exit { .. }
+            | Event::Entry { .. }
+            | Event::EntryInit { .. }
+            | Event::SuperCall { .. }
+            | Event::Ticket(_) => {
                 continue;
             }
         };

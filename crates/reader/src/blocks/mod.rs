@@ -18,15 +18,17 @@
 mod forward;
 mod literals;
 mod local;
+mod observed;
 mod pool;
 mod scan;
 mod schedule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod walk;
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Arc;
 
 use et_format::event::{ObjectHash, Ticket};
@@ -34,6 +36,7 @@ use et_format::{InitialObject, Nanos};
 use et_names::{FieldId, FieldRefId, ID_LIMIT, MethodId};
 use et_system::threads::spawn_scoped;
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::classes::ClassIndex;
@@ -99,6 +102,8 @@ pub struct RowDeath {
 /// An object that a local variable of a method that runs at the end may hold, with what died with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldByLocal {
+    /// The frame of the method: its thread, and its place on the stack.
+    pub frame: (u32, u32),
     pub method: MethodId,
     /// The step at which it died according to the trace.
     pub step: u64,
@@ -117,6 +122,16 @@ pub trait Rows {
     fn clearing(&mut self, clearing: &KnownStep);
 }
 
+/// Objects whose deaths show late, since they seemed to be named again: they come after those that died in order. Counted
+/// from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Late {
+    /// Rows of dead objects, in the order of their deaths.
+    pub rows: Range<u64>,
+    /// Cleared references, in order.
+    pub clearings: Range<u64>,
+}
+
 /// The results of a reading.
 #[derive(Debug)]
 pub struct Passed<R> {
@@ -129,8 +144,8 @@ pub struct Passed<R> {
     pub bytes: u64,
     /// Time of the last events.
     pub time: Option<Nanos>,
-    /// Number of rows of dead objects that come after the others of the dead.
-    pub late: u64,
+    /// Which rows of dead objects, and which cleared references, are not in order.
+    pub late: Late,
     pub held_by_stacks: Vec<HeldByStack>,
     pub held_by_locals: Vec<HeldByLocal>,
     /// Number of records by thread, computed ones not counted.
@@ -365,8 +380,7 @@ fn walk_ahead<'a>(trace: &'a Trace, hands: &mut Hands<'a>, group: Arc<Group>, bo
     let mut walk = Walk::new(group, trace);
     let Hands { walker, fields, .. } = hands;
     let mut likely = Likely { names: &trace.names, types: &trace.types, fields, lacks_field: false };
-    let mut parts: VecDeque<Part> =
-        bounds.iter().map(|&bound| walk.part(bound, walker, &mut likely)).collect();
+    let mut parts: VecDeque<Part> = bounds.iter().map(|&bound| walk.part(bound, walker, &mut likely)).collect();
     if likely.lacks_field || !walk.is_done() {
         return None;
     }
@@ -406,9 +420,7 @@ pub fn read<R: Rows + Send>(
     let options = Options::default();
     match read_with(trace, knows_deaths, rows()?, &options) {
         // A word was predicted that has another meaning where it was before: then all events are decoded twice.
-        Err(BlocksError::Surprise) => {
-            read_with(trace, knows_deaths, rows()?, &Options { by_events: true, ..options })
-        }
+        Err(BlocksError::Surprise) => read_with(trace, knows_deaths, rows()?, &Options { by_events: true, ..options }),
         read => read,
     }
 }
@@ -422,6 +434,8 @@ struct Options {
     in_order: bool,
     /// Number of threads; `None`: one for each core.
     threads: Option<usize>,
+    /// At how many new objects dead ones are looked for.
+    most_rows: Option<usize>,
 }
 
 fn read_with<R: Rows + Send>(
@@ -485,7 +499,12 @@ fn read_with<R: Rows + Send>(
             },
             class_type: special.class,
             referent: special.referent,
-            forward: Forward::new(rows, WeakSlots::new(&special), knows_deaths),
+            forward: Forward::new(
+                rows,
+                WeakSlots::new(&special),
+                knows_deaths,
+                options.most_rows.unwrap_or(forward::MOST_ROWS),
+            ),
             running: FxHashMap::default(),
             settling: VecDeque::new(),
             births: 0,
@@ -678,9 +697,14 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             self.births += 1;
         })?;
         let (ids, anomalies) = (&mut self.before.ids, &mut self.anomalies);
-        each_initial_reference(trace, &mut self.before.fields, |hash| ids.current(hash), |reference| {
-            anomalies.bad_initial_references += u64::from(reference.is_none());
-        })?;
+        each_initial_reference(
+            trace,
+            &mut self.before.fields,
+            |hash| ids.current(hash),
+            |reference| {
+                anomalies.bad_initial_references += u64::from(reference.is_none());
+            },
+        )?;
         let forward = &mut self.forward;
         let mut tell = |hold| match hold {
             Hold::Initial { origin, slot, target } => forward.initial_reference(origin, slot, target),
@@ -692,8 +716,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
     }
 
     fn may_be_named(&self, hash: u32) -> bool {
-        self.literals.may_name(hash)
-            || self.before.held_later.get(&ObjectHash(hash)).is_some_and(|&count| count > 0)
+        self.literals.may_name(hash) || self.before.held_later.get(&ObjectHash(hash)).is_some_and(|&count| count > 0)
     }
 
     /// A group is planned to its end: has it walked through, if that needs nothing from before.
@@ -774,8 +797,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
     fn walk_to(&mut self, planned: &Planned, left: usize) -> Box<Walk> {
         let mut walk = Box::new(Walk::new(Arc::clone(&planned.group), self.trace));
         let Hands { walker, fields, .. } = &mut *self.hands;
-        let mut likely =
-            Likely { names: &self.trace.names, types: &self.trace.types, fields, lacks_field: false };
+        let mut likely = Likely { names: &self.trace.names, types: &self.trace.types, fields, lacks_field: false };
         for &bound in &planned.bounds[..planned.bounds.len().saturating_sub(left)] {
             walk.part(bound, walker, &mut likely);
         }
@@ -799,6 +821,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         self.lost.undecodable_pieces += lost.undecodable_pieces;
         self.lost.undecodable_bytes += lost.undecodable_bytes;
         let mut ids = Vec::with_capacity(part.named.len());
+        let mut last_named = Vec::new();
         for at in 0..part.named.len() {
             let named = part.named[at];
             let Ok(hash) = u32::try_from(named.key) else {
@@ -807,18 +830,20 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             };
             ids.push(match named.birth {
                 walk::NONE => self.before.ids.current(ObjectHash(hash)).unwrap_or_default(),
-                _ => self.before.ids.allocate(ObjectHash(hash)).0,
+                _ => {
+                    let (object, before) = self.before.ids.allocate(ObjectHash(hash));
+                    // Nothing can name an object whose hash is used again.
+                    last_named.extend(before);
+                    object
+                }
             });
             if self.may_be_named(hash) {
                 part.named[at].flags |= Named::LATER;
             }
-            if named.birth != walk::NONE
-                && Some(part.births[named.birth as usize].alloc.ty) == self.class_type
-            {
+            if named.birth != walk::NONE && Some(part.births[named.birth as usize].alloc.ty) == self.class_type {
                 part.named[at].flags |= Named::HELD;
             }
         }
-        let mut last_named = Vec::new();
         for key in passed {
             match u32::try_from(key) {
                 Ok(hash) if self.may_be_named(hash) => {}
@@ -831,9 +856,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             births: self.births,
             bytes: self.bytes,
             ticks: self.ticks,
-            in_flight: part
-                .in_flight
-                .map(|hash| self.before.ids.current(ObjectHash(hash)).unwrap_or_default()),
+            in_flight: part.in_flight.map(|hash| self.before.ids.current(ObjectHash(hash)).unwrap_or_default()),
             ids,
             part,
         };
@@ -843,7 +866,8 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let referent = self.referent;
         let knows_deaths = self.knows_deaths;
         let settle = move |_: &mut Hands<'a>| {
-            let is_weak = |slot: Slot| matches!((slot, referent), (Slot::Field(field), Some(referent)) if field == referent);
+            let is_weak =
+                |slot: Slot| matches!((slot, referent), (Slot::Field(field), Some(referent)) if field == referent);
             local::settle(known, is_weak, knows_deaths)
         };
         self.settling.push_back(self.pool.add(Urgency::Settle, settle));

@@ -50,8 +50,7 @@ pub struct Scanned {
 impl Effect {
     /// Applies it to a stack. Returns false if it does not fit: then the stack has changed in part.
     pub fn apply(&self, frames: &mut Vec<StartedFrame>, in_flight: &mut ObjectHash) -> bool {
-        if !self.leaves.is_empty()
-            && frames.iter().any(|frame| frame.from_start && self.leaves.contains(&frame.method))
+        if !self.leaves.is_empty() && frames.iter().any(|frame| frame.from_start && self.leaves.contains(&frame.method))
         {
             return false;
         }
@@ -267,9 +266,8 @@ impl<'a> Scanner<'a> {
             return;
         }
         let (classes, index) = (self.classes, self.classes.at(mirror, now));
-        let fits = |of: TypeId| {
-            index.is_none_or(|class| classes.is_subclass(class, of) || classes.of_type(of).is_none())
-        };
+        let fits =
+            |of: TypeId| index.is_none_or(|class| classes.is_subclass(class, of) || classes.of_type(of).is_none());
         for frame in self.frames.iter_mut().rev() {
             match frame.waits {
                 Some(of) if frame.is_chained && fits(of) => {

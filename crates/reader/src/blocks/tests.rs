@@ -1,0 +1,135 @@
+//! Compares readings by blocks with the recording of all records.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::lifetimes::{Played, Recording, Step};
+use crate::record::{Record, Totals};
+
+#[derive(Debug, Default)]
+struct Collected {
+    rows: Vec<LifeRow>,
+    clearings: Vec<KnownStep>,
+}
+
+impl Rows for Collected {
+    fn row(&mut self, row: &LifeRow) {
+        self.rows.push(*row);
+    }
+    fn clearing(&mut self, clearing: &KnownStep) {
+        self.clearings.push(*clearing);
+    }
+}
+
+/// Ways to read.
+pub(crate) fn ways() -> impl Strategy<Value = (bool, bool, usize, usize)> {
+    (any::<bool>(), prop::bool::weighted(0.2), 1..4usize, prop_oneof![Just(1usize), 1..60usize])
+}
+
+/// What the recording of all records says of an object: its allocation and the clock then, and its death: the step, the
+/// clock, the thread, the number of the record.
+type Expected = BTreeMap<u64, (Alloc, u64, Option<(u64, u64, ThreadId)>)>;
+
+fn expected(recording: &Recording) -> (Expected, Vec<(u64, ObjectId, ObjectId)>, Totals) {
+    let mut all = Expected::new();
+    let mut numbers: FxHashMap<ObjectId, u64> = FxHashMap::default();
+    let (mut clearings, mut totals) = (Vec::new(), Totals::default());
+    let (mut now, mut tick) = (0, 0);
+    recording
+        .replay_steps(|played| {
+            match played {
+                Played::Step(number, step) => {
+                    now = number;
+                    if let Some(record) = step.record() {
+                        totals.count(&record);
+                        if let Record::Alloc(alloc) = record {
+                            numbers.insert(alloc.object, all.len() as u64);
+                            all.insert(all.len() as u64, (alloc, tick, None));
+                        }
+                        tick += u64::from(record.ticks());
+                    }
+                }
+                Played::Found(record) => {
+                    totals.count(record);
+                    match *record {
+                        Record::Death { object, thread } => {
+                            all.get_mut(&numbers[&object]).unwrap().2 = Some((now, tick, thread));
+                        }
+                        Record::Update { old, origin, .. } => clearings.push((now, old, origin)),
+                        _ => unreachable!(),
+                    }
+                }
+                Played::Time(_) | Played::At(_) => {}
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    clearings.sort_unstable();
+    (all, clearings, totals)
+}
+
+/// Checks that a trace is read by blocks as the recording of its records says. False if it is not read by blocks.
+pub(crate) fn agrees(
+    trace: &Trace,
+    recording: &Recording,
+    (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
+) -> Result<bool, TestCaseError> {
+    let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows) };
+    let passed = match read_with(trace, true, Collected::default(), &options) {
+        Ok(passed) => passed,
+        // Among a few small numbers some are hashes.
+        Err(BlocksError::Switches) => return Ok(false),
+        Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
+    };
+    let (all, clearings, totals) = expected(recording);
+    let found: Expected = passed
+        .rows
+        .rows
+        .iter()
+        .map(|row| {
+            let death = row.death.map(|death| (death.step, death.tick, death.thread));
+            (row.number, (row.alloc, row.tick, death))
+        })
+        .collect();
+    prop_assert_eq!(found.len(), passed.rows.rows.len(), "no number occurs twice");
+    let other = found.iter().zip(&all).find(|(found, expected)| found != expected);
+    prop_assert!(other.is_none() && found.len() == all.len(), "{other:#?}");
+    let mut found: Vec<_> = passed
+        .rows
+        .clearings
+        .iter()
+        .filter_map(|clearing| match *clearing {
+            KnownStep::Found { after, record: Record::Update { old, origin, .. } } => Some((after, old, origin)),
+            _ => None,
+        })
+        .collect();
+    found.sort_unstable();
+    prop_assert_eq!(found, clearings);
+    prop_assert_eq!(passed.outcome.totals, totals);
+    let in_order = |rows: &[LifeRow]| rows.is_sorted_by_key(|row| row.death.map(|death| death.step));
+    let dead = passed.rows.rows.iter().filter(|row| row.death.is_some()).count();
+    let (start, end) = (passed.late.rows.start as usize, passed.late.rows.end as usize);
+    prop_assert_eq!(end, dead, "those that are late come last");
+    prop_assert!(in_order(&passed.rows.rows[..start]) && in_order(&passed.rows.rows[start..end]));
+    prop_assert!(passed.rows.rows[end..].is_sorted_by_key(|row| row.number));
+    // A store into a weak slot that held null by then is a step of the recording.
+    let mut steps = BTreeMap::new();
+    recording
+        .replay_steps(|played| {
+            if let Played::Step(number, step) = played {
+                steps.insert(number, *step);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    for clearing in &passed.rows.clearings {
+        if let KnownStep::Cleared { at } = clearing {
+            let is_cleared = matches!(steps.get(at), Some(Step::WeakUpdate { old: ObjectId::NULL, .. }));
+            prop_assert!(is_cleared, "{:?}", steps.get(at));
+        }
+    }
+    Ok(true)
+}

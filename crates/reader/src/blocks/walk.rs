@@ -15,10 +15,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Oracle;
 use crate::classes::ClassIndex;
 use crate::record::{Alloc, AllocKind, RecordKind, Slot, Totals};
-use crate::resolve::{Anomalies, Lost};
 use crate::resolve::allocs::{Allocs, Use};
 use crate::resolve::recent::Recent;
 use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject};
+use crate::resolve::{Anomalies, Lost};
 use crate::trace::Trace;
 
 /// No frame, object, step or tick.
@@ -300,7 +300,8 @@ impl<'a> Walker<'a> {
         self.made_up.clear();
         let mut open = Vec::new();
         let part = Part { top: NONE, ..Part::default() };
-        let mut making = Making { walker: self, oracle, open: &mut open, part, top: NONE, below: 0, bytes: 0, ticket: Ticket(0) };
+        let mut making =
+            Making { walker: self, oracle, open: &mut open, part, top: NONE, below: 0, bytes: 0, ticket: Ticket(0) };
         making.segment(Ticket(u64::MAX));
         making.catch_up();
         making.finish()
@@ -341,17 +342,7 @@ impl Walk {
             Reader::resume(thread, ticket, group.frames.iter().copied(), in_flight, made_up)
         };
         let open = group.frames.iter().map(|frame| (frame.method, frame.receiver.0)).collect();
-        Self {
-            reader,
-            piece: 0,
-            at: 0,
-            announced: false,
-            ended: false,
-            ticket,
-            wall: None,
-            open,
-            group,
-        }
+        Self { reader, piece: 0, at: 0, announced: false, ended: false, ticket, wall: None, open, group }
     }
 
     /// Whether all parts have been made.

@@ -43,6 +43,11 @@ pub struct Earlier<'a> {
 pub trait Lives: Debug + Send + Sync {
     /// The results of an earlier reading; `None` if there are none that are valid.
     fn earlier(&self) -> Option<Earlier<'_>>;
+    /// Works out the results from the trace itself, if that can be done without its records. Then
+    /// [`earlier`](Self::earlier) has them.
+    fn make(&self, _trace: &Trace) -> bool {
+        false
+    }
     /// Returns the keeper of the results of this reading; `None` if they are not to be kept.
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>>;
 }

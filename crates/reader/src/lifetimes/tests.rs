@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::{Limits, Recorder, Step};
-use crate::record::{Alloc, AllocKind, ObjectId, Record};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind};
 use crate::source::{Deaths, Reading, Source};
 use crate::text::{Dialect, TextNames, TextTrace, push_record};
 use crate::text_writer;
@@ -258,6 +260,7 @@ proptest! {
         story in binary::story(program_of_events()),
         piece_bytes in prop_oneof![Just(1usize), 1..400usize],
         window_steps in prop_oneof![Just(1u64), 1..60u64],
+        way in crate::blocks::tests::ways(),
     ) {
         let (trace, ids) = binary::written(&story);
         let limits = Limits { piece_bytes, memory_bytes: u64::MAX, window_steps };
@@ -272,6 +275,7 @@ proptest! {
             })
             .unwrap();
         prop_assert_eq!(shown(&sorted_by_place(found)), shown(&sorted_by_place(expected(&story.program))));
+        crate::blocks::tests::agrees(&trace, &recording, way)?;
     }
 }
 
@@ -290,4 +294,20 @@ proptest! {
         prop_assert_eq!(shown(&sorted(found)), shown(&sorted(expected(&program))));
         prop_assert_eq!(on_stacks, deaths(&program).only_on_stacks);
     }
+}
+
+/// Brute force proves nothing about kinds of records that are in no program.
+#[test]
+fn programs_have_all_kinds_of_records() {
+    let mut runner = TestRunner::deterministic();
+    // Deaths are what is computed.
+    let mut made = BTreeSet::from([RecordKind::Death]);
+    for _ in 0..100 {
+        for strategy in [program().boxed(), program_of_events().boxed()] {
+            let program = strategy.new_tree(&mut runner).unwrap().current();
+            made.extend(program.steps.iter().filter_map(Step::record).map(|record| record.kind()));
+        }
+    }
+    let missing: Vec<RecordKind> = RecordKind::ALL.into_iter().filter(|kind| !made.contains(kind)).collect();
+    assert!(missing.is_empty(), "lifetimes/tests/generate.rs makes no {missing:?}");
 }

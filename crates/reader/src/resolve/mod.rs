@@ -32,11 +32,11 @@ use et_format::event::{ObjectHash, Ticket};
 use et_format::{InitialObject, InitialSlot, Wall};
 use serde::{Deserialize, Serialize};
 
+use allocs::{Allocs, Use};
 use fields::Fields;
 use last_stores::LastStores;
 pub(crate) use object_ids::ObjectIds;
 use recent::Recent;
-use allocs::{Allocs, Use};
 use thread::{Action, Shared, Subject, ThreadSource};
 use unpacking::Unpacking;
 

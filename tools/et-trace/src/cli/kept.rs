@@ -28,7 +28,7 @@ pub(super) fn observed(
     match kept_observed(lives) {
         Some(observed) => Ok((et_lives::population(source, lives, reading)?, observed)),
         None => {
-            let (population, observed) = et_lives::observe(source, lives, reading, |_, _| {})?;
+            let (population, observed) = et_lives::observe_rows(source, lives, reading)?;
             keep_observed(lives, &observed);
             Ok((population, observed))
         }
