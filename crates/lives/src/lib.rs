@@ -36,9 +36,9 @@ use et_reader::source::TraceSource;
 
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
-use maker::{Made, Maker};
+use maker::{Follows, Made, Maker};
 use passing::Passing;
-pub use population::{PopulationError, observe, population};
+pub use population::{PopulationError, births, observe, population};
 use stamp::Stamp;
 
 /// File name of the table of objects.
@@ -214,8 +214,7 @@ impl Lives for LifeTable {
     }
 
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
-        let [lives, clearings] = self.files()?;
-        let maker = Maker::new(lives, clearings, self.clock);
+        let maker = Maker::new(self.files()?, self.clock, Follows::Lives);
         Some(Box::new(Making { table: self, maker }))
     }
 }
