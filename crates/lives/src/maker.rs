@@ -216,6 +216,7 @@ impl Maker {
         // Threads are merged by their tickets, so a later chunk may have an earlier start.
         self.time = self.time.max(at.place.wall().map(|wall| wall.begin));
         match *told {
+            Told::Record(ref record) if self.follows == Follows::Births => self.birth(record),
             Told::Record(ref record) if at.is_clearing || matches!(record, Record::Death { .. }) => self.found(record),
             Told::Record(record) => self.step(0, &Step::Record(record)),
             Told::Hold(Hold::Until { object, thread }) => self.step(0, &Step::Held { object, thread }),
@@ -251,7 +252,6 @@ impl Maker {
         self.last = Last { step: number, kind: Some(record.kind()), record: self.records, place, left };
         match record {
             Record::Alloc(alloc) => self.born(&alloc),
-            _ if self.follows == Follows::Births => {}
             // An update uses neither the new nor the old target.
             Record::Update { old, origin, target, .. } => {
                 self.mentioned(origin, thread, true);
@@ -259,6 +259,19 @@ impl Maker {
                 self.mentioned(target, thread, false);
             }
             _ => record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true)),
+        }
+        self.tick += u64::from(record.ticks_of(self.clock));
+    }
+
+    /// Of a record only how an object was made.
+    #[inline]
+    fn birth(&mut self, record: &Record) {
+        match record {
+            Record::Alloc(alloc) => {
+                self.last.place = Place::In(alloc.thread);
+                self.born(alloc);
+            }
+            _ => self.stacks.record(record),
         }
         self.tick += u64::from(record.ticks_of(self.clock));
     }
