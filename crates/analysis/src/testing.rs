@@ -1,14 +1,17 @@
 //! Analyses of a whole trace, for tests.
 
-use et_lives::{PopulationError, observe};
-use et_reader::source::{Reading, Source};
+use et_lives::{PopulationError, births, observe};
+use et_reader::source::{Deaths, Reading, Source};
 
 use crate::report::{Records, Report, report};
 use crate::summary::{self, Summary};
 
 /// The summary of a trace; lists are cut to `top` entries.
 pub(crate) fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, PopulationError> {
-    let (population, observed) = observe(source, None, reading, |_, _| {})?;
+    let (population, observed) = match source.deaths(reading.deaths) {
+        Deaths::None => births(source, reading)?,
+        Deaths::Trace => observe(source, None, reading, |_, _| {})?,
+    };
     Ok(summary::summarize(source, &population, &observed, top).unwrap())
 }
 

@@ -126,7 +126,7 @@ pub enum There {
     /// Something else, which must not be replaced: a description of it.
     Other(&'static str),
     /// A life table that belongs to the trace, according to its manifest.
-    Fits(Manifest),
+    Fits(Box<Manifest>),
 }
 
 /// Examines the folder.
@@ -150,7 +150,7 @@ pub fn look(folder: &Path, trace: &TraceFile) -> There {
     let is_ours = text.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes());
     match serde_json::from_slice::<Manifest>(&text) {
         Ok(manifest) if manifest.fits(trace) && manifest.files.iter().all(|file| has(folder, file)) => {
-            There::Fits(manifest)
+            There::Fits(Box::new(manifest))
         }
         _ if !is_ours => There::Other("exists and is not a life table"),
         _ if !names(folder).iter().all(|name| is_of_table(name)) => {
@@ -236,7 +236,7 @@ pub fn publish(
     for _ in 0..3 {
         match look(folder, trace) {
             // Its tables are equivalent, but their bytes may differ.
-            There::Fits(there) if damaged != Some(&there) => return Ok(there),
+            There::Fits(there) if damaged != Some(&there) => return Ok(*there),
             There::Other(what) => {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("the path {what}")));
             }

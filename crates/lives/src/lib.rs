@@ -39,9 +39,9 @@ use et_reader::source::TraceSource;
 
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
-use maker::{Made, Maker};
+use maker::{Follows, Made, Maker};
 use passing::Passing;
-pub use population::{PopulationError, observe, observe_rows, population};
+pub use population::{PopulationError, births, observe, observe_rows, population};
 use stamp::Stamp;
 
 /// Environment variable: life tables are made from the records, to compare both ways.
@@ -103,7 +103,7 @@ pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<Life
     let stamp = Stamp::of(path);
     match folder::look(&folder, &trace.file) {
         There::Fits(there) if !stamp::is_whole(&trace.file, stamp.as_ref(), &folder, &there) => return None,
-        There::Fits(there) => manifest = Some(there),
+        There::Fits(there) => manifest = Some(*there),
         There::Other(what) => trouble = Some(format!("{} {what}: nothing is kept", folder.display())),
         There::Nothing | There::Unfit => {}
     }
@@ -224,8 +224,7 @@ impl Lives for LifeTable {
     }
 
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
-        let [lives, clearings] = self.files()?;
-        let maker = Maker::new(lives, clearings, self.clock);
+        let maker = Maker::new(self.files()?, self.clock, Follows::Lives);
         Some(Box::new(Making { table: self, maker }))
     }
 }

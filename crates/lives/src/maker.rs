@@ -74,7 +74,14 @@ pub(crate) fn nanos(time: Option<Nanos>) -> Option<i64> {
     time.map(|time| time.0.cast_signed())
 }
 
-fn object_row(life: &Life, death: Option<Death>, escaped_frame: Option<bool>) -> objects::Row {
+/// Who else had an object; `None` if that is not known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Escaped {
+    thread: Option<bool>,
+    frame: Option<bool>,
+}
+
+fn object_row(life: &Life, death: Option<Death>, escaped: Escaped) -> objects::Row {
     let Alloc { kind, object, size, ty, site, length, thread } = life.alloc;
     let by_record = death.filter(|death| death.by.kind.is_some());
     objects::Row {
@@ -99,9 +106,8 @@ fn object_row(life: &Life, death: Option<Death>, escaped_frame: Option<bool>) ->
         death_context: death.map(|death| death.context.0.into()),
         death_record: by_record.map(|death| death.by.record.cast_signed()),
         death_kind: death.and_then(|death| death.by.kind).map(|kind| Word(kind.text())),
-        // Which thread made what was there when tracing began is not known.
-        escaped_thread: (thread.0 != 0).then_some(life.escaped_thread),
-        escaped_frame,
+        escaped_thread: escaped.thread,
+        escaped_frame: escaped.frame,
     }
 }
 
@@ -118,9 +124,19 @@ pub(crate) fn clearing_row(known: &Known) -> Option<clearings::Row> {
     Some(clearings::Row { step: step.cast_signed(), is_step, old, origin, slot: slot.into(), thread: thread.into() })
 }
 
+/// What of objects the rows say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// From birth to death, or to the end.
+    Lives,
+    /// How they were made only. Without deaths, memory would otherwise grow with each object.
+    Births,
+}
+
 /// Writes the tables.
 #[derive(Debug)]
 pub struct Maker {
+    follows: Follows,
     objects: Objects<Option<Life>>,
     stacks: Stacks<Option<ContextId>>,
     contexts: Contexts,
@@ -176,8 +192,9 @@ impl Named {
 
 impl Maker {
     /// Starts writing to two empty files; times are ticks of that clock.
-    pub fn new(lives: File, clearings: File, clock: Clock) -> Self {
+    pub fn new([lives, clearings]: [File; 2], clock: Clock, follows: Follows) -> Self {
         Self {
+            follows,
             objects: Objects::default(),
             stacks: Stacks::default(),
             contexts: Contexts::default(),
@@ -214,6 +231,7 @@ impl Maker {
         // Threads are merged by their tickets, so a later chunk may have an earlier start.
         self.time = self.time.max(at.place.wall().map(|wall| wall.begin));
         match *told {
+            Told::Record(ref record) if self.follows == Follows::Births => self.birth(record),
             Told::Record(ref record) if at.is_clearing || matches!(record, Record::Death { .. }) => self.found(record),
             Told::Record(record) => self.step(0, &Step::Record(record)),
             Told::Hold(Hold::Until { object, thread }) => self.step(0, &Step::Held { object, thread }),
@@ -268,6 +286,19 @@ impl Maker {
         self.tick += u64::from(record.ticks_of(self.clock));
     }
 
+    /// Of a record only how an object was made.
+    #[inline]
+    fn birth(&mut self, record: &Record) {
+        match record {
+            Record::Alloc(alloc) => {
+                self.last.place = Place::In(alloc.thread);
+                self.born(alloc);
+            }
+            _ => self.stacks.record(record),
+        }
+        self.tick += u64::from(record.ticks_of(self.clock));
+    }
+
     /// Context in which the last step happened.
     fn context(&mut self) -> ContextId {
         let context = match self.last.place {
@@ -306,7 +337,10 @@ impl Maker {
         if alloc.site.0 != 0 {
             self.used.sites.insert(alloc.site);
         }
-        self.objects.insert(alloc.object, Some(life));
+        match self.follows {
+            Follows::Lives => _ = self.objects.insert(alloc.object, Some(life)),
+            Follows::Births => self.lives.push(object_row(&life, None, Escaped::default())),
+        }
     }
 
     #[inline]
@@ -339,7 +373,9 @@ impl Maker {
         let escaped_frame = life.frame.map(|frame| {
             self.stacks.running(frame).is_none() && death.is_none_or(|death| death.by.left != frame.serial)
         });
-        self.lives.push(object_row(life, death, escaped_frame));
+        // Which thread made what was there when tracing began is not known.
+        let escaped_thread = (life.alloc.thread.0 != 0).then_some(life.escaped_thread);
+        self.lives.push(object_row(life, death, Escaped { thread: escaped_thread, frame: escaped_frame }));
     }
 
     fn clear(&mut self, known: &Known) {
@@ -381,7 +417,7 @@ mod tests {
     #[test]
     fn memory_is_for_those_alive() {
         let file = || tempfile::tempfile().unwrap();
-        let mut maker = Maker::new(file(), file(), Clock::default());
+        let mut maker = Maker::new([file(), file()], Clock::default(), Follows::Lives);
         let thread = ThreadId(1);
         for number in 0..10_000 {
             let object = ObjectId(number + 1);

@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::known::{number32, unsigned};
 use crate::late::LateRows;
-use crate::maker::Maker;
+use crate::maker::{Follows, Maker};
 use crate::{CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, held, lock};
 
 /// Why there are no rows.
@@ -39,7 +39,7 @@ pub enum PopulationError {
 /// rows are in a temporary file.
 pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) -> Result<Population, PopulationError> {
     let Some(table) = table.filter(|table| table.is_for(source, reading)) else {
-        return Ok(pass(source, reading, |_, _| {})?.0);
+        return Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0);
     };
     if let Some(population) = table.rows(source) {
         return Ok(population);
@@ -47,7 +47,7 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
     match table.rows(source) {
         Some(population) => Ok(population),
-        None => Ok(pass(source, reading, |_, _| {})?.0),
+        None => Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0),
     }
 }
 
@@ -65,7 +65,7 @@ pub fn observe(
         see(record, at);
     };
     let Some(table) = table.filter(|table| table.is_for(source, reading)) else {
-        let (population, ending) = pass(source, reading, visit)?;
+        let (population, ending) = pass(source, reading, Follows::Lives, visit)?;
         return Ok((population, observer.finish(&ending)));
     };
     let ending = source.for_each(reading, |record, at| {
@@ -90,6 +90,17 @@ pub fn observe_rows(
         return Ok((population, passed.observed(source)));
     }
     observe(source, table, reading, |_, _| {})
+}
+
+/// Returns all objects of a trace without what became of them, and what their rows do not tell: what a reading without
+/// deaths is usually for. The rows say when objects were made, where and how, and not when they were used last, nor
+/// whether they escaped.
+pub fn births(source: &Source, reading: Reading) -> Result<(Population, Observed), PopulationError> {
+    let deaths = source.deaths(reading.deaths);
+    let reading = if deaths == Deaths::None { reading } else { Reading { deaths: Deaths::None, ..reading } };
+    let mut observer = Observer::new(source, reading);
+    let (population, ending) = pass(source, reading, Follows::Births, |record, at| observer.record(record, at))?;
+    Ok((population, observer.finish(&ending)))
 }
 
 impl LifeTable {
@@ -120,11 +131,13 @@ impl LifeTable {
 fn pass(
     source: &Source,
     reading: Reading,
+    follows: Follows,
     mut see: impl FnMut(&Record, &At<'_>),
 ) -> Result<(Population, Ending), PopulationError> {
     let file = || tempfile::tempfile().map_err(PopulationError::Temporary);
-    let mut maker = Maker::new(file()?, file()?, reading.clock);
-    let reading = Reading { holders: source.tells_holders(), places: true, ..reading };
+    let mut maker = Maker::new([file()?, file()?], reading.clock, follows);
+    let has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
+    let reading = Reading { holders: has_deaths && source.tells_holders(), places: true, ..reading };
     let mut ending = source.for_each_told(reading, |told, at| {
         maker.told(told, at);
         if let Told::Record(record) = told {
@@ -141,7 +154,7 @@ fn pass(
         objects: made.objects,
         contexts: made.contexts,
         types: if matches!(source, Source::Text(_)) { Arc::new(text_types) } else { source.types() },
-        has_deaths: source.deaths(reading.deaths) == Deaths::Trace,
+        has_deaths,
         end: made.end,
         lost: ending.outcome.lost,
         warnings: ending.warnings.clone(),

@@ -6,7 +6,7 @@ use et_columns::TableReader;
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash};
 use et_names::{MethodId, SiteId};
-use et_reader::population::Columns;
+use et_reader::population::{Columns, Rows};
 use et_reader::record::{Clock, Record};
 use et_reader::source::{Deaths, Reading, Source, TraceSource};
 use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
@@ -490,7 +490,21 @@ fn what_is_observed_does_not_depend_on_who_computes_deaths() {
     }
     assert_eq!(records, 2 * plain.totals.sum(), "each record is seen once in a reading");
     let reading = Reading { deaths: Deaths::None, ..Reading::default() };
-    let (population, without) = observe(&TraceSource::open(&path).unwrap().into(), None, reading, |_, _| {}).unwrap();
+    let source = TraceSource::open(&path).unwrap().into();
+    let (population, without) = observe(&source, None, reading, |_, _| {}).unwrap();
     assert!(!population.has_deaths && without.held_by_locals.is_empty());
-    assert_eq!((without.entered, without.threads), (plain.entered, plain.threads));
+    assert_eq!((&without.entered, &without.threads), (&plain.entered, &plain.threads));
+    // Rows of births are the same but for what comes later.
+    let (births, of_births) = births(&source, reading).unwrap();
+    assert_eq!((&of_births, births.end, births.objects), (&without, population.end, population.objects));
+    assert!(births.contexts.iter().eq(population.contexts.iter()));
+    for group in 0..births.groups.len() {
+        let [one, two] = [&births, &population].map(|of| {
+            let rows = of.groups.read(group, Columns::ALL).unwrap();
+            Rows { last_use_tick: Vec::new(), escaped_thread: Vec::new(), escaped_frame: Vec::new(), ..rows }
+        });
+        assert_eq!(format!("{one:?}"), format!("{two:?}"));
+    }
+    let rows = births.groups.read(0, Columns::ALL).unwrap();
+    assert!(rows.len > 0 && rows.escaped_thread.iter().chain(&rows.escaped_frame).all(Option::is_none));
 }

@@ -153,7 +153,10 @@ fn plain(row: &Row) -> (Origins, u64, [Amount; 4], KindCounts, [u64; 3]) {
 
 fn compare(source: &Source, reading: Reading) {
     let model = count(source, reading);
-    let population = et_lives::population(source, None, reading).unwrap();
+    let population = match source.deaths(reading.deaths) {
+        Deaths::None => et_lives::births(source, reading).unwrap().0,
+        Deaths::Trace => et_lives::population(source, None, reading).unwrap(),
+    };
     let sums = Sums::of(source, &population).unwrap();
     let rows = |rows: &[Row]| rows.iter().map(plain).collect::<Vec<_>>();
     assert_eq!(rows(&sums.rows), rows(&model.rows()));

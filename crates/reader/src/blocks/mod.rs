@@ -340,7 +340,10 @@ impl Oracle for Before<'_> {
         self.holds.front().is_some_and(|(change, ..)| *change < ticket)
     }
     fn next_hold(&mut self, ticket: Ticket) -> Option<(ObjectHash, bool, u32)> {
-        let (_, hash, change) = self.holds.pop_front_if(|(change, ..)| *change < ticket)?;
+        if !self.is_due(ticket) {
+            return None;
+        }
+        let (_, hash, change) = self.holds.pop_front()?;
         if let Some(count) = self.held_later.get_mut(&hash) {
             *count -= 1;
         }

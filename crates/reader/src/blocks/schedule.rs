@@ -214,7 +214,8 @@ impl<'a> Schedule<'a> {
         if self.sources.get(&source).is_some_and(|state| state.group.is_none()) {
             self.next_group(source, pool, hands)?;
         }
-        while self.changes.pop_front_if(|change| *change < ticket).is_some() {
+        while self.changes.front().is_some_and(|change| *change < ticket) {
+            self.changes.pop_front();
             let group = self.sources.get(&source).and_then(|state| state.group);
             if let Some(planned) = group.and_then(|group| self.planned.get_mut(&group)) {
                 planned.is_exact = true;

@@ -2,8 +2,8 @@
 //!
 //! Local variables leave no records, so an object held by one dies at its last mention. If the method that last used it
 //! is still running at the end of the trace, it may still be there. A method that allocates one object after the other
-//! in a loop holds the last of them: so for each running method and each site and caller only the last one counts, with all that
-//! died with it.
+//! in a loop holds the last of them: so for each running method only the last one counts of those that were made in one
+//! place for one caller, with all that died with it.
 
 use et_names::MethodId;
 use rustc_hash::FxHashMap;

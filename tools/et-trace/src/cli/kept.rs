@@ -5,7 +5,7 @@ use et_analysis::summary::Summary;
 use et_lives::LifeTable;
 use et_reader::observed::Observed;
 use et_reader::population::Population;
-use et_reader::source::{Reading, Source};
+use et_reader::source::{Deaths, Reading, Source};
 
 use super::{CliError, ClockArg};
 
@@ -20,11 +20,15 @@ const FORM: &str = "5a1c5275";
 const OBSERVED_FORM: &str = "72b6aa0f";
 
 /// All objects of a trace, and what their rows do not tell: kept with the life table, or from one reading of the trace.
+/// Without deaths the rows only say how objects were made.
 pub(super) fn observed(
     source: &Source,
     lives: Option<&LifeTable>,
     reading: Reading,
 ) -> Result<(Population, Observed), CliError> {
+    if source.deaths(reading.deaths) == Deaths::None {
+        return Ok(et_lives::births(source, reading)?);
+    }
     match kept_observed(lives) {
         Some(observed) => Ok((et_lives::population(source, lives, reading)?, observed)),
         None => {
