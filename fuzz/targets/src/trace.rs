@@ -9,11 +9,11 @@ use et_analysis::heap::{self, Graph, Moment, Request};
 use et_analysis::{compare, summary, validate};
 use et_format::buffers;
 use et_reader::file::ReadError;
-use et_reader::lifetimes::Limits;
+use et_reader::lifetimes::{Known, Limits};
 use et_reader::record::Record;
 use et_reader::source::{Deaths, Reading, Source};
 use et_reader::text::{Dialect, TextNames, TextTrace};
-use et_reader::{Trace, TraceFile, recover, text, text_writer};
+use et_reader::{Trace, TraceFile, blocks, recover, text, text_writer};
 
 use crate::{Target, summarize};
 
@@ -78,10 +78,19 @@ fn open(data: &[u8]) -> Option<Trace> {
     Trace::from_file(file(data).ok()?).ok()
 }
 
+/// Rows of objects, which nobody needs.
+struct Nowhere;
+
+impl blocks::Rows for Nowhere {
+    fn row(&mut self, _row: &blocks::LifeRow) {}
+    fn clearing(&mut self, _clearing: &Known) {}
+}
+
 fn read(data: &[u8]) {
     let Some(trace) = open(data) else { return };
     let _ = summary::info(&trace);
     let _ = summary::sizes(&trace);
+    let _ = blocks::read(&trace, true, || Ok(Nowhere));
     let source = Source::from(trace);
     if let Ok(report) = validate::validate(&source, Deaths::Trace, MOST_VIOLATIONS) {
         let unsound = report.violations.iter().find(|violation| UNSOUND.iter().any(|what| violation.contains(what)));

@@ -222,6 +222,9 @@ pub enum BlocksError {
     /// Constructors wait for their objects across too many blocks.
     #[error("constructors wait too long for their objects")]
     Pending,
+    /// Too many threads wait in the middle of their blocks.
+    #[error("too many threads wait for each other")]
+    Crowded,
     /// An object was named that was found dead.
     #[error("an object was named that had been found dead")]
     Surprise,
@@ -780,7 +783,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let mut passed = named;
         if is_last {
             self.cost.groups += 1;
-            if let Some(planned) = schedule.planned.remove(&of.group) {
+            if let Some(planned) = schedule.finish(of.group) {
                 self.lost.undecodable_pieces += planned.lost.undecodable_pieces;
                 self.lost.undecodable_bytes += planned.lost.undecodable_bytes;
                 if self.knows_deaths {

@@ -64,6 +64,13 @@ pub struct Planned {
     pub lost: Lost,
 }
 
+impl Planned {
+    /// Bytes of its events.
+    fn bytes(&self) -> usize {
+        self.group.pieces.iter().map(|(_, events)| events.len()).sum()
+    }
+}
+
 /// A thread of the trace.
 struct Source<'a> {
     thread: u32,
@@ -81,6 +88,8 @@ struct Source<'a> {
 
 /// Number of blocks that are scanned ahead.
 const AHEAD: usize = 12;
+/// Maximum number of bytes of events in memory: very many threads may wait in the middle of a block each.
+const MOST_BYTES: usize = 1 << 30;
 
 pub struct Schedule<'a> {
     trace: &'a Trace,
@@ -99,6 +108,8 @@ pub struct Schedule<'a> {
     /// For stacks that only a complete reading tells.
     complete: Shared<'a>,
     pub read_again: u64,
+    /// Bytes of events of the groups that are planned.
+    bytes: usize,
 }
 
 impl std::fmt::Debug for Schedule<'_> {
@@ -141,10 +152,18 @@ impl<'a> Schedule<'a> {
             block_numbers,
             complete: Shared::new(&trace.file, &trace.names, &trace.classes),
             read_again: 0,
+            bytes: 0,
         }
     }
 
-    /// Whether there are more parts.
+    /// All parts of a group have been handled.
+    pub fn finish(&mut self, group: u64) -> Option<Planned> {
+        let planned = self.planned.remove(&group)?;
+        self.bytes -= planned.bytes();
+        Some(planned)
+    }
+
+    /// Whether there are no more parts.
     pub fn is_done(&self) -> bool {
         self.current.is_none() && self.turns.is_empty()
     }
@@ -336,6 +355,10 @@ impl<'a> Schedule<'a> {
                 ends: next >= count,
             }),
         };
+        self.bytes += planned.bytes();
+        if self.bytes > MOST_BYTES {
+            return Err(BlocksError::Crowded);
+        }
         let group = self.next_group;
         self.next_group += 1;
         self.planned.insert(group, planned);
