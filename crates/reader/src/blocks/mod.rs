@@ -639,7 +639,8 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         }
         self.cost.read_again = schedule.read_again;
         let rest = self.hands.walker.rest(&mut self.before);
-        self.commit(rest, Vec::new());
+        let ids = self.identify(&rest).ok_or(BlocksError::Surprise)?;
+        self.commit(rest, ids, Vec::new());
         while !self.settling.is_empty() {
             self.apply_next()?;
         }
@@ -755,8 +756,12 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             }
         };
         let is_last = of.bound.is_none();
+        let ids = match &running {
+            Running::Parts(parts) => parts.front().and_then(|part| self.identify(part)),
+            _ => None,
+        };
         let running = match running {
-            Running::Parts(parts) if !parts.front().is_some_and(|part| self.is_as_assumed(part)) => {
+            Running::Parts(parts) if ids.is_none() => {
                 self.cost.again += 1;
                 self.cost.exact += 1;
                 Running::Exact(self.walk_to(planned, parts.len()), FxHashSet::default())
@@ -779,6 +784,10 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             }
             Running::Ahead(_) => return Ok(()),
         };
+        let ids = match ids.or_else(|| self.identify(&part)) {
+            Some(ids) => ids,
+            None => return Err(BlocksError::Surprise),
+        };
         self.cost.parts += 1;
         let mut passed = named;
         if is_last {
@@ -795,7 +804,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         } else {
             self.running.insert(of.group, running);
         }
-        self.commit(part, passed);
+        self.commit(part, ids, passed);
         Ok(())
     }
 
@@ -810,44 +819,41 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         walk
     }
 
-    /// Whether the objects of a part were known, or not, as was assumed.
-    fn is_as_assumed(&mut self, part: &Part) -> bool {
-        part.named.iter().all(|named| match u32::try_from(named.key) {
-            Ok(hash) if named.is(Named::KNOWN) => self.before.ids.current(ObjectHash(hash)).is_some(),
-            Ok(hash) if named.is(Named::UNKNOWN) => self.before.ids.current(ObjectHash(hash)).is_none(),
-            _ => true,
-        })
+    /// The ids of the objects of a part that are older than it; null for the others. `None` if they were not known, or
+    /// known, as was assumed.
+    fn identify(&mut self, part: &Part) -> Option<Vec<ObjectId>> {
+        let ids = &mut self.before.ids;
+        let id = |named: &Named| match u32::try_from(named.key) {
+            Err(_) => Some(ObjectId(named.key)),
+            Ok(hash) if named.birth == walk::NONE => ids.current(ObjectHash(hash)),
+            Ok(hash) if named.is(Named::UNKNOWN) && ids.current(ObjectHash(hash)).is_some() => None,
+            Ok(_) => Some(ObjectId::NULL),
+        };
+        part.named.iter().map(id).collect()
     }
 
-    /// Gives the objects of a part their ids, and has it settled.
-    fn commit(&mut self, mut part: Part, passed: Vec<u64>) {
+    /// Gives the objects that a part has made their ids, and has it settled. `ids` are those of the older ones.
+    fn commit(&mut self, mut part: Part, mut ids: Vec<ObjectId>, passed: Vec<u64>) {
         self.before.now = Ticket(part.ticket);
         self.anomalies.add(&std::mem::take(&mut part.anomalies));
         let lost = std::mem::take(&mut part.lost);
         self.lost.undecodable_pieces += lost.undecodable_pieces;
         self.lost.undecodable_bytes += lost.undecodable_bytes;
-        let mut ids = Vec::with_capacity(part.named.len());
         let mut last_named = Vec::new();
-        for at in 0..part.named.len() {
-            let named = part.named[at];
-            let Ok(hash) = u32::try_from(named.key) else {
-                ids.push(ObjectId(named.key));
-                continue;
-            };
-            ids.push(match named.birth {
-                walk::NONE => self.before.ids.current(ObjectHash(hash)).unwrap_or_default(),
-                _ => {
-                    let (object, before) = self.before.ids.allocate(ObjectHash(hash));
-                    // Nothing can name an object whose hash is used again.
-                    last_named.extend(before);
-                    object
+        for (named, id) in part.named.iter_mut().zip(&mut ids) {
+            let Ok(hash) = u32::try_from(named.key) else { continue };
+            if named.birth != walk::NONE {
+                let (object, before) = self.before.ids.allocate(ObjectHash(hash));
+                // Nothing can name an object whose hash is used again.
+                last_named.extend(before);
+                *id = object;
+                if Some(part.births[named.birth as usize].alloc.ty) == self.class_type {
+                    named.flags |= Named::HELD;
                 }
-            });
-            if self.may_be_named(hash) {
-                part.named[at].flags |= Named::LATER;
             }
-            if named.birth != walk::NONE && Some(part.births[named.birth as usize].alloc.ty) == self.class_type {
-                part.named[at].flags |= Named::HELD;
+            let is_held_later = self.before.held_later.get(&ObjectHash(hash)).is_some_and(|&count| count > 0);
+            if self.literals.may_name(hash) || is_held_later {
+                named.flags |= Named::LATER;
             }
         }
         for key in passed {

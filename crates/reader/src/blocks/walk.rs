@@ -21,6 +21,8 @@ use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject
 use crate::resolve::{Anomalies, Lost};
 use crate::trace::Trace;
 
+/// Bytes of events for each frame, about.
+const BYTES_PER_FRAME: usize = 24;
 /// No frame, object, step or tick.
 pub const NONE: u32 = u32::MAX;
 
@@ -355,7 +357,15 @@ impl Walk {
         walker.table.clear();
         walker.made_up.clear();
         let base = self.open.len() as u32;
-        let part = Part { thread: self.group.thread, base, ..Part::default() };
+        let mut part = Part { thread: self.group.thread, base, ..Part::default() };
+        if bound.is_none() {
+            // Most groups are one part.
+            let bytes: usize = self.group.pieces[self.piece.min(self.group.pieces.len())..]
+                .iter()
+                .map(|(_, events)| events.len())
+                .sum();
+            part.frames.reserve(bytes / BYTES_PER_FRAME);
+        }
         let top = part.top_at_first();
         let mut making =
             Making { walker, oracle, open: &mut self.open, part, top, below: base, bytes: 0, ticket: self.ticket };
