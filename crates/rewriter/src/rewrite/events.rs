@@ -70,7 +70,20 @@ impl Wanted {
         let no_fields = Self { fields: false, ..no_exceptions };
         let no_arrays = Self { arrays: false, ..no_fields };
         let no_calls = Self { calls: false, ..no_arrays };
-        let no_sites = Self { sites: false, ..no_calls };
+        // All fields are spelled out, so that the compiler asks about a new one.
+        let no_sites = Self {
+            sites: false,
+            arrays: false,
+            array_sites: false,
+            fields: false,
+            elements: false,
+            short_elements: false,
+            constants: false,
+            calls: false,
+            methods: self.methods,
+            exceptions: false,
+            witness: Witness::None,
+        };
         let steps = [
             self,
             no_witness,
@@ -95,21 +108,36 @@ impl Wanted {
         if given == Self::NOTHING {
             return "all hooks".into();
         }
-        let updates = match (self.fields && !given.fields, self.elements && !given.elements) {
+        let Self {
+            sites,
+            arrays,
+            array_sites,
+            fields,
+            elements,
+            // A form of the hook, not a hook.
+            short_elements: _,
+            constants,
+            calls,
+            // Only forgone together with all others.
+            methods: _,
+            exceptions,
+            witness,
+        } = self;
+        let updates = match (fields && !given.fields, elements && !given.elements) {
             (true, true) => "updates",
             (true, false) => "field updates",
             (false, true) => "array updates",
             (false, false) => "",
         };
         let lists = [
-            (self.sites && !given.sites, "allocation sites"),
-            (self.arrays && !given.arrays, "array allocations"),
-            (self.array_sites && given.arrays && !given.array_sites, "sites of arrays of numbers"),
-            (self.calls && !given.calls, "calls that make or change objects"),
-            (self.constants && !given.constants, "string constants"),
+            (sites && !given.sites, "allocation sites"),
+            (arrays && !given.arrays, "array allocations"),
+            (array_sites && given.arrays && !given.array_sites, "sites of arrays of numbers"),
+            (calls && !given.calls, "calls that make or change objects"),
+            (constants && !given.constants, "string constants"),
             (!updates.is_empty(), updates),
-            (self.exceptions && !given.exceptions, "throws and handlers"),
-            (self.witness != given.witness, "witnesses"),
+            (exceptions && !given.exceptions, "throws and handlers"),
+            (witness != given.witness, "witnesses"),
         ];
         let missing: Vec<&str> =
             lists.into_iter().filter(|&(is_missing, _)| is_missing).map(|(_, what)| what).collect();

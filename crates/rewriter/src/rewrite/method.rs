@@ -119,7 +119,8 @@ impl<'a> Work<'_, 'a> {
         Ok(None)
     }
 
-    /// The wanted hooks that the method has a place for; only these can be forgone.
+    /// The wanted hooks that the method has a place for; only these can be forgone. All fields are spelled out, so
+    /// that the compiler asks about a new one.
     fn wanted(&self, body: &Body<'_, 'a>) -> Wanted {
         let (code, is_constructor) = (body.code, body.constructor.is_some());
         let (events, pool) = (self.plan.events, &self.plan.class.pool);
@@ -132,12 +133,13 @@ impl<'a> Work<'_, 'a> {
             array_sites: events.array_sites && has(&[NEWARRAY]),
             fields: events.fields && has(&[PUTFIELD, PUTSTATIC]),
             elements: events.elements && has(&[AASTORE]),
+            short_elements: events.short_elements,
             constants: events.constants
                 && any(&|it| matches!(it.opcode, LDC | LDC_W) && pool.is_string(it.pool_index())),
             calls: events.calls && (!body.from_vm.is_empty() || any(&|it| self.plan.calls.at(it).is_some())),
+            methods: events.methods,
             exceptions: events.exceptions && (!code.exceptions.is_empty() || has(&[ATHROW])),
             witness: if body.uses.is_empty() { Witness::None } else { events.witness },
-            ..events
         }
     }
 
