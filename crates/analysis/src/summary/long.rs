@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use et_format::dynamic::DynamicCounts;
 use et_format::progress::OVERFLOWS;
+use et_reader::record::RecordKind;
 
 use super::render::render;
 use super::{Amount, Origin, Summary};
@@ -228,30 +229,31 @@ fn not_seen(out: &mut String, summary: &Summary) {
     }
 }
 
+/// The kinds of records in the order in which they are listed. The length makes a kind without a row a compile error.
+const KINDS: [(RecordKind, &str); RecordKind::ALL.len()] = [
+    (RecordKind::Entry, "method entries"),
+    (RecordKind::Exit, "normal exits"),
+    (RecordKind::ExitThrow, "exits by exception"),
+    (RecordKind::Throw, "exceptions thrown"),
+    (RecordKind::Handle, "exceptions caught"),
+    (RecordKind::Update, "reference updates"),
+    (RecordKind::New, "objects by new"),
+    (RecordKind::Array, "arrays by bytecode"),
+    (RecordKind::Vm, "objects by the VM"),
+    (RecordKind::Found, "objects found later"),
+    (RecordKind::Initial, "objects there at the start"),
+    (RecordKind::Death, "deaths"),
+    (RecordKind::Use, "objects held by a stack"),
+];
+
 fn records(out: &mut String, summary: &Summary) {
     let total = number(summary.records.get("total").copied().unwrap_or(0));
     let _ = writeln!(out, "\nRecords: {total}, {:.2} bytes each", summary.bytes_per_record);
-    let rows: Vec<Vec<String>> = [
-        ("M", "method entries"),
-        ("E", "normal exits"),
-        ("X", "exits by exception"),
-        ("T", "exceptions thrown"),
-        ("H", "exceptions caught"),
-        ("U", "reference updates"),
-        ("N", "objects by new"),
-        ("A", "arrays by bytecode"),
-        ("V", "objects by the VM"),
-        ("P", "objects found later"),
-        ("I", "objects there at the start"),
-        ("D", "deaths"),
-        ("R", "objects held by a stack"),
-    ]
-    .into_iter()
-    .map(|(letter, meaning)| {
+    let row = |(kind, meaning): (RecordKind, &str)| {
+        let letter = kind.text();
         let amount = summary.kinds.get(letter).map(|amount| bytes(amount.bytes)).unwrap_or_default();
         let count = summary.records.get(letter).copied().unwrap_or(0);
         vec![number(count), amount, letter.to_owned(), meaning.to_owned()]
-    })
-    .collect();
-    table(out, 2, &["records", "bytes", "", ""], &rows);
+    };
+    table(out, 2, &["records", "bytes", "", ""], &KINDS.map(row));
 }

@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::{Limits, Recorder, Step};
-use crate::record::{Alloc, AllocKind, ObjectId, Record};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind};
 use crate::source::{Deaths, Reading, Source};
 use crate::text::{Dialect, TextNames, TextTrace, push_record};
 use crate::text_writer;
@@ -290,4 +292,20 @@ proptest! {
         prop_assert_eq!(shown(&sorted(found)), shown(&sorted(expected(&program))));
         prop_assert_eq!(on_stacks, deaths(&program).only_on_stacks);
     }
+}
+
+/// Brute force proves nothing about kinds of records that are in no program.
+#[test]
+fn programs_have_all_kinds_of_records() {
+    let mut runner = TestRunner::deterministic();
+    // Deaths are what is computed.
+    let mut made = BTreeSet::from([RecordKind::Death]);
+    for _ in 0..100 {
+        for strategy in [program().boxed(), program_of_events().boxed()] {
+            let program = strategy.new_tree(&mut runner).unwrap().current();
+            made.extend(program.steps.iter().filter_map(Step::record).map(|record| record.kind()));
+        }
+    }
+    let missing: Vec<RecordKind> = RecordKind::ALL.into_iter().filter(|kind| !made.contains(kind)).collect();
+    assert!(missing.is_empty(), "lifetimes/tests/generate.rs makes no {missing:?}");
 }
