@@ -253,7 +253,15 @@ impl Maker {
                 self.mentioned(old, thread, false);
                 self.mentioned(target, thread, false);
             }
-            _ => record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true)),
+            Record::Entry { .. }
+            | Record::Exit { .. }
+            | Record::ExitThrow { .. }
+            | Record::Throw { .. }
+            | Record::Handle { .. }
+            | Record::Death { .. }
+            | Record::Use { .. } => {
+                record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true));
+            }
         }
         self.tick += u64::from(record.ticks_of(self.clock));
     }

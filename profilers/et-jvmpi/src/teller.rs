@@ -137,7 +137,12 @@ impl Teller {
         match *record {
             Record::Entry { method, receiver, thread } => self.entered(method, receiver, thread),
             Record::Exit { method, thread, .. } | Record::ExitThrow { method, thread, .. } => self.left(method, thread),
-            _ => {}
+            Record::Alloc(_)
+            | Record::Update { .. }
+            | Record::Throw { .. }
+            | Record::Handle { .. }
+            | Record::Death { .. }
+            | Record::Use { .. } => {}
         }
     }
 

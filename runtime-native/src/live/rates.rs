@@ -165,7 +165,18 @@ impl Rates {
                 Event::New { site, class, .. } => (site, class, 0, None),
                 Event::NewArray { site, depth, length, .. } => (site, ObjectHash::NULL, depth, Some(length)),
                 Event::Made { class, length, .. } => (SiteId(0), class, 0, u32::try_from(length).ok()),
-                _ => continue,
+                Event::Ticket(_)
+                | Event::SuperCall { .. }
+                | Event::Leaf { .. }
+                // Allocated some time ago.
+                | Event::Found { .. }
+                | Event::PutField { .. }
+                | Event::PutStatic { .. }
+                | Event::PutElement { .. }
+                | Event::PutElements { .. }
+                | Event::Throw { .. }
+                | Event::Handle { .. }
+                | Event::Used { .. } => continue,
             };
             let made = places.entry(Place { site, class, depth, frames: stack.frames() }).or_default();
             made.objects += 1;

@@ -80,7 +80,18 @@ impl Heap {
             }
             Step::Record(Record::Update { origin, target, slot, .. })
             | Step::Initial { origin, target, slot, weak: false } => self.put(origin, slot, target),
-            _ => {}
+            Step::Record(
+                Record::Entry { .. }
+                | Record::Exit { .. }
+                | Record::ExitThrow { .. }
+                | Record::Throw { .. }
+                | Record::Handle { .. }
+                | Record::Death { .. }
+                | Record::Use { .. },
+            )
+            | Step::WeakUpdate { .. }
+            | Step::Initial { weak: true, .. }
+            | Step::Held { .. } => {}
         }
     }
 

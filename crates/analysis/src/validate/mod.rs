@@ -73,7 +73,13 @@ fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Res
             Record::Entry { method, .. } if trace.names.method_index(method).is_none() => {
                 checker.violation(record, &trace.types, "no names table has this method", &[]);
             }
-            _ => {}
+            Record::Alloc(_)
+            | Record::Entry { .. }
+            | Record::Update { .. }
+            | Record::Death { .. }
+            | Record::Use { .. } => {}
+            // Their methods have been entered before.
+            Record::Exit { .. } | Record::ExitThrow { .. } | Record::Throw { .. } | Record::Handle { .. } => {}
         }
         ControlFlow::Continue(())
     })?;

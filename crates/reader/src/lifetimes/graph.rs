@@ -108,7 +108,17 @@ impl Graph {
             Step::Initial { origin, target, slot, weak: true } => {
                 self.put_weak(number, ObjectId::NULL, origin, slot, target);
             }
-            _ => {}
+            Step::Record(
+                Record::Alloc(_)
+                | Record::Entry { .. }
+                | Record::Exit { .. }
+                | Record::ExitThrow { .. }
+                | Record::Throw { .. }
+                | Record::Handle { .. }
+                | Record::Death { .. }
+                | Record::Use { .. },
+            )
+            | Step::Held { .. } => {}
         }
     }
 

@@ -103,7 +103,7 @@ impl<T> Stacks<T> {
             }
             Record::Throw { thread, exception, .. } => self.stacks.of(thread).in_flight = exception,
             Record::Handle { thread, .. } => self.stacks.of(thread).in_flight = ObjectId::NULL,
-            _ => {}
+            Record::Alloc(_) | Record::Update { .. } | Record::Death { .. } | Record::Use { .. } => {}
         }
     }
 

@@ -205,7 +205,24 @@ impl PieceReader {
                 Event::PutField { origin, .. } => origin.0,
                 Event::PutElement { array, .. } | Event::PutElements { array, .. } => array.0,
                 Event::Switch { owner } if !owner.is_null() => owner.0,
-                _ => continue,
+                Event::Entry { .. }
+                | Event::EntryOn { .. }
+                | Event::EntryInit { .. }
+                | Event::SuperCall { .. }
+                | Event::Exit { .. }
+                | Event::Leaf { .. }
+                | Event::ExitThrow { .. }
+                | Event::Throw { .. }
+                | Event::Handle { .. }
+                | Event::New { .. }
+                | Event::NewArray { .. }
+                | Event::Found { .. }
+                | Event::Made { .. }
+                // Static fields belong to no object.
+                | Event::PutStatic { .. }
+                // The thread itself.
+                | Event::Switch { .. }
+                | Event::Used { .. } => continue,
             };
             let recent = &mut self.recent[origin as usize % RECENT];
             if *recent != origin {

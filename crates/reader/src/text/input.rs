@@ -354,7 +354,12 @@ impl TextTrace {
                     let depth = depths.entry(thread).or_default();
                     *depth = depth.saturating_sub(1);
                 }
-                _ => {}
+                Record::Alloc(_)
+                | Record::Update { .. }
+                | Record::Throw { .. }
+                | Record::Handle { .. }
+                | Record::Death { .. }
+                | Record::Use { .. } => {}
             }
             if visit(&Told::Record(record), types).is_break() {
                 ending.outcome.stopped = true;

@@ -82,7 +82,9 @@ fn note_use(used: &mut NamesUse, record: &Record, trace: &Trace) {
         }
         Record::Update { slot: Slot::Field(field), .. } => used.field(*field, trace),
         Record::Entry { method, .. } => used.method(*method, trace),
-        _ => {}
+        Record::Update { slot: Slot::Element(_), .. } | Record::Death { .. } | Record::Use { .. } => {}
+        // Their methods have been entered before.
+        Record::Exit { .. } | Record::ExitThrow { .. } | Record::Throw { .. } | Record::Handle { .. } => {}
     }
 }
 

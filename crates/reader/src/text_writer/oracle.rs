@@ -40,7 +40,13 @@ impl<'a> Writer<'a> {
                     self.row(out, b"free", object, about, thread);
                 }
             }
-            _ => {}
+            Record::Update { .. }
+            | Record::Entry { .. }
+            | Record::Exit { .. }
+            | Record::ExitThrow { .. }
+            | Record::Throw { .. }
+            | Record::Handle { .. }
+            | Record::Use { .. } => {}
         }
         self.records += 1;
     }

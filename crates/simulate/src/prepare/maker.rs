@@ -105,7 +105,12 @@ impl<'a> Maker<'a> {
             Record::Update { origin, slot, target, thread, .. } => self.store(origin, slot, target, Some(thread)),
             Record::Entry { receiver, thread, .. } => self.touch(receiver, thread),
             Record::Use { object, thread } => self.touch(object, thread),
-            _ => Ok(()),
+            Record::Exit { .. }
+            | Record::ExitThrow { .. }
+            | Record::Throw { .. }
+            | Record::Handle { .. }
+            // Waits in `dying`.
+            | Record::Death { .. } => Ok(()),
         }
     }
 

@@ -95,7 +95,7 @@ pub fn deaths(program: &Program) -> Deaths {
                     Record::Handle { thread, .. } => {
                         in_flight.remove(&thread);
                     }
-                    _ => {}
+                    Record::Update { .. } | Record::Death { .. } | Record::Use { .. } => {}
                 }
                 if let Record::Update { origin, target, slot, .. } = record {
                     mention(origin);
