@@ -71,34 +71,37 @@ pub enum Page {
     Threads,
 }
 
-impl Page {
-    /// All pages, in order.
-    pub const ALL: [Page; 6] =
-        [Self::Overview, Self::Allocation, Self::Alive, Self::Lifetimes, Self::Suspects, Self::Threads];
+/// Defines the order, the ids and the titles of pages. A variant of [`Page`] without a row does not compile.
+macro_rules! pages {
+    ($($page:ident $id:literal $title:literal,)*) => {
+        impl Page {
+            /// All pages, in order.
+            pub const ALL: [Self; [$($id),*].len()] = [$(Self::$page),*];
 
-    /// Identifier in commands and links.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Overview => "overview",
-            Self::Allocation => "allocation",
-            Self::Alive => "alive",
-            Self::Lifetimes => "lifetimes",
-            Self::Suspects => "suspects",
-            Self::Threads => "threads",
-        }
-    }
+            /// Identifier in commands and links.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $(Self::$page => $id,)*
+                }
+            }
 
-    /// Display title.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Overview => "Overview",
-            Self::Allocation => "Allocation",
-            Self::Alive => "Alive at a moment",
-            Self::Lifetimes => "Lifetimes",
-            Self::Suspects => "Suspects",
-            Self::Threads => "Threads and collections",
+            /// Display title.
+            pub fn title(self) -> &'static str {
+                match self {
+                    $(Self::$page => $title,)*
+                }
+            }
         }
-    }
+    };
+}
+
+pages! {
+    Overview "overview" "Overview",
+    Allocation "allocation" "Allocation",
+    Alive "alive" "Alive at a moment",
+    Lifetimes "lifetimes" "Lifetimes",
+    Suspects "suspects" "Suspects",
+    Threads "threads" "Threads and collections",
 }
 
 /// What a report can lack, in the order in which it says so.
