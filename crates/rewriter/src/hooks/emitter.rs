@@ -10,7 +10,8 @@ macro_rules! hooks {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Hook { $($(#[$doc])* $variant),* }
 
-        const HOOKS: &[(&str, &str, &str)] = &[$(($class, $name, $descriptor)),*];
+        /// Class, name and descriptor of the method of each [`Hook`], in their order.
+        pub const HOOKS: &[(&str, &str, &str)] = &[$(($class, $name, $descriptor)),*];
     };
 }
 

@@ -17,7 +17,7 @@ mod witness;
 pub use allocation::{ArrayAllocation, count_sites};
 pub use calls::{CallHook, Calls};
 pub use constructor::Constructor;
-pub use emitter::{Emitter, Hook};
+pub use emitter::{Emitter, HOOKS, Hook};
 pub use thread_fields::thread_fields;
 pub use upcalls::upcall_arguments;
 
