@@ -235,13 +235,24 @@ mod tests {
 
     use super::*;
 
-    const JAVA: [(&str, &str); 2] = [
-        (HEAP_PROXY, include_str!("../../../../runtime-java/src/common/java/lang/HeapProxy.java")),
-        (HEAP_PROXY_CALLS, include_str!("../../../../runtime-java/src/common/java/lang/HeapProxyCalls.java")),
-    ];
+    /// A Java source with hooks, named as readers of a failed test find it.
+    #[derive(Clone, Copy)]
+    struct Source {
+        class: &'static str,
+        path: &'static str,
+        text: &'static str,
+    }
+
+    macro_rules! source {
+        ($class:ident $path:literal) => {
+            Source { class: $class, path: $path, text: include_str!(concat!("../../../../", $path)) }
+        };
+    }
+
+    const PROXY: Source = source!(HEAP_PROXY "runtime-java/src/common/java/lang/HeapProxy.java");
     /// In runs with a JVMPI agent, this class replaces the first one; the others are the same.
-    const JVMPI: [(&str, &str); 2] =
-        [(HEAP_PROXY, include_str!("../../../../runtime-java/src/jvmpi/java/lang/HeapProxy.java")), JAVA[1]];
+    const JVMPI_PROXY: Source = source!(HEAP_PROXY "runtime-java/src/jvmpi/java/lang/HeapProxy.java");
+    const CALLS: Source = source!(HEAP_PROXY_CALLS "runtime-java/src/common/java/lang/HeapProxyCalls.java");
 
     fn descriptor(java: &str) -> String {
         match java.strip_suffix("[]") {
@@ -262,25 +273,30 @@ mod tests {
     }
 
     /// Name and descriptor of each public static method.
-    fn methods<'a>((class, source): (&'a str, &'a str)) -> impl Iterator<Item = (&'a str, String, String)> {
-        source.lines().filter_map(move |line| {
+    fn methods(source: &'static str) -> HashSet<(&'static str, String)> {
+        let method = |line: &'static str| {
             let (returns, rest) = line.strip_prefix("    public static ")?.split_once(' ')?;
             let (name, rest) = rest.split_once('(')?;
             let (parameters, _) = rest.split_once(')')?;
             let types = parameters.split(", ").filter_map(|parameter| parameter.rsplit_once(' '));
             let types: String = types.map(|(java, _)| descriptor(java.trim_start_matches("final "))).collect();
-            Some((class, name.to_owned(), format!("({types}){}", descriptor(returns))))
-        })
+            Some((name, format!("({types}){}", descriptor(returns))))
+        };
+        source.lines().filter_map(method).collect()
     }
 
+    /// A hook without its method fails at run time, with a `NoSuchMethodError`.
     #[test]
     fn every_hook_is_a_method_of_both_heap_proxies() {
-        for sources in [JAVA, JVMPI] {
-            let there: HashSet<_> = sources.into_iter().flat_map(methods).collect();
-            for &(class, name, descriptor) in HOOKS {
-                let method = (class, name.to_owned(), descriptor.to_owned());
-                assert!(there.contains(&method), "{class}.{name}{descriptor} is missing: NoSuchMethodError");
+        let mut missing = Vec::new();
+        for source in [PROXY, JVMPI_PROXY, CALLS] {
+            let there = methods(source.text);
+            for (_, name, descriptor) in HOOKS.iter().filter(|(class, ..)| *class == source.class) {
+                if !there.contains(&(*name, (*descriptor).to_owned())) {
+                    missing.push(format!("{}: no public static {name}{descriptor}", source.path));
+                }
             }
         }
+        assert!(missing.is_empty(), "hooks without a method:\n{}", missing.join("\n"));
     }
 }
