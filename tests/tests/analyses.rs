@@ -7,14 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use et_tests::lab::{self, Lab};
+use et_tests::lab::{self, Lab, SOME_JDKS};
 use et_tests::program::{Run, Setup};
 use serde_json::Value;
 use xtask::jdks::Jdk;
 use xtask::{browser, command};
-
-/// Each sees the VM's objects as well; one JDK of each way to make lambdas is enough.
-const JDKS: [u32; 2] = [17, 25];
 
 fn main() -> ExitCode {
     let cases: [(&str, lab::Case); 7] = [
@@ -29,7 +26,7 @@ fn main() -> ExitCode {
     let none = |_: &Lab, _: &Jdk| None;
     let mut trials: Vec<_> = cases
         .into_iter()
-        .flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, none, case)))
+        .flat_map(|(name, case)| SOME_JDKS.map(|feature| lab::on_jdk_unless(feature, name, none, case)))
         .collect();
     let no_javac = |_: &Lab, jdk: &Jdk| jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()));
     trials.push(lab::on_jdk_unless(17, "diff_of_compilers", no_javac, diff_of_compilers));

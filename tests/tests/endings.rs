@@ -19,7 +19,7 @@ use serde_json::Value;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let everywhere: Vec<Trial> = [17, 25]
+    let everywhere: Vec<Trial> = lab::SOME_JDKS
         .into_iter()
         .flat_map(|feature| {
             [

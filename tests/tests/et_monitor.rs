@@ -25,10 +25,10 @@ const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=aler
 
 fn main() -> ExitCode {
     let mut trials = lab::on_each_jdk("commands_ask_a_vm_that_was_attached_to", commands);
-    for feature in [17, 25] {
+    for feature in lab::SOME_JDKS {
         trials.push(lab::on_jdk_unless(feature, "jdb_steps_while_threads_are_shown", without_jdb, debugger));
     }
-    for feature in [17, 25] {
+    for feature in lab::SOME_JDKS {
         trials.push(lab::on_jdk_unless(feature, "a_traced_program_says_what_it_allocates", |_, _| None, traced));
     }
     trials.push(lab::on_jdk_unless(FEATURE, "a_page_with_two_vms", |_, _| browser::obstacle(), page));

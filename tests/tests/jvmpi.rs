@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     trials.extend(lab::on_each_jdk("waits", waits));
     trials.extend(lab::on_each_jdk("sleeps", sleeps));
     trials.extend(lab::on_each_jdk("sites", sites));
-    for feature in [17, 25] {
+    for feature in lab::SOME_JDKS {
         for collector in COLLECTORS {
             let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
             for tier in Tier::ALL {
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    for feature in [17, 25] {
+    for feature in lab::SOME_JDKS {
         trials.push(lab::on_jdk_unless(feature, "dumps_when_all_is_switched_off", |_, _| None, silent));
         trials.push(lab::on_jdk_unless(
             feature,

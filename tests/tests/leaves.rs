@@ -17,7 +17,7 @@ fn main() -> Result<ExitCode> {
     let names = program::in_folder(&Layout::find()?, "")?;
     let trials = names.into_iter().flat_map(|name| {
         let own = name.clone();
-        lab::WITNESSED.map(|feature| {
+        lab::SOME_JDKS.map(|feature| {
             let (own, name) = (own.clone(), name.clone());
             let obstacle = move |lab: &Lab, jdk: &Jdk| program::obstacle(lab, jdk, &own);
             lab::on_jdk_unless(feature, &format!("leaves_{name}"), obstacle, move |lab, jdk| same(lab, jdk, &name))

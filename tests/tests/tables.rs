@@ -11,14 +11,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use et_tests::lab::{self, Lab};
+use et_tests::lab::{self, Lab, SOME_JDKS};
 use et_tests::program::{self, Run};
 use serde_json::Value;
 use xtask::jdks::Jdk;
 use xtask::{command, python};
-
-/// One JDK of each way to make lambdas.
-const JDKS: [u32; 2] = [17, 25];
 
 /// Programs of all kinds of records; those that need a newer Java are left out on an older one.
 const PROGRAMS: [&str; 6] =
@@ -40,7 +37,7 @@ fn programs(lab: &Lab) -> Result<Vec<String>> {
 
 fn main() -> ExitCode {
     let none = |_: &Lab, _: &Jdk| None;
-    let trials = JDKS.into_iter().map(|feature| lab::on_jdk_unless(feature, "tables", none, tables));
+    let trials = SOME_JDKS.into_iter().map(|feature| lab::on_jdk_unless(feature, "tables", none, tables));
     lab::run(trials.collect()).exit_code()
 }
 
@@ -118,7 +115,7 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(bar[0]["is_shown"] == false, "{bar:?}");
     let limit = tables.ask(&["--memory", "1GB", "select current_setting('memory_limit') as it"])?;
     ensure!(limit[0]["it"].as_str().is_some_and(|it| it.starts_with("1.0")), "{limit:?}");
-    if jdk.feature == JDKS[0] {
+    if jdk.feature == SOME_JDKS[0] {
         by_heart(&tables)?;
         pictures(&tables, &duckdb, &folder)?;
     }

@@ -21,7 +21,7 @@ const COUNT: u64 = 400;
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for feature in [17, 25] {
+    for feature in lab::SOME_JDKS {
         for collector in COLLECTORS {
             let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
             let case = move |lab: &Lab, jdk: &Jdk| pattern(lab, jdk, collector);
