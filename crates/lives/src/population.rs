@@ -176,73 +176,32 @@ impl Groups for Table {
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
         let table = &self.objects;
-        let reader = GroupReader { table, group };
-        let mut rows = Rows { len: table.rows_of(group), ..Rows::default() };
-        let has = |column| columns.has(column);
-        if has(Columns::NUMBER) {
-            rows.number = reader.numbers("number", |number| number)?;
-        }
-        if has(Columns::OBJECT) {
-            rows.object = reader.numbers("object", ObjectId)?;
-        }
-        if has(Columns::CLASS) {
-            rows.class = reader.numbers32("class", TypeId)?;
-        }
-        if has(Columns::KIND) {
-            rows.kind = reader.kinds("kind")?;
-        }
-        if has(Columns::SIZE) {
-            rows.size = reader.numbers("size", |size| size)?;
-        }
-        if has(Columns::LENGTH) {
-            rows.length = reader.numbers32("length", |length| length)?;
-        }
-        if has(Columns::SITE) {
-            rows.site = reader.numbers32("site", SiteId)?;
-        }
-        if has(Columns::CONTEXT) {
-            rows.context = reader.numbers32("context", ContextId)?;
-        }
-        if has(Columns::THREAD) {
-            rows.thread = reader.numbers32("thread", ThreadId)?;
-        }
-        if has(Columns::BIRTH_TICK) {
-            rows.birth_tick = reader.numbers("birth_tick", |tick| tick)?;
-        }
-        if has(Columns::BIRTH_BYTES) {
-            rows.birth_bytes = reader.numbers("birth_bytes", |bytes| bytes)?;
-        }
-        if has(Columns::BIRTH_NANOS) {
-            rows.birth_nanos = reader.maybe("birth_nanos")?;
-        }
-        if has(Columns::LAST_USE_TICK) {
-            rows.last_use_tick = reader.numbers("last_use_tick", |tick| tick)?;
-        }
-        if has(Columns::DEATH_TICK) {
-            rows.death_tick = reader.maybe("death_tick")?;
-        }
-        if has(Columns::DEATH_BYTES) {
-            rows.death_bytes = reader.maybe("death_bytes")?;
-        }
-        if has(Columns::DEATH_NANOS) {
-            rows.death_nanos = reader.maybe("death_nanos")?;
-        }
-        if has(Columns::DEATH_THREAD) {
-            rows.death_thread = reader.maybe32("death_thread", ThreadId)?;
-        }
-        if has(Columns::DEATH_CONTEXT) {
-            rows.death_context = reader.maybe32("death_context", ContextId)?;
-        }
-        if has(Columns::ESCAPED_THREAD) {
-            rows.escaped_thread = table.flags(group, "escaped_thread")?;
-        }
-        if has(Columns::ESCAPED_FRAME) {
-            rows.escaped_frame = table.flags(group, "escaped_frame")?;
-        }
-        if has(Columns::DEATH_RECORD) {
-            rows.death_record = reader.maybe("death_record")?;
-        }
-        Ok(rows)
+        let reader = GroupReader { table, group, columns };
+        // All columns are spelled out, so that the compiler asks about a new one.
+        Ok(Rows {
+            len: table.rows_of(group),
+            number: reader.wanted(Columns::NUMBER, || reader.numbers("number", |number| number))?,
+            object: reader.wanted(Columns::OBJECT, || reader.numbers("object", ObjectId))?,
+            class: reader.wanted(Columns::CLASS, || reader.numbers32("class", TypeId))?,
+            kind: reader.wanted(Columns::KIND, || reader.kinds("kind"))?,
+            size: reader.wanted(Columns::SIZE, || reader.numbers("size", |size| size))?,
+            length: reader.wanted(Columns::LENGTH, || reader.numbers32("length", |length| length))?,
+            site: reader.wanted(Columns::SITE, || reader.numbers32("site", SiteId))?,
+            context: reader.wanted(Columns::CONTEXT, || reader.numbers32("context", ContextId))?,
+            thread: reader.wanted(Columns::THREAD, || reader.numbers32("thread", ThreadId))?,
+            birth_tick: reader.wanted(Columns::BIRTH_TICK, || reader.numbers("birth_tick", |tick| tick))?,
+            birth_bytes: reader.wanted(Columns::BIRTH_BYTES, || reader.numbers("birth_bytes", |bytes| bytes))?,
+            birth_nanos: reader.wanted(Columns::BIRTH_NANOS, || reader.maybe("birth_nanos"))?,
+            last_use_tick: reader.wanted(Columns::LAST_USE_TICK, || reader.numbers("last_use_tick", |tick| tick))?,
+            death_tick: reader.wanted(Columns::DEATH_TICK, || reader.maybe("death_tick"))?,
+            death_bytes: reader.wanted(Columns::DEATH_BYTES, || reader.maybe("death_bytes"))?,
+            death_nanos: reader.wanted(Columns::DEATH_NANOS, || reader.maybe("death_nanos"))?,
+            death_thread: reader.wanted(Columns::DEATH_THREAD, || reader.maybe32("death_thread", ThreadId))?,
+            death_context: reader.wanted(Columns::DEATH_CONTEXT, || reader.maybe32("death_context", ContextId))?,
+            escaped_thread: reader.wanted(Columns::ESCAPED_THREAD, || table.flags(group, "escaped_thread"))?,
+            escaped_frame: reader.wanted(Columns::ESCAPED_FRAME, || table.flags(group, "escaped_frame"))?,
+            death_record: reader.wanted(Columns::DEATH_RECORD, || reader.maybe("death_record"))?,
+        })
     }
 }
 
@@ -250,9 +209,15 @@ impl Groups for Table {
 struct GroupReader<'a> {
     table: &'a TableReader,
     group: usize,
+    columns: Columns,
 }
 
 impl GroupReader<'_> {
+    /// What `read` returns if the column is wanted, otherwise nothing.
+    fn wanted<T>(&self, column: Columns, read: impl FnOnce() -> io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+        if self.columns.has(column) { read() } else { Ok(Vec::new()) }
+    }
+
     fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
         self.table.numbers(self.group, name)?.into_iter().map(|value| unsigned(value).map(&of)).collect()
     }
