@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -181,6 +181,27 @@ fn contexts_are_those_of_the_life_table() {
     assert!(all.rows("contexts").len() > 100);
     assert!(!calls.path().join("objects").exists());
     assert!(word(&calls.rows("trace")[0], "missing").contains("objects: not selected (--only)"));
+}
+
+/// Its declaration compiles without being listed, but it would never be written.
+#[test]
+fn each_module_of_a_table_is_listed() {
+    let modules = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tables")).unwrap();
+    let modules = modules.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
+    let modules: BTreeSet<String> = modules.filter(|name| name != "mod").collect();
+    assert_eq!(tables::ALL.iter().map(|table| table.name.to_owned()).collect::<BTreeSet<_>>(), modules);
+}
+
+/// What a table needs is read although nothing else is selected that needs it.
+#[test]
+fn no_table_is_empty_only_because_it_is_alone() {
+    let source = Source::open(REAL.as_ref(), None).unwrap();
+    let all = Converted::of(&source, Reading::default(), Options::default());
+    for table in tables::ALL {
+        let wanted = Wanted::only(&[table.name.parse().unwrap()]);
+        let alone = Converted::of(&source, Reading::default(), Options { wanted, ..Options::default() });
+        assert_eq!(alone.rows(table.name).is_empty(), all.rows(table.name).is_empty(), "{}", table.name);
+    }
 }
 
 fn text(lines: &str) -> Source {
