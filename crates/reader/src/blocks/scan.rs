@@ -227,7 +227,18 @@ impl<'a> Scanner<'a> {
                 }
                 effect.in_flight = Some(exception);
             }
-            _ => {}
+            // No effect on stacks; tickets and switches do not come here.
+            Event::New { .. }
+            | Event::NewArray { .. }
+            | Event::Found { .. }
+            | Event::Made { .. }
+            | Event::PutField { .. }
+            | Event::PutStatic { .. }
+            | Event::PutElement { .. }
+            | Event::PutElements { .. }
+            | Event::Used { .. }
+            | Event::Ticket(_)
+            | Event::Switch { .. } => {}
         }
         true
     }

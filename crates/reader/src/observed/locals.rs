@@ -92,7 +92,11 @@ impl<'a> Locals<'a> {
             // The frame is about to end, and nothing is in hand before it is allocated.
             Record::Alloc(_) | Record::Exit { .. } | Record::ExitThrow { .. } => return,
             Record::Update { origin, target, .. } => [origin, target, ObjectId::NULL],
-            _ => record.objects(),
+            Record::Entry { .. }
+            | Record::Throw { .. }
+            | Record::Handle { .. }
+            | Record::Death { .. }
+            | Record::Use { .. } => record.objects(),
         };
         let Some((frame, _)) = self.stacks.top(record.thread()) else { return };
         for object in in_hand {
