@@ -868,7 +868,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             births: self.births,
             bytes: self.bytes,
             ticks: self.ticks,
-            in_flight: part.in_flight.map(|hash| self.before.ids.current(ObjectHash(hash)).unwrap_or_default()),
+            in_flight: part.in_flight.map(|number| ids.get(number as usize).copied().unwrap_or_default()),
             ids,
             part,
         };

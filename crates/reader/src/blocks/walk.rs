@@ -145,7 +145,7 @@ pub struct Part {
     pub top: u32,
     /// Number of entries of methods.
     pub entries: u32,
-    /// The exception in flight at the end, 0 for none; `None` if it is the one at the beginning.
+    /// The exception in flight at the end, `NONE` for none; `None` if it is the one at the beginning.
     pub in_flight: Option<u32>,
     /// Since when the chunk of events is from which the steps from that one on come.
     pub times: Vec<(u32, Wall)>,
@@ -758,7 +758,7 @@ impl<O: Oracle> Making<'_, '_, O> {
                 let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::ExitThrow as u8 };
                 self.used(receiver, stamp, now, NONE);
                 self.used(exception, stamp, now, NONE);
-                self.part.in_flight = Some(if self.top == NONE { 0 } else { self.hash_of(exception) });
+                self.part.in_flight = Some(if self.top == NONE { NONE } else { exception });
             }
             Action::Throw { exception } => {
                 let exception = self.object(exception, Use::Exception);
@@ -767,7 +767,7 @@ impl<O: Oracle> Making<'_, '_, O> {
                 let (stamp, now) = (self.stamp(step, RecordKind::Throw), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
                 self.used(exception, stamp, now, self.top);
-                self.part.in_flight = Some(self.hash_of(exception));
+                self.part.in_flight = Some(exception);
             }
             Action::Handle { exception } => {
                 let exception = self.object(exception, Use::Exception);
@@ -776,7 +776,7 @@ impl<O: Oracle> Making<'_, '_, O> {
                 let (stamp, now) = (self.stamp(step, RecordKind::Handle), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
                 self.used(exception, stamp, now, self.top);
-                self.part.in_flight = Some(0);
+                self.part.in_flight = Some(NONE);
             }
             Action::Used { object } => {
                 let object = self.object(object, Use::Any);
@@ -863,10 +863,6 @@ impl<O: Oracle> Making<'_, '_, O> {
         self.part.base + self.part.frames.len() as u32 - 1
     }
 
-    fn hash_of(&self, number: u32) -> u32 {
-        self.part.named.get(number as usize).map_or(0, |named| named.key as u32 & 0x7fff_ffff)
-    }
-
     #[inline]
     fn field(&mut self, field: FieldRefId) -> FieldId {
         self.oracle.field(field, &mut self.walker.shared.anomalies)
@@ -907,9 +903,9 @@ impl<O: Oracle> Making<'_, '_, O> {
             self.open.push((frame.method, key));
         }
         if let Some(in_flight) = self.part.in_flight
-            && let Some(number) = self.walker.table.get(in_flight)
+            && let Some(named) = self.part.named.get_mut(in_flight as usize)
         {
-            self.part.named[number as usize].flags |= Named::ON_STACK;
+            named.flags |= Named::ON_STACK;
         }
         self.part.top = self.top;
         self.part.ticket = self.ticket.0;
