@@ -760,7 +760,7 @@ impl<R: Rows> Forward<R> {
                 }
             }
         }
-        self.clearings.sort_by_key(|(step, _)| *step);
+        self.clearings.sort_by_key(|(step, clearing)| (*step, objects_of(clearing)));
         for (step, clearing) in std::mem::take(&mut self.clearings) {
             self.sums.totals.0[RecordKind::Update as usize] += u64::from(matches!(clearing, KnownStep::Found { .. }));
             match step < self.passed_on {
@@ -993,6 +993,14 @@ pub struct Finished<R> {
     pub held_by_locals: Vec<HeldByLocal>,
     /// Threads whose stacks were not empty, with the number of their frames.
     pub frames_left: Vec<(u32, usize)>,
+}
+
+/// What orders the clearings of a step.
+fn objects_of(clearing: &KnownStep) -> [ObjectId; 3] {
+    match clearing {
+        KnownStep::Found { record, .. } => record.objects(),
+        KnownStep::Cleared { .. } => [ObjectId::NULL; 3],
+    }
 }
 
 fn death(at: &At) -> RowDeath {
