@@ -80,6 +80,11 @@ impl Place {
         let as_it_is = || format!("run: {}\ncode: {code}\n{}", row.run, lines.join("\n"));
         ensure!(code == row.code, "code: {} was expected\n{}", row.code, as_it_is());
         ensure!(row.is_said(&lines), "{} was expected\n{}", row.says.join("\n"), as_it_is());
+        // A life table is complete before the command goes on, and stays for the next one.
+        let is_kept =
+            |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().ends_with(".lives"));
+        let after: Vec<_> =
+            after.into_iter().filter(|file| before.contains(file) || !is_kept(file.0.as_ref())).collect();
         // A successful command has written something.
         let changed: Vec<_> = after.iter().filter(|file| !before.contains(file)).collect();
         ensure!(code == 0 || before == after, "left behind, changed or gone: {changed:?}\n{}", as_it_is());
