@@ -6,7 +6,7 @@ use std::ops::Range;
 use et_columns::TableReader;
 use et_reader::population::{Columns, Rows};
 
-use crate::population::stored;
+use crate::rows::stored;
 
 /// The late rows of a table.
 #[derive(Debug, Default)]

@@ -19,6 +19,7 @@ mod maker;
 mod names;
 mod passing;
 mod population;
+mod rows;
 mod stamp;
 pub mod tables;
 #[cfg(test)]

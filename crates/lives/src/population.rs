@@ -6,21 +6,21 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use et_columns::TableReader;
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::observed::{Observed, Observer};
 use et_reader::population::{Columns, Groups, Population, Rows};
-use et_reader::record::{AllocKind, ObjectId, Record, ThreadId};
+use et_reader::record::Record;
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use et_reader::told::Told;
-use et_reader::types::TypeId;
 use thiserror::Error;
 
-use crate::known::{number32, unsigned};
+use crate::known::number32;
 use crate::late::LateRows;
 use crate::maker::{Follows, Maker};
+use crate::rows::stored;
 use crate::{CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, held, lock};
 
 /// Why there are no rows.
@@ -220,82 +220,13 @@ impl Groups for Table {
     }
 }
 
-/// The rows of a group as they are stored.
-pub(crate) fn stored(table: &TableReader, group: usize, columns: Columns) -> io::Result<Rows> {
-    let reader = GroupReader { table, group, columns };
-    // All columns are spelled out, so that the compiler asks about a new one.
-    Ok(Rows {
-        len: table.rows_of(group),
-        number: reader.wanted(Columns::NUMBER, || reader.numbers("number", |number| number))?,
-        object: reader.wanted(Columns::OBJECT, || reader.numbers("object", ObjectId))?,
-        class: reader.wanted(Columns::CLASS, || reader.numbers32("class", TypeId))?,
-        kind: reader.wanted(Columns::KIND, || reader.kinds("kind"))?,
-        size: reader.wanted(Columns::SIZE, || reader.numbers("size", |size| size))?,
-        length: reader.wanted(Columns::LENGTH, || reader.numbers32("length", |length| length))?,
-        site: reader.wanted(Columns::SITE, || reader.numbers32("site", SiteId))?,
-        context: reader.wanted(Columns::CONTEXT, || reader.numbers32("context", ContextId))?,
-        thread: reader.wanted(Columns::THREAD, || reader.numbers32("thread", ThreadId))?,
-        birth_tick: reader.wanted(Columns::BIRTH_TICK, || reader.numbers("birth_tick", |tick| tick))?,
-        birth_bytes: reader.wanted(Columns::BIRTH_BYTES, || reader.numbers("birth_bytes", |bytes| bytes))?,
-        birth_nanos: reader.wanted(Columns::BIRTH_NANOS, || reader.maybe("birth_nanos"))?,
-        last_use_tick: reader.wanted(Columns::LAST_USE_TICK, || reader.numbers("last_use_tick", |tick| tick))?,
-        death_tick: reader.wanted(Columns::DEATH_TICK, || reader.maybe("death_tick"))?,
-        death_bytes: reader.wanted(Columns::DEATH_BYTES, || reader.maybe("death_bytes"))?,
-        death_nanos: reader.wanted(Columns::DEATH_NANOS, || reader.maybe("death_nanos"))?,
-        death_thread: reader.wanted(Columns::DEATH_THREAD, || reader.maybe32("death_thread", ThreadId))?,
-        death_context: reader.wanted(Columns::DEATH_CONTEXT, || reader.maybe32("death_context", ContextId))?,
-        escaped_thread: reader.wanted(Columns::ESCAPED_THREAD, || table.flags(group, "escaped_thread"))?,
-        escaped_frame: reader.wanted(Columns::ESCAPED_FRAME, || table.flags(group, "escaped_frame"))?,
-        death_record: reader.wanted(Columns::DEATH_RECORD, || reader.maybe("death_record"))?,
-    })
-}
-
-/// Reads columns of one group.
-struct GroupReader<'a> {
-    table: &'a TableReader,
-    group: usize,
-    columns: Columns,
-}
-
-impl GroupReader<'_> {
-    /// What `read` returns if the column is wanted, otherwise nothing.
-    fn wanted<T>(&self, column: Columns, read: impl FnOnce() -> io::Result<Vec<T>>) -> io::Result<Vec<T>> {
-        if self.columns.has(column) { read() } else { Ok(Vec::new()) }
-    }
-
-    fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
-        self.table.numbers(self.group, name)?.into_iter().map(|value| unsigned(value).map(&of)).collect()
-    }
-
-    fn numbers32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<T>> {
-        self.table.numbers(self.group, name)?.into_iter().map(|value| number32(value).map(&of)).collect()
-    }
-
-    fn maybe(&self, name: &str) -> io::Result<Vec<Option<u64>>> {
-        let values = self.table.numbers(self.group, name)?;
-        Ok(values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect())
-    }
-
-    fn maybe32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<Option<T>>> {
-        let values = self.table.numbers(self.group, name)?.into_iter();
-        values.map(|value| value.map(|value| number32(Some(value)).map(&of)).transpose()).collect()
-    }
-
-    fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {
-        let kind = |text: &[u8]| AllocKind::ALL.into_iter().find(|kind| text == kind.record_kind().text().as_bytes());
-        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind");
-        let kinds = self.table.texts_as(self.group, name, kind)?.into_iter();
-        kinds.map(|kind| kind.flatten().ok_or_else(unknown)).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use et_format::ClassRecord;
     use et_format::event::{Event, ObjectHash};
-    use et_names::FieldRefId;
+    use et_names::{FieldRefId, SiteId};
     use et_reader::Trace;
     use et_reader::file::TraceFile;
     use et_reader::source::TraceSource;
