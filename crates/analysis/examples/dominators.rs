@@ -45,7 +45,7 @@ fn main() {
     [0, list - 1, list].into_iter().for_each(|root| graph.edge(0, root));
     graph.end_node();
     let before = Instant::now();
-    let dominance = Dominance::of(&graph, |_| 24);
+    let dominance = Dominance::of(&graph, graph.targets(graph.root()), |_| 24);
     println!(
         "{count} objects, {} references: {:.2} s, {} of them at the top, {} bytes retained in all",
         graph.edges(),

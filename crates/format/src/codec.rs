@@ -235,9 +235,7 @@ impl BlockUnpacker {
             false => Err(FormatError::Unpack(format!("{len} bytes instead of {raw_len}"))),
         }
     }
-}
 
-impl BlockUnpacker {
     /// Decompresses packed events into `events` and returns their length.
     fn streams(&mut self, header: &BlockHeader, stored: &[u8]) -> Result<usize, FormatError> {
         let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));

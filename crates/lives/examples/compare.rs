@@ -1,4 +1,4 @@
-//! Reads traces by blocks and record by record, and compares all rows. With `time`, only reads by blocks.
+//! Reads traces by blocks and record by record, and compares all rows. With `TIME` set, only reads by blocks.
 
 use std::time::Instant;
 
@@ -77,7 +77,7 @@ impl et_reader::blocks::Rows for Clearings {
 }
 
 fn compare_records(source: &Source, trace: &et_reader::Trace, knows: bool) {
-    let new = et_reader::blocks::read(trace, knows, || Ok(Clearings::default())).unwrap();
+    let (rows, new) = et_reader::blocks::read(trace, knows, || Ok(Clearings::default())).unwrap();
     let mut old = Vec::new();
     let mut threads = std::collections::BTreeMap::<u32, u64>::new();
     let mut ran = std::collections::BTreeSet::new();
@@ -95,7 +95,7 @@ fn compare_records(source: &Source, trace: &et_reader::Trace, knows: bool) {
             std::ops::ControlFlow::Continue(())
         })
         .unwrap();
-    let mut found: Vec<(u64, u64)> = new.rows.found.iter().map(|(old, origin, _)| (*old, *origin)).collect();
+    let mut found: Vec<(u64, u64)> = rows.found.iter().map(|(old, origin, _)| (*old, *origin)).collect();
     found.sort_unstable();
     old.sort_unstable();
     let new_threads: std::collections::BTreeMap<u32, u64> = new.records.iter().map(|(a, b)| (*a, *b)).collect();

@@ -261,7 +261,7 @@ impl LifeTable {
     }
 
     /// Makes the table without making records. `None` if that cannot be done: then it is made from the records.
-    fn make_by_blocks(&self, trace: &Trace) -> Option<Passed<()>> {
+    fn make_by_blocks(&self, trace: &Trace) -> Option<Passed> {
         if self.clock != Clock::default() || std::env::var_os(BY_RECORDS).is_some() {
             return None;
         }

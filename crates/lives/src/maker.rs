@@ -7,7 +7,7 @@ use et_columns::{TableWriter, Word, Written};
 use et_format::Nanos;
 use et_names::{MethodId, SiteId};
 use et_reader::batch::At;
-use et_reader::blocks::{Late, LifeRow};
+use et_reader::blocks::{Late, LifeRow, RowDeath};
 use et_reader::lifetimes::{Known, Played, Step};
 use et_reader::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_reader::population::Moment;
@@ -21,16 +21,9 @@ use crate::tables::{clearings, objects};
 /// A live object.
 #[derive(Clone, Copy, Debug)]
 struct Life {
-    number: u64,
-    alloc: Alloc,
-    context: ContextId,
+    row: LifeRow,
     /// The innermost frame when it was allocated.
     frame: Option<FrameRef>,
-    tick: u64,
-    made_bytes: u64,
-    time: Option<Nanos>,
-    last_use: u64,
-    escaped_thread: bool,
 }
 
 /// The last event.
@@ -59,31 +52,21 @@ enum Place {
     Known(ContextId),
 }
 
-/// Where and how an object died.
-#[derive(Clone, Copy, Debug)]
-struct Death {
-    context: ContextId,
-    tick: u64,
-    made_bytes: u64,
-    time: Option<Nanos>,
-    thread: ThreadId,
-    by: Last,
-}
-
-pub(crate) fn nanos(time: Option<Nanos>) -> Option<i64> {
+fn nanos(time: Option<Nanos>) -> Option<i64> {
     time.map(|time| time.0.cast_signed())
 }
 
-/// Who else had an object; `None` if that is not known.
-#[derive(Clone, Copy, Debug, Default)]
-struct Escaped {
-    thread: Option<bool>,
-    frame: Option<bool>,
+/// Whether another thread had the object; `None` for what was there when tracing began, since it is not known which
+/// thread made it.
+pub fn escaped_thread(life: &LifeRow) -> Option<bool> {
+    (life.alloc.thread.0 != 0).then_some(life.escaped_thread)
 }
 
-fn object_row(life: &Life, death: Option<Death>, escaped: Escaped) -> objects::Row {
+/// The row of an object; `escaped_thread` is `None` if it is not known.
+pub fn object_row(life: &LifeRow, escaped_thread: Option<bool>) -> objects::Row {
     let Alloc { kind, object, size, ty, site, length, thread } = life.alloc;
-    let by_record = death.filter(|death| death.by.kind.is_some());
+    let death = life.death;
+    let by_record = death.and_then(|death| death.record);
     objects::Row {
         number: life.number.cast_signed(),
         object: object.0.cast_signed(),
@@ -95,24 +78,24 @@ fn object_row(life: &Life, death: Option<Death>, escaped: Escaped) -> objects::R
         context: life.context.0.into(),
         thread: thread.0.into(),
         birth_tick: life.tick.cast_signed(),
-        birth_bytes: life.made_bytes.cast_signed(),
+        birth_bytes: life.bytes.cast_signed(),
         birth_nanos: nanos(life.time),
         last_use_tick: life.last_use.cast_signed(),
         death_tick: death.map(|death| death.tick.cast_signed()),
-        death_bytes: death.map(|death| death.made_bytes.cast_signed()),
+        death_bytes: death.map(|death| death.bytes.cast_signed()),
         death_nanos: death.and_then(|death| nanos(death.time)),
-        death_step: death.map(|death| death.by.step.cast_signed()),
+        death_step: death.map(|death| death.step.cast_signed()),
         death_thread: death.map(|death| death.thread.0.into()),
         death_context: death.map(|death| death.context.0.into()),
-        death_record: by_record.map(|death| death.by.record.cast_signed()),
-        death_kind: death.and_then(|death| death.by.kind).map(|kind| Word(kind.text())),
-        escaped_thread: escaped.thread,
-        escaped_frame: escaped.frame,
+        death_record: by_record.map(|(_, number)| number.cast_signed()),
+        death_kind: by_record.map(|(kind, _)| Word(kind.text())),
+        escaped_thread,
+        escaped_frame: life.escaped_frame,
     }
 }
 
 /// `None`: it is no clearing.
-pub(crate) fn clearing_row(known: &Known) -> Option<clearings::Row> {
+pub fn clearing_row(known: &Known) -> Option<clearings::Row> {
     let (step, is_step, ids, slot, thread) = match *known {
         Known::Cleared { at } => (at, true, [ObjectId::NULL; 2], 0, 0),
         Known::Found { after, record: Record::Update { old, origin, slot, thread, .. } } => {
@@ -320,36 +303,36 @@ impl Maker {
         if alloc.kind != AllocKind::Initial {
             self.made_bytes += alloc.size;
         }
-        let life = Life {
+        let row = LifeRow {
             number: self.born,
             alloc: *alloc,
             context,
-            frame: self.stacks.top(alloc.thread).map(|(frame, _)| frame),
             tick: self.tick,
-            made_bytes: self.made_bytes,
+            bytes: self.made_bytes,
             time: self.time,
             last_use: self.tick,
             escaped_thread: false,
+            escaped_frame: None,
+            death: None,
         };
         self.born += 1;
-        self.used.classes.insert(alloc.ty);
-        self.used.threads.insert(alloc.thread);
-        if alloc.site.0 != 0 {
-            self.used.sites.insert(alloc.site);
-        }
+        self.used.saw(&row);
         match self.follows {
-            Follows::Lives => _ = self.objects.insert(alloc.object, Some(life)),
-            Follows::Births => self.lives.push(object_row(&life, None, Escaped::default())),
+            Follows::Lives => {
+                let frame = self.stacks.top(alloc.thread).map(|(frame, _)| frame);
+                self.objects.insert(alloc.object, Some(Life { row, frame }));
+            }
+            Follows::Births => self.lives.push(object_row(&row, None)),
         }
     }
 
     #[inline]
     fn mentioned(&mut self, object: ObjectId, thread: ThreadId, is_use: bool) {
         let Some(node) = self.objects.node(object) else { return };
-        let Some(life) = &mut self.objects[node] else { return };
-        life.escaped_thread |= thread != life.alloc.thread;
+        let Some(Life { row, .. }) = &mut self.objects[node] else { return };
+        row.escaped_thread |= thread != row.alloc.thread;
         if is_use {
-            life.last_use = self.tick;
+            row.last_use = self.tick;
         }
     }
 
@@ -364,18 +347,24 @@ impl Maker {
         self.used.threads.insert(thread);
         let Some(life) = life else { return };
         let (context, by) = (self.context(), self.last);
-        let death = Death { context, tick: self.tick, made_bytes: self.made_bytes, time: self.time, thread, by };
-        self.row(&life, Some(death));
+        let death = RowDeath {
+            step: by.step,
+            record: by.kind.map(|kind| (kind, by.record)),
+            tick: self.tick,
+            bytes: self.made_bytes,
+            time: self.time,
+            thread,
+            context,
+        };
+        self.row(life, Some(death));
     }
 
-    fn row(&mut self, life: &Life, death: Option<Death>) {
+    fn row(&mut self, Life { row, frame }: Life, death: Option<RowDeath>) {
         // An object that dies with the frame has not escaped it.
-        let escaped_frame = life.frame.map(|frame| {
-            self.stacks.running(frame).is_none() && death.is_none_or(|death| death.by.left != frame.serial)
-        });
-        // Which thread made what was there when tracing began is not known.
-        let escaped_thread = (life.alloc.thread.0 != 0).then_some(life.escaped_thread);
-        self.lives.push(object_row(life, death, Escaped { thread: escaped_thread, frame: escaped_frame }));
+        let escaped_frame = frame
+            .map(|frame| self.stacks.running(frame).is_none() && (death.is_none() || self.last.left != frame.serial));
+        let row = LifeRow { escaped_frame, death, ..row };
+        self.lives.push(object_row(&row, escaped_thread(&row)));
     }
 
     fn clear(&mut self, known: &Known) {
@@ -392,8 +381,8 @@ impl Maker {
     /// Ends the trace: objects that are still alive get their rows, in the order of their births.
     pub fn finish(mut self) -> io::Result<Made> {
         let mut alive: Vec<Life> = self.objects.iter().filter_map(|(_, life)| *life).collect();
-        alive.sort_unstable_by_key(|life| life.number);
-        for life in &alive {
+        alive.sort_unstable_by_key(|life| life.row.number);
+        for life in alive {
             self.row(life, None);
         }
         let (lives, clearings) = (self.lives.finish()?, self.cleared.finish()?);

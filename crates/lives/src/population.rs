@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use et_columns::TableReader;
 use et_names::MethodId;
+use et_reader::blocks::Passed;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::observed::{Observed, Observer};
@@ -44,7 +45,9 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     if let Some(population) = table.rows(source) {
         return Ok(population);
     }
-    source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
+    if table.make_for(source).is_none() {
+        source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
+    }
     match table.rows(source) {
         Some(population) => Ok(population),
         None => Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0),
@@ -82,9 +85,9 @@ pub fn observe_rows(
     table: Option<&LifeTable>,
     reading: Reading,
 ) -> Result<(Population, Observed), PopulationError> {
-    if let (Some(table), Source::Trace(trace)) = (table.filter(|table| table.is_for(source, reading)), source)
+    if let Some(table) = table.filter(|table| table.is_for(source, reading))
         && table.rows(source).is_none()
-        && let Some(passed) = table.make_by_blocks(trace)
+        && let Some(passed) = table.make_for(source)
         && let Some(population) = table.rows(source)
     {
         return Ok((population, passed.observed(source)));
@@ -107,6 +110,11 @@ impl LifeTable {
     /// Whether its rows are those of a reading.
     fn is_for(&self, source: &Source, reading: Reading) -> bool {
         source.deaths(reading.deaths) == Deaths::Trace && reading.clock == self.clock
+    }
+
+    /// Makes the table without making records, if that can be done.
+    fn make_for(&self, source: &Source) -> Option<Passed> {
+        self.make_by_blocks(source.trace()?)
     }
 
     /// Reads the rows in the folder, if they are intact, or those that were made for this process.

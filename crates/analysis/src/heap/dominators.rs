@@ -73,6 +73,19 @@ impl Children {
     }
 }
 
+/// A graph whose root leads to these nodes.
+struct Rooted<'g> {
+    graph: &'g Graph,
+    roots: &'g [u32],
+}
+
+impl Rooted<'_> {
+    #[inline]
+    fn targets(&self, node: u32) -> &[u32] {
+        if node == self.graph.root() { self.roots } else { self.graph.targets(node) }
+    }
+}
+
 /// A depth-first numbering from the root, which is 0. Everything below uses these numbers, for locality: neighbours in
 /// the graph are close together in memory.
 struct Walk {
@@ -83,12 +96,13 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(graph: &Graph) -> Self {
-        let mut walk = Self { vertex: Vec::new(), parent: Vec::new(), number: vec![NONE; graph.len()] };
+    fn new(graph: &Rooted<'_>) -> Self {
+        let root = graph.graph.root();
+        let mut walk = Self { vertex: Vec::new(), parent: Vec::new(), number: vec![NONE; graph.graph.len()] };
         // Of each node on the way, how many of its edges were followed.
         let mut stack: Vec<(u32, usize)> = Vec::new();
-        walk.meet(graph.root(), 0);
-        stack.push((graph.root(), 0));
+        walk.meet(root, 0);
+        stack.push((root, 0));
         while let Some((node, followed)) = stack.last_mut() {
             let Some(&target) = graph.targets(*node).get(*followed) else {
                 stack.pop();
@@ -110,7 +124,7 @@ impl Walk {
     }
 
     /// Predecessors of each node.
-    fn incoming(&self, graph: &Graph) -> (Vec<usize>, Vec<u32>) {
+    fn incoming(&self, graph: &Rooted<'_>) -> (Vec<usize>, Vec<u32>) {
         let count = self.vertex.len();
         let mut starts = vec![0; count + 1];
         for &node in &self.vertex {
@@ -177,14 +191,15 @@ impl Forest {
     }
 }
 
-/// The dominator tree of a graph.
-pub fn dominators(graph: &Graph) -> DominatorTree {
+/// The dominator tree of a graph whose root leads to these nodes, and not to those of its own edges.
+pub fn dominators(graph: &Graph, roots: &[u32]) -> DominatorTree {
     if graph.is_empty() {
         return DominatorTree { above: Vec::new(), order: Vec::new() };
     }
-    let walk = Walk::new(graph);
+    let rooted = Rooted { graph, roots };
+    let walk = Walk::new(&rooted);
     let count = walk.vertex.len();
-    let (starts, sources) = walk.incoming(graph);
+    let (starts, sources) = walk.incoming(&rooted);
     let mut semi: Vec<u32> = (0..count as u32).collect();
     let mut above = vec![NONE; count];
     let mut forest = Forest::new(count);
@@ -263,7 +278,7 @@ pub(super) mod tests {
         /// By definition: without its dominators a node is not reached, without any other it is.
         #[test]
         fn without_a_dominator_there_is_no_way(graph in any_graph()) {
-            let tree = dominators(&graph);
+            let tree = dominators(&graph, graph.targets(graph.root()));
             let reached = reached_without(&graph, NONE);
             let dominators_of = |node: u32| {
                 let next = |&at: &u32| Some(tree.above(at)).filter(|&above| above != NONE);
@@ -307,7 +322,7 @@ pub(super) mod tests {
         graph.edge(0, 0);
         graph.edge(0, LENGTH - 1);
         graph.end_node();
-        let tree = dominators(&graph);
+        let tree = dominators(&graph, graph.targets(graph.root()));
         // Two ways lead to each: from the front and from the back.
         assert!((0..LENGTH).all(|node| tree.above(node) == graph.root()));
     }

@@ -22,7 +22,8 @@ pub use graph::Graph;
 pub use moment::{Moment, MomentError, Timeline};
 pub use render::{render_classes, render_dominators, render_paths};
 pub use report::{
-    ClassLine, Classes, DominatorLine, Dominators, HeapLine, Paths, classes, dominance, dominators_of, paths_to,
+    ClassLine, Classes, DominatorLine, Dominators, HeapLine, Paths, classes, dominance, dominators_of,
+    lasting_dominance, paths_to,
 };
 pub use retained::Dominance;
 pub use snapshot::{Class, ClassNumber, Object, Reference, Root, RootKind, Snapshot, Taken, Via, Watched};

@@ -128,6 +128,13 @@ pub enum RootKind {
     Local(ThreadId),
 }
 
+impl RootKind {
+    /// Whether it is a frame of a running method that holds the object, for as long as it runs.
+    pub fn is_on_stack(self) -> bool {
+        matches!(self, Self::Receiver { .. } | Self::Exception { .. } | Self::Local(_))
+    }
+}
+
 /// A way into the heap from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Root {

@@ -48,12 +48,13 @@ pub(super) fn add(
     let mut looks: Vec<Look> = Vec::new();
     let source = told.source;
     let snapshot = heap::take_on_the_way(source, reading, &ticks, |_, snapshot| {
-        looks.push(Look::at(snapshot, &heap::dominance(snapshot), &mut |field| told.is_outside_jdk(field)));
+        looks.push(Look::at(snapshot, &heap::lasting_dominance(snapshot), &mut |field| told.is_outside_jdk(field)));
     })?;
     let dominance = heap::dominance(&snapshot);
     let live = snapshot.bytes();
+    let lasting = heap::lasting_dominance(&snapshot);
     let grown =
-        growth::grown(&snapshot, &dominance, &looks, (live / TRIFLE).max(1), &mut |field| told.is_outside_jdk(field));
+        growth::grown(&snapshot, &lasting, &looks, (live / TRIFLE).max(1), &mut |field| told.is_outside_jdk(field));
     let mut teller = Teller { snapshot: &snapshot, walk: Walk::through(&snapshot), population, makers, told };
     report.retained = Some(teller.retained(&dominance));
     report.suspects.holdings = teller.holdings(&grown);

@@ -123,6 +123,8 @@ enum Keeps {
     InBoth,
     /// In the static field `orders`, and nothing that was there before.
     Only,
+    /// In two arrays that an array in the static field `all` holds; it is a method of the second array that is running.
+    InTwoOfOne,
 }
 
 /// A program that keeps something with each call.
@@ -160,6 +162,8 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
         events.push(Event::NewArray { depth: 0, site: SiteId(BASE + 2), object: array, length: calls });
         events.push(Event::PutStatic { field, target: array });
     }
+    let outer = ObjectHash(0xa2);
+    events.push(Event::NewArray { depth: 0, site: SiteId(BASE + 2), object: outer, length: 2 });
     let mut heads = [ObjectHash(0); 2];
     for number in 0..calls {
         let object = ObjectHash(0x1000 + number);
@@ -175,8 +179,12 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
             target,
             if_changed: false,
         };
-        events.push(Event::Entry { method: call });
-        match keeps(number) {
+        let keeps = keeps(number);
+        events.push(match keeps {
+            Keeps::InTwoOfOne => Event::EntryOn { method: call, receiver: arrays[1] },
+            _ => Event::Entry { method: call },
+        });
+        match keeps {
             Keeps::Nothing => {}
             Keeps::Order => {
                 events.extend([
@@ -195,6 +203,16 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
                 heads[1] = object;
             }
             Keeps::InBoth => {
+                events.push(new(0, ORDER));
+                events.extend(arrays.map(|array| Event::PutElement { index: number, array, target: object }));
+            }
+            Keeps::InTwoOfOne => {
+                if number == 0 {
+                    events.push(Event::PutStatic { field: all, target: outer });
+                    events.push(Event::PutStatic { field: by_day, target: ObjectHash(0) });
+                    let put = |(index, target)| Event::PutElement { index, array: outer, target };
+                    events.extend((0..).zip(arrays).map(put));
+                }
                 events.push(new(0, ORDER));
                 events.extend(arrays.map(|array| Event::PutElement { index: number, array, target: object }));
             }
@@ -260,6 +278,16 @@ fn what_several_hold_is_reported_with_all_of_them() {
     let says = found[0].says.plain();
     assert!(says.starts_with("600 shop.Order, made in shop.Shop.call:7, are held by static shop.Shop."), "{says}");
     assert!(says.contains("static shop.Shop.all") && says.contains(" and by static shop.Shop.byDay"), "{says}");
+}
+
+/// As a program is at almost any moment: in the middle of a method of what it adds to.
+#[test]
+fn what_a_running_method_is_called_on_belongs_to_its_holder() {
+    let report = keeping(600, |_| Keeps::InTwoOfOne);
+    let found = leaks(&report);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let says = found[0].says.plain();
+    assert!(says.starts_with("static shop.Shop.all holds ") && says.contains("600 shop.Order"), "{says}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::local::{Caller, Settled, Stored};
 use super::walk::{NONE, Named, Part, Stamp};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};
-use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots};
+use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, OnStack};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId, Totals};
 use et_names::MethodId;
@@ -556,7 +556,7 @@ impl<R: Rows> Forward<R> {
         }
 
         // What the part has named, and what it has lost.
-        let running = part.base - part.left.len() as u32;
+        let stay = part.base - part.left.len() as u32;
         let mut tracked_here: FxHashMap<u32, u32> = FxHashMap::default();
         for (number, named) in part.named.iter().enumerate() {
             if died[number] {
@@ -572,10 +572,10 @@ impl<R: Rows> Forward<R> {
             let keeps = self.heap.get(node).data.holder.is_some_and(|old| {
                 let runs = match old.thread == thread {
                     true => {
-                        old.depth < running
+                        old.depth < stay
                             && stack.frames.get(old.depth as usize).is_some_and(|frame| frame.serial == old.serial)
                     }
-                    false => self.runs(&old),
+                    false => running(&self.stacks, &old).is_some(),
                 };
                 runs && holder.is_none_or(|new| old.thread != thread || old.depth <= new.depth)
             });
@@ -719,11 +719,6 @@ impl<R: Rows> Forward<R> {
         Ok(())
     }
 
-    fn runs(&self, holder: &Holder) -> bool {
-        let frame = self.stacks.get(&holder.thread).and_then(|stack| stack.frames.get(holder.depth as usize));
-        frame.is_some_and(|frame| frame.serial == holder.serial)
-    }
-
     /// The frame, if it still runs at the end of the part.
     fn holder(&self, part: &Part, frame: u32, stack: &Stack) -> Option<Holder> {
         if frame == NONE || part.left_at(frame) != NONE {
@@ -773,10 +768,7 @@ impl<R: Rows> Forward<R> {
         }
         self.passed_on = self.sums.steps;
         let (held, stacks) = (&mut self.held, &self.stacks);
-        held.tidy(|holder| {
-            let frame = stacks.get(&holder.thread).and_then(|stack| stack.frames.get(holder.depth as usize));
-            frame.is_some_and(|frame| frame.serial == holder.serial)
-        });
+        held.tidy(|holder| running(stacks, holder).is_some());
     }
 
     fn collect(&mut self) {
@@ -845,7 +837,7 @@ impl<R: Rows> Forward<R> {
         // An object that a frame has in hand that has ended since is held by it no more.
         Row {
             step,
-            holder: life.holder.filter(|holder| is_dead && self.runs(holder)),
+            holder: life.holder.filter(|holder| is_dead && running(&self.stacks, holder).is_some()),
             row: LifeRow {
                 number: life.number,
                 alloc: life.alloc,
@@ -927,12 +919,15 @@ impl<R: Rows> Forward<R> {
             .all
             .iter()
             .filter_map(|((holder, _), held)| {
-                let frame = self.stacks.get(&holder.thread)?.frames.get(holder.depth as usize)?;
-                (frame.serial == holder.serial).then_some(HeldByLocal { method: frame.method, ..*held })
+                let frame = running(&self.stacks, holder)?;
+                Some(HeldByLocal { method: frame.method, ..*held })
             })
             .collect();
-        let (on_stacks, by_vm) = (self.on_stacks(), self.held_by_vm());
-        let held_by_stacks = if self.knows_deaths { self.held_by(&on_stacks, &by_vm) } else { Vec::new() };
+        let by_vm = self.heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
+        let held_by_stacks = match self.knows_deaths {
+            true => held_by_stacks(&self.heap, &self.on_stacks(), by_vm),
+            false => Vec::new(),
+        };
         let frames_left = self.stacks.iter().map(|(&thread, stack)| (thread, stack.frames.len()));
         let frames_left = frames_left.filter(|(_, frames)| *frames > 0).collect();
         Finished {
@@ -961,25 +956,6 @@ impl<R: Rows> Forward<R> {
         }
         all
     }
-
-    fn held_by_vm(&self) -> Vec<Node> {
-        self.heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node).collect()
-    }
-
-    fn held_by(&mut self, stacks: &[OnStack], by_vm: &[Node]) -> Vec<HeldByStack> {
-        let heap = &self.heap;
-        let mut marks = heap.reach(by_vm.iter().copied());
-        let mut all = Vec::new();
-        for &by in stacks {
-            let Some(node) = heap.find(by.object) else { continue };
-            let mut objects = Vec::new();
-            heap.follow(node, &mut marks, |node| objects.push(heap.get(node).id));
-            if !objects.is_empty() {
-                all.push(HeldByStack { by, objects });
-            }
-        }
-        all
-    }
 }
 
 /// What there is at the end.
@@ -993,6 +969,12 @@ pub struct Finished<R> {
     pub held_by_locals: Vec<HeldByLocal>,
     /// Threads whose stacks were not empty, with the number of their frames.
     pub frames_left: Vec<(u32, usize)>,
+}
+
+/// The frame, if it still runs.
+fn running<'s>(stacks: &'s FxHashMap<u32, Stack>, holder: &Holder) -> Option<&'s OpenFrame> {
+    let frame = stacks.get(&holder.thread)?.frames.get(holder.depth as usize)?;
+    (frame.serial == holder.serial).then_some(frame)
 }
 
 /// What orders the clearings of a step.

@@ -161,9 +161,8 @@ fn changed(part: &mut Part, put: &Put) {
     }
 }
 
-/// Finds what has died in the part.
-/// Without `knows_deaths`, nothing dies.
-pub fn settle(mut known: Known, is_weak: impl Fn(Slot) -> bool, knows_deaths: bool) -> Settled {
+/// Finds what has died in the part. Without `knows_deaths`, nothing dies.
+pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
     let part = &mut known.part;
     let mut nodes = Nodes::for_part(part);
     let mut unchanged = Vec::new();
@@ -172,7 +171,7 @@ pub fn settle(mut known: Known, is_weak: impl Fn(Slot) -> bool, knows_deaths: bo
     let mut slots: FxHashMap<(u32, Slot), State> = FxHashMap::default();
     let puts = std::mem::take(&mut part.puts);
     for put in &puts {
-        if put.origin != NONE && is_weak(put.slot) {
+        if put.is_weak {
             weak.push((*put, nodes.of(part, put.at.frame)));
             continue;
         }
@@ -244,15 +243,15 @@ pub fn settle(mut known: Known, is_weak: impl Fn(Slot) -> bool, knows_deaths: bo
             false => reach(target, &mut died, &mut reached),
         }
     }
-    let of = |origin: u32, edges: &[(u32, u32)], head: &[u32]| {
+    // The targets of an origin.
+    let (head, edges) = (&head, &edges);
+    let of = |origin: u32| {
         let mut at = head[origin as usize];
-        let mut targets = Vec::new();
-        while at != NONE {
-            let (target, next) = edges[at as usize];
-            targets.push(target);
+        std::iter::from_fn(move || {
+            let &(target, next) = edges.get(at as usize)?;
             at = next;
-        }
-        targets
+            Some(target)
+        })
     };
     for number in 0..count as u32 {
         if part.named[number as usize].birth != NONE && !can_die(&part.named[number as usize]) {
@@ -260,7 +259,7 @@ pub fn settle(mut known: Known, is_weak: impl Fn(Slot) -> bool, knows_deaths: bo
         }
     }
     while let Some(origin) = reached.pop() {
-        for target in of(origin, &edges, &head) {
+        for target in of(origin) {
             reach(target, &mut died, &mut reached);
         }
     }
@@ -284,7 +283,7 @@ pub fn settle(mut known: Known, is_weak: impl Fn(Slot) -> bool, knows_deaths: bo
             let born_in = nodes.of(part, birth.frame);
             let died_in = nodes.of(part, at.frame);
             dead.push(Dead { object: number, at, born_in, died_in });
-            for target in of(number, &edges, &head) {
+            for target in of(number) {
                 if !died[target as usize] {
                     later(&mut part.named[target as usize], at);
                 } else if !std::mem::replace(&mut is_stamped[target as usize], true) {

@@ -31,8 +31,8 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 
+use et_format::Nanos;
 use et_format::event::{ObjectHash, Ticket};
-use et_format::{InitialObject, Nanos};
 use et_names::{FieldId, FieldRefId, ID_LIMIT, MethodId};
 use et_system::threads::spawn_scoped;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -43,14 +43,13 @@ use crate::classes::ClassIndex;
 use crate::file::ReadError;
 use crate::lifetimes::{self, Change, HeldByStack, Known as KnownStep, Vm, WeakSlots};
 use crate::model::{ContextId, Contexts};
-use crate::names::Names;
-use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, ThreadId};
+use crate::record::{Alloc, ObjectId, RecordKind, ThreadId};
 use crate::resolve::allocs::Allocs;
 use crate::resolve::fields::Fields;
 use crate::resolve::{Anomalies, CutOffThread, Lost, ObjectIds, Outcome, each_initial_reference};
 use crate::told::Hold;
 use crate::trace::Trace;
-use crate::types::{TypeId, Types};
+use crate::types::TypeId;
 use forward::Forward;
 use literals::{BlockOf, Literals};
 use local::{Known, Settled};
@@ -132,10 +131,9 @@ pub struct Late {
     pub clearings: Range<u64>,
 }
 
-/// The results of a reading.
+/// The results of a reading, except rows.
 #[derive(Debug)]
-pub struct Passed<R> {
-    pub rows: R,
+pub struct Passed {
     pub contexts: Contexts,
     /// Number of objects.
     pub objects: u64,
@@ -154,43 +152,6 @@ pub struct Passed<R> {
     pub ran: FxHashSet<MethodId>,
     pub outcome: Outcome,
     pub cost: Cost,
-}
-
-impl<R> Passed<R> {
-    /// Takes out what received the rows.
-    pub fn take_rows(self) -> (R, Passed<()>) {
-        let Self {
-            rows,
-            contexts,
-            objects,
-            ticks,
-            bytes,
-            time,
-            late,
-            held_by_stacks,
-            held_by_locals,
-            records,
-            ran,
-            outcome,
-            cost,
-        } = self;
-        let rest = Passed {
-            rows: (),
-            contexts,
-            objects,
-            ticks,
-            bytes,
-            time,
-            late,
-            held_by_stacks,
-            held_by_locals,
-            records,
-            ran,
-            outcome,
-            cost,
-        };
-        (rows, rest)
-    }
 }
 
 /// How a trace was read.
@@ -255,11 +216,16 @@ trait Oracle {
 /// Assumes what is nearly always so: objects that are named are known, those that are found are not.
 #[derive(Debug)]
 struct Likely<'w, 'a> {
-    names: &'a Names,
-    types: &'a Types,
+    trace: &'a Trace,
     fields: &'w mut FxHashMap<FieldRefId, FieldId>,
     /// A field is in no table: fields get numbers in the order in which they occur.
     lacks_field: bool,
+}
+
+impl<'w, 'a> Likely<'w, 'a> {
+    fn new(trace: &'a Trace, fields: &'w mut FxHashMap<FieldRefId, FieldId>) -> Self {
+        Self { trace, fields, lacks_field: false }
+    }
 }
 
 impl Oracle for Likely<'_, '_> {
@@ -286,7 +252,7 @@ impl Oracle for Likely<'_, '_> {
         if let Some(&known) = self.fields.get(&field) {
             return known;
         }
-        match self.names.resolve_field_ref(field, self.types) {
+        match self.trace.names.resolve_field_ref(field, &self.trace.types) {
             Some(found) => {
                 self.fields.insert(field, found);
                 found
@@ -385,7 +351,7 @@ type Walked = Option<VecDeque<Part>>;
 fn walk_ahead<'a>(trace: &'a Trace, hands: &mut Hands<'a>, group: Arc<Group>, bounds: &[Option<Ticket>]) -> Walked {
     let mut walk = Walk::new(group, trace);
     let Hands { walker, fields, .. } = hands;
-    let mut likely = Likely { names: &trace.names, types: &trace.types, fields, lacks_field: false };
+    let mut likely = Likely::new(trace, fields);
     let mut parts: VecDeque<Part> = bounds.iter().map(|&bound| walk.part(bound, walker, &mut likely)).collect();
     if likely.lacks_field || !walk.is_done() {
         return None;
@@ -422,7 +388,7 @@ pub fn read<R: Rows + Send>(
     trace: &Trace,
     knows_deaths: bool,
     rows: impl Fn() -> std::io::Result<R>,
-) -> Result<Passed<R>, BlocksError> {
+) -> Result<(R, Passed), BlocksError> {
     let options = Options::default();
     match read_with(trace, knows_deaths, rows()?, &options) {
         // A word was predicted that has another meaning where it was before: then all events are decoded twice.
@@ -449,7 +415,7 @@ fn read_with<R: Rows + Send>(
     knows_deaths: bool,
     rows: R,
     options: &Options,
-) -> Result<Passed<R>, BlocksError> {
+) -> Result<(R, Passed), BlocksError> {
     let special = lifetimes::special(trace);
     let referent = special.referent;
     let mut filled: Vec<(u64, (usize, usize), BlockOf<'_>)> = Vec::new();
@@ -504,7 +470,6 @@ fn read_with<R: Rows + Send>(
                 now: Ticket(0),
             },
             class_type: special.class,
-            referent: special.referent,
             forward: Forward::new(
                 rows,
                 WeakSlots::new(&special),
@@ -549,7 +514,7 @@ fn passed<R: Rows>(
     before: Before<'_>,
     cost: Cost,
     ran: FxHashSet<MethodId>,
-) -> Passed<R> {
+) -> (R, Passed) {
     let finished = forward.finish();
     let mut cut_off = Vec::new();
     for (thread, frames) in finished.frames_left {
@@ -569,8 +534,7 @@ fn passed<R: Rows>(
         extra_fields: before.fields.into_extra(),
         ..Outcome::default()
     };
-    Passed {
-        rows: finished.rows,
+    let passed = Passed {
         contexts: finished.contexts,
         objects: sums.births,
         ticks: sums.ticks,
@@ -583,7 +547,8 @@ fn passed<R: Rows>(
         ran,
         outcome,
         cost: Cost { most_objects: sums.most_alive, ..cost },
-    }
+    };
+    (finished.rows, passed)
 }
 
 /// A reading under way.
@@ -596,7 +561,6 @@ struct Reading<'r, 'a, R> {
     in_order: bool,
     before: Before<'a>,
     class_type: Option<TypeId>,
-    referent: Option<FieldId>,
     forward: Forward<R>,
     running: FxHashMap<u64, Running>,
     settling: VecDeque<Promise<Settled>>,
@@ -678,29 +642,11 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             if object.object.is_null() || ids.current(object.object).is_some() {
                 return;
             }
-            let ty = match trace.classes.at(object.class, Ticket(0)) {
-                Some(class) => trace.classes.get(class).ty,
-                None => {
-                    anomalies.unknown_classes += 1;
-                    TypeId::UNKNOWN
-                }
-            };
-            let size = match u32::try_from(object.length) {
-                Ok(length) if object.size == InitialObject::LARGEST => allocs.array_size(ty, length, anomalies),
-                _ => object.size.into(),
-            };
-            let alloc = Alloc {
-                kind: AllocKind::Initial,
-                object: ids.allocate(object.object).0,
-                size,
-                ty,
-                site: et_names::SiteId(0),
-                length: object.length.max(0) as u32,
-                thread: ThreadId(0),
-            };
+            let alloc = allocs.initial(object, anomalies);
+            let alloc = Alloc { object: ids.allocate(object.object).0, ..alloc };
             vm.saw(&alloc, true);
             let in_use = self.may_be_named(object.object.0);
-            self.forward.initial_object(alloc, Some(ty) == self.class_type, in_use);
+            self.forward.initial_object(alloc, Some(alloc.ty) == self.class_type, in_use);
             self.births += 1;
         })?;
         let (ids, anomalies) = (&mut self.before.ids, &mut self.anomalies);
@@ -793,8 +739,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         if is_last {
             self.cost.groups += 1;
             if let Some(planned) = schedule.finish(of.group) {
-                self.lost.undecodable_pieces += planned.lost.undecodable_pieces;
-                self.lost.undecodable_bytes += planned.lost.undecodable_bytes;
+                self.lost.add(&planned.lost);
                 if self.knows_deaths {
                     for block in planned.blocks {
                         passed.extend(self.literals.pass(block)?.into_iter().map(u64::from));
@@ -812,7 +757,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
     fn walk_to(&mut self, planned: &Planned, left: usize) -> Box<Walk> {
         let mut walk = Box::new(Walk::new(Arc::clone(&planned.group), self.trace));
         let Hands { walker, fields, .. } = &mut *self.hands;
-        let mut likely = Likely { names: &self.trace.names, types: &self.trace.types, fields, lacks_field: false };
+        let mut likely = Likely::new(self.trace, fields);
         for &bound in &planned.bounds[..planned.bounds.len().saturating_sub(left)] {
             walk.part(bound, walker, &mut likely);
         }
@@ -835,10 +780,8 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
     /// Gives the objects that a part has made their ids, and has it settled. `ids` are those of the older ones.
     fn commit(&mut self, mut part: Part, mut ids: Vec<ObjectId>, passed: Vec<u64>) {
         self.before.now = Ticket(part.ticket);
-        self.anomalies.add(&std::mem::take(&mut part.anomalies));
-        let lost = std::mem::take(&mut part.lost);
-        self.lost.undecodable_pieces += lost.undecodable_pieces;
-        self.lost.undecodable_bytes += lost.undecodable_bytes;
+        self.anomalies.add(&part.anomalies);
+        self.lost.add(&part.lost);
         let mut last_named = Vec::new();
         for (named, id) in part.named.iter_mut().zip(&mut ids) {
             let Ok(hash) = u32::try_from(named.key) else { continue };
@@ -851,8 +794,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
                     named.flags |= Named::HELD;
                 }
             }
-            let is_held_later = self.before.held_later.get(&ObjectHash(hash)).is_some_and(|&count| count > 0);
-            if self.literals.may_name(hash) || is_held_later {
+            if self.may_be_named(hash) {
                 named.flags |= Named::LATER;
             }
         }
@@ -875,13 +817,8 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         self.births += known.part.births.len() as u64;
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
         self.ticks += u64::from(known.part.ticks);
-        let referent = self.referent;
         let knows_deaths = self.knows_deaths;
-        let settle = move |_: &mut Hands<'a>| {
-            let is_weak =
-                |slot: Slot| matches!((slot, referent), (Slot::Field(field), Some(referent)) if field == referent);
-            local::settle(known, is_weak, knows_deaths)
-        };
+        let settle = move |_: &mut Hands<'a>| local::settle(known, knows_deaths);
         self.settling.push_back(self.pool.add(Urgency::Settle, settle));
     }
 

@@ -9,7 +9,7 @@ use crate::observed::{HeldByLocal, Observed, ThreadRecords};
 use crate::record::{AllocKind, ThreadId};
 use crate::source::Source;
 
-impl<R> Passed<R> {
+impl Passed {
     /// The same as an [`Observer`](crate::observed::Observer) of all records finds.
     pub fn observed(&self, source: &Source) -> Observed {
         let of_thread = |(&thread, &records): (&u32, &u64)| ThreadRecords { thread: ThreadId(thread), records };

@@ -13,8 +13,8 @@ use super::scan::Scanned;
 use super::walk::Group;
 use super::{BlocksError, Hands};
 use crate::file::ThreadEvents;
-use crate::resolve::Lost;
 use crate::resolve::thread::{Reader, Shared, StartedFrame, Subject};
+use crate::resolve::{Lost, first};
 use crate::trace::Trace;
 
 /// A block of a thread: index in [`Trace::threads`], number of the piece.
@@ -118,18 +118,10 @@ impl std::fmt::Debug for Schedule<'_> {
     }
 }
 
-fn first(trace: &Trace, at: usize) -> Option<Ticket> {
-    let thread = &trace.threads[at];
-    match trace.file.thread(thread.index) {
-        _ if !thread.frames.is_empty() => Some(thread.start),
-        Some(events) => Some(trace.file.first_ticket(events)),
-        None => None,
-    }
-}
-
 impl<'a> Schedule<'a> {
     pub fn new(trace: &'a Trace, changes: VecDeque<Ticket>, block_numbers: FxHashMap<PieceOf, usize>) -> Self {
-        let firsts = (0..trace.threads.len()).filter_map(|at| Some(Reverse((first(trace, at)?, at))));
+        let firsts = trace.threads.iter().enumerate().filter_map(|thread| first(trace, thread));
+        let firsts = firsts.map(|(at, ticket)| Reverse((ticket, at)));
         let mut foreseen: Vec<(Ticket, u64, PieceOf)> = Vec::new();
         for (at, thread) in trace.threads.iter().enumerate() {
             let Some(events) = trace.file.thread(thread.index) else { continue };
@@ -327,8 +319,7 @@ impl<'a> Schedule<'a> {
                     return Err(BlocksError::Pending);
                 }
                 tickets.extend(loaded.scanned.tickets);
-                lost.undecodable_pieces += loaded.lost.undecodable_pieces;
-                lost.undecodable_bytes += loaded.lost.undecodable_bytes;
+                lost.add(&loaded.lost);
                 self.read(&mut reader, &loaded.events);
                 pieces.push((next, loaded.events));
                 next += 1;

@@ -78,15 +78,14 @@ pub(crate) fn agrees(
     (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
 ) -> Result<bool, TestCaseError> {
     let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows) };
-    let passed = match read_with(trace, true, Collected::default(), &options) {
-        Ok(passed) => passed,
+    let (collected, passed) = match read_with(trace, true, Collected::default(), &options) {
+        Ok(both) => both,
         // Among a few small numbers some are hashes.
         Err(BlocksError::Switches) => return Ok(false),
         Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
     };
     let (all, clearings, totals) = expected(recording);
-    let found: Expected = passed
-        .rows
+    let found: Expected = collected
         .rows
         .iter()
         .map(|row| {
@@ -94,11 +93,10 @@ pub(crate) fn agrees(
             (row.number, (row.alloc, row.tick, death))
         })
         .collect();
-    prop_assert_eq!(found.len(), passed.rows.rows.len(), "no number occurs twice");
+    prop_assert_eq!(found.len(), collected.rows.len(), "no number occurs twice");
     let other = found.iter().zip(&all).find(|(found, expected)| found != expected);
     prop_assert!(other.is_none() && found.len() == all.len(), "{other:#?}");
-    let mut found: Vec<_> = passed
-        .rows
+    let mut found: Vec<_> = collected
         .clearings
         .iter()
         .filter_map(|clearing| match *clearing {
@@ -110,11 +108,11 @@ pub(crate) fn agrees(
     prop_assert_eq!(found, clearings);
     prop_assert_eq!(passed.outcome.totals, totals);
     let in_order = |rows: &[LifeRow]| rows.is_sorted_by_key(|row| row.death.map(|death| death.step));
-    let dead = passed.rows.rows.iter().filter(|row| row.death.is_some()).count();
+    let dead = collected.rows.iter().filter(|row| row.death.is_some()).count();
     let (start, end) = (passed.late.rows.start as usize, passed.late.rows.end as usize);
     prop_assert_eq!(end, dead, "those that are late come last");
-    prop_assert!(in_order(&passed.rows.rows[..start]) && in_order(&passed.rows.rows[start..end]));
-    prop_assert!(passed.rows.rows[end..].is_sorted_by_key(|row| row.number));
+    prop_assert!(in_order(&collected.rows[..start]) && in_order(&collected.rows[start..end]));
+    prop_assert!(collected.rows[end..].is_sorted_by_key(|row| row.number));
     // A store into a weak slot that held null by then is a step of the recording.
     let mut steps = BTreeMap::new();
     recording
@@ -125,7 +123,7 @@ pub(crate) fn agrees(
             ControlFlow::Continue(())
         })
         .unwrap();
-    for clearing in &passed.rows.clearings {
+    for clearing in &collected.clearings {
         if let KnownStep::Cleared { at } = clearing {
             let is_cleared = matches!(steps.get(at), Some(Step::WeakUpdate { old: ObjectId::NULL, .. }));
             prop_assert!(is_cleared, "{:?}", steps.get(at));

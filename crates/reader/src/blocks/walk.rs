@@ -104,6 +104,8 @@ pub struct Put {
     pub target: u32,
     pub slot: Slot,
     pub if_changed: bool,
+    /// Whether the slot may be weak.
+    pub is_weak: bool,
 }
 
 /// A frame that was entered in the part.
@@ -116,7 +118,8 @@ pub struct Frame {
     pub receiver: u32,
     /// The step that left it; `NONE` if none did.
     pub left: u32,
-    /// Whether it is that of a leaf method, which is entered and left at once.
+    /// Number of entries of methods in the part up to its own; [`Frame::LEAF`] for leaf methods, which are entered and left at
+    /// once.
     pub entries: u32,
 }
 
@@ -875,14 +878,17 @@ impl<O: Oracle> Making<'_, '_, O> {
             self.used(origin, at, self.part.ticks, self.top);
             self.touched(target, at);
         }
-        if matches!((slot, self.walker.referent), (Slot::Field(field), Some(referent)) if field == referent) {
+        let is_referent =
+            matches!((slot, self.walker.referent), (Slot::Field(field), Some(referent)) if field == referent);
+        let is_weak = is_referent && origin != NONE;
+        if is_weak {
             for number in [origin, target] {
                 if let Some(named) = self.part.named.get_mut(number as usize) {
                     named.flags |= Named::WEAK;
                 }
             }
         }
-        self.part.puts.push(Put { at, origin, target, slot, if_changed });
+        self.part.puts.push(Put { at, origin, target, slot, if_changed, is_weak });
     }
 
     /// Ends the part.

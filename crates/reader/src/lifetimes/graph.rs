@@ -38,6 +38,25 @@ pub struct HeldByStack {
     pub objects: Vec<ObjectId>,
 }
 
+/// What only stacks hold: not the VM, not a static field.
+pub(crate) fn held_by_stacks<T>(
+    heap: &Heap<T>,
+    stacks: &[OnStack],
+    by_vm: impl IntoIterator<Item = Node>,
+) -> Vec<HeldByStack> {
+    let mut marks = heap.reach(by_vm);
+    let mut all = Vec::new();
+    for &by in stacks {
+        let Some(node) = heap.find(by.object) else { continue };
+        let mut objects = Vec::new();
+        heap.follow(node, &mut marks, |node| objects.push(heap.get(node).id));
+        if !objects.is_empty() {
+            all.push(HeldByStack { by, objects });
+        }
+    }
+    all
+}
+
 /// Data of an object in the graph.
 #[derive(Debug)]
 struct Known {
@@ -177,20 +196,8 @@ impl Graph {
 
     /// What only stacks hold after the last step. An object reachable from several methods is attributed to the first
     /// one.
-    pub fn held_by(&mut self, stacks: &[OnStack], by_vm: &[ObjectId]) -> Vec<HeldByStack> {
-        let heap = &mut self.heap;
-        let roots: Vec<Node> = by_vm.iter().filter_map(|&id| heap.node(id)).collect();
-        let mut marks = heap.reach(roots);
-        let mut all = Vec::new();
-        for &by in stacks {
-            let Some(node) = heap.node(by.object) else { continue };
-            let mut objects = Vec::new();
-            heap.follow(node, &mut marks, |node| objects.push(heap.get(node).id));
-            if !objects.is_empty() {
-                all.push(HeldByStack { by, objects });
-            }
-        }
-        all
+    pub fn held_by(&self, stacks: &[OnStack], by_vm: &[ObjectId]) -> Vec<HeldByStack> {
+        held_by_stacks(&self.heap, stacks, by_vm.iter().filter_map(|&id| self.heap.find(id)))
     }
 
     /// A weak reference is cleared right before the referent dies; a later store of null has no effect.

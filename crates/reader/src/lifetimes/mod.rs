@@ -30,6 +30,7 @@ use et_system::threads::NoThread;
 use thiserror::Error;
 
 pub use graph::HeldByStack;
+pub(crate) use graph::held_by_stacks;
 pub use known::{AllKnown, Earlier, Keeper, Known, Lives, Replay, replay_known};
 pub use recorder::Recorder;
 pub use recording::{Cost, Played, Recording};

@@ -1,7 +1,7 @@
 //! What the events that show an object say of it: its type, size and site.
 
-use et_format::class_flags;
 use et_format::event::{ObjectHash, Ticket};
+use et_format::{InitialObject, class_flags};
 use et_names::{FieldRefId, MethodId, SiteId};
 
 use super::anomalies::Anomalies;
@@ -57,11 +57,27 @@ impl<'a> Allocs<'a> {
     }
 
     /// Size of an array in bytes.
-    pub fn array_size(&self, ty: TypeId, length: u32, anomalies: &mut Anomalies) -> u64 {
+    fn array_size(&self, ty: TypeId, length: u32, anomalies: &mut Anomalies) -> u64 {
         self.array_sizes.of(self.trace.types.descriptor(ty), length).unwrap_or_else(|| {
             anomalies.unknown_sizes += 1;
             0
         })
+    }
+
+    /// An object that existed when tracing began.
+    pub fn initial(&self, object: &InitialObject, anomalies: &mut Anomalies) -> Alloc {
+        let ty = match self.trace.classes.at(object.class, Ticket(0)) {
+            Some(class) => self.trace.classes.get(class).ty,
+            None => {
+                anomalies.unknown_classes += 1;
+                TypeId::UNKNOWN
+            }
+        };
+        let size = match u32::try_from(object.length) {
+            Ok(length) if object.size == InitialObject::LARGEST => self.array_size(ty, length, anomalies),
+            _ => object.size.into(),
+        };
+        alloc(AllocKind::Initial, size, ty, SiteId(0), object.length.max(0) as u32)
     }
 
     /// The mirror of a class.

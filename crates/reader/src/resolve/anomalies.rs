@@ -91,6 +91,15 @@ impl Lost {
         Self { events: file.lost_events(), discarded_bytes: file.discarded_bytes(), ..Self::default() }
     }
 
+    /// Adds what is missing from another part of the trace.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { events, undecodable_pieces, undecodable_bytes, discarded_bytes } = other;
+        self.events += events;
+        self.undecodable_pieces += undecodable_pieces;
+        self.undecodable_bytes += undecodable_bytes;
+        self.discarded_bytes += discarded_bytes;
+    }
+
     /// A single number for the line `# lost`.
     pub fn total(&self) -> u64 {
         // The count comes from the trace, and may be anything in a damaged one: overflow must not make it 0.

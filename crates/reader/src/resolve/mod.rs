@@ -20,7 +20,7 @@ mod unpacking;
 
 use std::ops::ControlFlow;
 
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
 use rustc_hash::FxHashMap;
 
 pub use anomalies::{Anomalies, Lost};
@@ -29,7 +29,7 @@ pub use fields::ExtraField;
 pub use slots::Slots;
 
 use et_format::event::{ObjectHash, Ticket};
-use et_format::{InitialObject, InitialSlot, Wall};
+use et_format::{InitialSlot, Wall};
 use serde::{Deserialize, Serialize};
 
 use allocs::{Allocs, Use};
@@ -46,7 +46,7 @@ use crate::merge::{Sink, merge};
 use crate::place::Place;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, Totals};
 use crate::trace::{Thread, Trace};
-use crate::types::{TypeId, class_name};
+use crate::types::class_name;
 
 /// The position of a record.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +166,7 @@ pub(crate) fn run(trace: &Trace, visit: impl Visit) -> Result<Outcome, ReadError
 }
 
 /// First ticket of a thread; `None` if it has no events. Initial frames are entered when the thread starts.
-fn first(trace: &Trace, (at, thread): (usize, &Thread)) -> Option<(usize, Ticket)> {
+pub(crate) fn first(trace: &Trace, (at, thread): (usize, &Thread)) -> Option<(usize, Ticket)> {
     match trace.file.thread(thread.index) {
         _ if !thread.frames.is_empty() => Some((at, thread.start)),
         Some(events) => Some((at, trace.file.first_ticket(events))),
@@ -374,27 +374,8 @@ impl<'a, F: Visit> Resolver<'a, F> {
             if object.object.is_null() || self.objects.current(object.object).is_some() {
                 return;
             }
-            let ty = match trace.classes.at(object.class, Ticket(0)) {
-                Some(class) => trace.classes.get(class).ty,
-                None => {
-                    anomalies.unknown_classes += 1;
-                    TypeId::UNKNOWN
-                }
-            };
-            let size = match u32::try_from(object.length) {
-                Ok(length) if object.size == InitialObject::LARGEST => self.allocs.array_size(ty, length, anomalies),
-                _ => object.size.into(),
-            };
-            let id = self.allocate(object.object);
-            self.emit(Record::Alloc(Alloc {
-                kind: AllocKind::Initial,
-                object: id,
-                size,
-                ty,
-                site: SiteId(0),
-                length: object.length.max(0) as u32,
-                thread: ThreadId(0),
-            }));
+            let alloc = self.allocs.initial(object, anomalies);
+            self.allocated(object.object, alloc);
         })?;
         let (objects, slots, stores) = (&mut self.objects, &mut self.slots, &self.last_stores);
         each_initial_reference(
