@@ -5,13 +5,17 @@
 use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
-use super::local::{Caller, Settled, Stored};
+use super::living::{Entry, Living};
+use super::local::{Caller, Known, Settled, Stored};
 use super::walk::{NONE, Named, Part, Stamp};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, OnStack};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId, Totals};
-use et_names::MethodId;
+use crate::resolve::ObjectIds;
+use crate::resolve::thread::Subject;
+use crate::types::TypeId;
+use et_names::{MethodId, SiteId};
 
 /// A step of the trace.
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +68,48 @@ struct Life {
     /// Whether a later part may name it, or the VM holds it to the end.
     in_use: bool,
     is_held: bool,
+    /// Whether [`Living`] has it.
+    has_key: bool,
+}
+
+impl Life {
+    /// For a place without an object.
+    fn vacant() -> Self {
+        let alloc = Alloc {
+            kind: AllocKind::Initial,
+            object: ObjectId::NULL,
+            size: 0,
+            ty: TypeId::UNKNOWN,
+            site: SiteId(0),
+            length: 0,
+            thread: ThreadId(0),
+        };
+        let last =
+            At { step: 0, record: 0, kind: None, tick: 0, bytes: 0, time: None, thread: 0, context: ContextId::EMPTY };
+        Self {
+            number: 0,
+            alloc,
+            context: ContextId::EMPTY,
+            frame: AllocFrame::None,
+            tick: 0,
+            bytes: 0,
+            time: None,
+            last_use: 0,
+            escaped_thread: false,
+            holder: None,
+            last,
+            in_use: false,
+            is_held: false,
+            has_key: false,
+        }
+    }
 }
 
 /// A frame at the end of a part.
 #[derive(Debug)]
 struct OpenFrame {
     method: MethodId,
-    receiver: ObjectId,
+    receiver: Option<Node>,
     serial: u64,
     context: Option<ContextId>,
     /// Index in `Forward::open_frames`, if objects were allocated in it that were alive at the end of a part.
@@ -87,7 +126,7 @@ struct TrackedFrame {
 #[derive(Debug, Default)]
 struct Stack {
     frames: Vec<OpenFrame>,
-    in_flight: ObjectId,
+    in_flight: Option<Node>,
 }
 
 /// A weak slot that was overwritten.
@@ -100,7 +139,7 @@ struct WeakDrop {
 }
 
 /// A row before it is in order.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Row {
     row: LifeRow,
     step: u64,
@@ -116,6 +155,8 @@ pub const MOST_ROWS: usize = 1 << 18;
 pub struct Forward<R> {
     rows: R,
     heap: Heap<Life>,
+    /// Which of its objects may be named.
+    pub living: Living,
     contexts: Contexts,
     stacks: FxHashMap<u32, Stack>,
     tracked: Tracked,
@@ -326,6 +367,7 @@ impl<R: Rows> Forward<R> {
         Self {
             rows,
             heap: Heap::default(),
+            living: Living::default(),
             contexts: Contexts::default(),
             stacks: FxHashMap::default(),
             tracked: Tracked::default(),
@@ -363,11 +405,24 @@ impl<R: Rows> Forward<R> {
         }
     }
 
-    /// Adds an object that existed when tracing began.
-    pub fn initial_object(&mut self, alloc: Alloc, is_held: bool, in_use: bool) {
+    /// Takes a place for an object that a part has made.
+    pub fn reserve(&mut self) -> Node {
+        self.heap.reserve(Life::vacant)
+    }
+
+    /// The place of an object that existed when tracing began.
+    pub fn initial_node(&self, object: ObjectId) -> Option<Node> {
+        self.living.get(u32::try_from(object.0).ok()?).map(Entry::node)
+    }
+
+    /// Adds an object that existed when tracing began, and whether blocks may name it, or the VM.
+    pub fn initial_object(&mut self, alloc: Alloc, is_held: bool, (in_blocks, by_vm): (bool, bool)) {
         self.weak_slots.saw(&alloc);
         let last = self.now(Some(RecordKind::Initial));
-        self.heap.insert(
+        let node = self.reserve();
+        self.living.add(alloc.object.0 as u32, Entry::new(node, in_blocks, by_vm));
+        self.heap.fill(
+            node,
             alloc.object,
             Life {
                 number: self.sums.births,
@@ -381,8 +436,9 @@ impl<R: Rows> Forward<R> {
                 escaped_thread: false,
                 holder: None,
                 last,
-                in_use,
+                in_use: in_blocks || by_vm,
                 is_held,
+                has_key: true,
             },
         );
         self.sums.births += 1;
@@ -396,29 +452,35 @@ impl<R: Rows> Forward<R> {
     pub fn initial_reference(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
         let at = self.now(None);
         self.sums.steps += 1;
-        for id in [origin, target] {
-            if let Some(node) = self.heap.node(id) {
-                self.heap.data(node).last = at;
-            }
+        let (origin_node, target_node) = (self.initial_node(origin), self.initial_node(target));
+        for node in [origin_node, target_node].into_iter().flatten() {
+            self.heap.data(node).last = at;
         }
         if self.weak_slots.is_weak(origin, slot) {
             self.stored_weakly.insert(origin, target);
-            self.put_weak(at.step, ObjectId::NULL, origin, slot, target);
+            self.put_weak(at.step, ObjectId::NULL, origin_node, slot, target_node);
         } else {
-            self.heap.put(origin, slot, target);
+            self.put(origin.is_null(), origin_node, slot, target_node);
+        }
+    }
+
+    /// Stores to a slot of an object, or to a static field. Returns the old target.
+    fn put(&mut self, is_static: bool, origin: Option<Node>, slot: Slot, target: Option<Node>) -> Option<Node> {
+        match origin {
+            Some(origin) => self.heap.put_in(origin, slot, target),
+            None if is_static => self.heap.put_static(slot, target),
+            None => None,
         }
     }
 
     /// The VM holds the object to the end.
-    pub fn hold(&mut self, object: ObjectId) {
-        if let Some(node) = self.heap.node(object) {
-            self.heap.data(node).is_held = true;
-        }
+    pub fn hold(&mut self, node: Node) {
+        self.heap.data(node).is_held = true;
     }
 
-    fn put_weak(&mut self, step: u64, old: ObjectId, origin: ObjectId, slot: Slot, target: ObjectId) {
-        let Some(reference) = self.heap.node(origin) else { return };
-        let held = match self.heap.node(target) {
+    fn put_weak(&mut self, step: u64, old: ObjectId, origin: Option<Node>, slot: Slot, target: Option<Node>) {
+        let Some(reference) = origin else { return };
+        let held = match target {
             Some(target) => self.weak.insert(reference, (slot, target)),
             None => self.weak.remove(&reference),
         };
@@ -446,7 +508,8 @@ impl<R: Rows> Forward<R> {
     /// # Errors
     /// [`BlocksError::Surprise`] if it names an object that was found dead.
     pub fn apply(&mut self, settled: Settled) -> Result<(), BlocksError> {
-        let Settled { known, nodes, dead, died, stored, weak, mut unchanged, born_in, last_in } = settled;
+        let Settled { mut known, nodes, dead, died, stored, weak, mut unchanged, born_in, last_in } = settled;
+        self.check_places(&mut known);
         let part = &known.part;
         let thread = part.thread;
         let mut stack = self.stacks.remove(&thread).unwrap_or_default();
@@ -463,9 +526,11 @@ impl<R: Rows> Forward<R> {
         self.sums.time = times.last().map_or(before, |(_, time)| Some(*time));
 
         // Objects made here that remain: their slots are filled next.
+        let mut places = std::mem::take(&mut known.nodes);
+        let part = &known.part;
         for (number, named) in part.named.iter().enumerate().filter(|(_, named)| named.birth != NONE) {
             let birth = &part.births[named.birth as usize];
-            let alloc = Alloc { object: known.ids[number], ..birth.alloc };
+            let alloc = birth.alloc;
             self.weak_slots.saw(&alloc);
             if died[number] {
                 continue;
@@ -486,33 +551,39 @@ impl<R: Rows> Forward<R> {
                 last: At { step: 0, thread, ..self.now(None) },
                 in_use: false,
                 is_held: false,
+                has_key: places[number] != NONE,
             };
-            self.heap.insert(alloc.object, life);
+            if places[number] == NONE {
+                places[number] = self.reserve().0;
+            }
+            self.heap.fill(Node(places[number]), alloc.object, life);
         }
 
         // Stores, which tell what steps there are.
-        let id = |number: u32| if number == NONE { ObjectId::NULL } else { known.ids[number as usize] };
+        let places = places;
+        let node = |number: u32| places.get(number as usize).filter(|&&place| place != NONE).map(|&place| Node(place));
         // Objects that lost a reference, or turn out to be named.
         let mut also: Vec<(Node, Stamp, Caller)> = Vec::new();
         let mut used_too: Vec<(u32, Stamp)> = Vec::new();
         for &Stored { origin, slot, target, first } in &stored {
-            let old = self.heap.put(id(origin), slot, id(target));
+            let old = self.put(origin == NONE, node(origin), slot, node(target));
             let Some(first) = first else { continue };
             if let Some(target) = first.if_not {
-                let target = self.heap.node(id(target));
+                let target = node(target);
                 if old == target {
                     unchanged.push(first.at.step);
                     continue;
                 }
                 used_too.push((origin, first.at));
-                let origin = self.heap.node(id(origin));
-                also.extend(origin.into_iter().chain(target).map(|node| (node, first.at, first.in_context)));
+                also.extend(node(origin).into_iter().chain(target).map(|node| (node, first.at, first.in_context)));
             }
             also.extend(old.map(|old| (old, first.at, first.in_context)));
         }
         let mut weakly = Vec::new();
         for (put, in_context) in &weak {
-            let (origin, target) = (id(put.origin), id(put.target));
+            let (origin_node, target_node) = (node(put.origin), node(put.target));
+            let [origin, target] =
+                [origin_node, target_node].map(|node| node.map_or(ObjectId::NULL, |node| self.heap.get(node).id));
             let (mut lost, is_same);
             if self.weak_slots.put(origin, put.slot, target) {
                 let old = match target {
@@ -522,11 +593,11 @@ impl<R: Rows> Forward<R> {
                 let old = old.unwrap_or_default();
                 (lost, is_same) = (None, old == target);
                 if !(put.if_changed && is_same) {
-                    weakly.push((put.at.step, old, origin, put.slot, target));
+                    weakly.push((put.at.step, old, origin_node, put.slot, target_node));
                 }
             } else {
-                lost = self.heap.put(origin, put.slot, target);
-                is_same = lost == self.heap.node(target);
+                lost = self.put(put.origin == NONE, origin_node, put.slot, target_node);
+                is_same = lost == target_node;
             }
             if put.if_changed && is_same {
                 unchanged.push(put.at.step);
@@ -534,9 +605,8 @@ impl<R: Rows> Forward<R> {
             }
             if put.if_changed {
                 used_too.push((put.origin, put.at));
-                for id in [origin, target] {
-                    also.extend(self.heap.node(id).map(|node| (node, put.at, *in_context)));
-                }
+                let both = origin_node.into_iter().chain(target_node);
+                also.extend(both.map(|node| (node, put.at, *in_context)));
             }
             also.extend(lost.take().map(|old| (old, put.at, *in_context)));
         }
@@ -562,7 +632,7 @@ impl<R: Rows> Forward<R> {
             if died[number] {
                 continue;
             }
-            let Some(node) = self.heap.node(known.ids[number]) else {
+            let Some(node) = node(number as u32) else {
                 match named.last.is_never() && named.flags & Named::ON_STACK == 0 {
                     true => continue,
                     false => return Err(BlocksError::Surprise),
@@ -618,9 +688,7 @@ impl<R: Rows> Forward<R> {
             }
         }
         for (number, at) in used_too {
-            if number != NONE
-                && let Some(node) = self.heap.node(known.ids[number as usize])
-            {
+            if let Some(node) = node(number) {
                 let life = self.heap.data(node);
                 life.last_use = life.last_use.max(known.ticks + u64::from(at.tick));
             }
@@ -648,7 +716,7 @@ impl<R: Rows> Forward<R> {
                 holder: self.holder(part, named.holder, &stack),
                 row: LifeRow {
                     number: known.births + u64::from(named.birth),
-                    alloc: Alloc { object: known.ids[dead.object as usize], ..birth.alloc },
+                    alloc: birth.alloc,
                     context,
                     tick: known.ticks + u64::from(birth.tick),
                     bytes: known.bytes + birth.bytes,
@@ -676,18 +744,18 @@ impl<R: Rows> Forward<R> {
         for (number, frame) in entered.into_iter().rev() {
             stack.frames.push(OpenFrame {
                 method: frame.method,
-                receiver: id(frame.receiver),
+                receiver: node(frame.receiver),
                 serial: self.entries + u64::from(frame.entries),
                 context: None,
                 tracked: tracked_here.get(&number).copied(),
             });
         }
-        stack.in_flight = known.in_flight.unwrap_or(stack.in_flight);
-        if !stack.frames.is_empty() || !stack.in_flight.is_null() {
+        stack.in_flight = part.in_flight.map_or(stack.in_flight, node);
+        if !stack.frames.is_empty() || stack.in_flight.is_some() {
             self.stacks.insert(thread, stack);
         }
-        for &object in &known.last_named {
-            if let Some(node) = self.heap.node(object) {
+        for &(key, node) in &known.last_named {
+            if self.is_at(key, node) {
                 self.heap.data(node).in_use = false;
             }
         }
@@ -719,6 +787,22 @@ impl<R: Rows> Forward<R> {
         Ok(())
     }
 
+    /// Whether the object with this hash, or id, is in that place.
+    #[inline]
+    fn is_at(&self, key: u64, node: Node) -> bool {
+        let id = self.heap.get(node).id;
+        !id.is_null() && key_of(id) == key
+    }
+
+    /// Forgets the places of older objects that were found dead meanwhile.
+    fn check_places(&self, known: &mut Known) {
+        for (named, place) in known.part.named.iter().zip(&mut known.nodes) {
+            if named.birth == NONE && *place != NONE && !self.is_at(named.key, Node(*place)) {
+                *place = NONE;
+            }
+        }
+    }
+
     /// The frame, if it still runs at the end of the part.
     fn holder(&self, part: &Part, frame: u32, stack: &Stack) -> Option<Holder> {
         if frame == NONE || part.left_at(frame) != NONE {
@@ -742,12 +826,14 @@ impl<R: Rows> Forward<R> {
             self.collect();
         }
         self.alive = self.heap.len();
-        self.waiting.sort_by_key(|row| row.step);
-        let waiting = std::mem::take(&mut self.waiting);
-        for row in waiting {
+        // Rows are large: their places are sorted, not they.
+        let mut order: Vec<(u64, u32)> = self.waiting.iter().zip(0..).map(|(row, at)| (row.step, at)).collect();
+        order.sort_unstable();
+        self.sums.totals.0[RecordKind::Death as usize] += order.len() as u64;
+        for (step, at) in order {
+            let row = self.waiting[at as usize];
             self.held.died(&row);
-            self.sums.totals.0[RecordKind::Death as usize] += 1;
-            match row.step < self.passed_on {
+            match step < self.passed_on {
                 true => self.late.push(row),
                 false => {
                     self.in_order += 1;
@@ -755,6 +841,7 @@ impl<R: Rows> Forward<R> {
                 }
             }
         }
+        self.waiting.clear();
         self.clearings.sort_by_key(|(step, clearing)| (*step, objects_of(clearing)));
         for (step, clearing) in std::mem::take(&mut self.clearings) {
             self.sums.totals.0[RecordKind::Update as usize] += u64::from(matches!(clearing, KnownStep::Found { .. }));
@@ -778,7 +865,7 @@ impl<R: Rows> Forward<R> {
         let on_stacks = stacks
             .values()
             .flat_map(|stack| stack.frames.iter().map(|frame| frame.receiver).chain([stack.in_flight]))
-            .filter_map(|object| heap.find(object));
+            .flatten();
         let in_use = heap.iter().filter(|(_, object)| object.data.in_use || object.data.is_held).map(|(node, _)| node);
         for root in heap.statics().map(|(_, held)| held).chain(in_use).chain(on_stacks) {
             heap.follow(root, &mut living, |_| {});
@@ -818,9 +905,12 @@ impl<R: Rows> Forward<R> {
             if let AllocFrame::Open(place) = self.heap.get(node).data.frame {
                 self.tracked.drop_object(place);
             }
-            self.stored_weakly.remove(&row.row.alloc.object);
+            let id = row.row.alloc.object;
+            self.stored_weakly.remove(&id);
             self.waiting.push(row);
-            self.heap.forget(self.heap.get(node).id);
+            if self.heap.get(node).data.has_key {
+                self.living.died(key_of(id), node);
+            }
             self.heap.free(node);
         }
     }
@@ -925,7 +1015,7 @@ impl<R: Rows> Forward<R> {
             .collect();
         let by_vm = self.heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
         let held_by_stacks = match self.knows_deaths {
-            true => held_by_stacks(&self.heap, &self.on_stacks(), by_vm),
+            true => held_by_stacks(&self.heap, self.on_stacks(), by_vm),
             false => Vec::new(),
         };
         let frames_left = self.stacks.iter().map(|(&thread, stack)| (thread, stack.frames.len()));
@@ -942,16 +1032,17 @@ impl<R: Rows> Forward<R> {
     }
 
     /// Everything held by methods that have not returned: by thread, outermost first, exceptions in flight last.
-    fn on_stacks(&self) -> Vec<OnStack> {
+    fn on_stacks(&self) -> Vec<(OnStack, Node)> {
         let mut stacks: Vec<(&u32, &Stack)> = self.stacks.iter().collect();
         stacks.sort_unstable_by_key(|(thread, _)| **thread);
         let mut all = Vec::new();
         for (&thread, stack) in stacks {
             let receivers = stack.frames.iter().map(|frame| (frame.method, frame.receiver, false));
             let in_flight = stack.frames.last().map(|top| (top.method, stack.in_flight, true));
-            for (method, object, is_in_flight) in receivers.chain(in_flight).filter(|(_, object, _)| !object.is_null())
-            {
-                all.push(OnStack { thread: ThreadId(thread), method, object, is_in_flight });
+            for (method, node, is_in_flight) in receivers.chain(in_flight) {
+                let Some(node) = node else { continue };
+                let object = self.heap.get(node).id;
+                all.push((OnStack { thread: ThreadId(thread), method, object, is_in_flight }, node));
             }
         }
         all
@@ -969,6 +1060,11 @@ pub struct Finished<R> {
     pub held_by_locals: Vec<HeldByLocal>,
     /// Threads whose stacks were not empty, with the number of their frames.
     pub frames_left: Vec<(u32, usize)>,
+}
+
+/// What events call an object: its hash, or its id if it was made up.
+fn key_of(id: ObjectId) -> u64 {
+    if id.0 & Subject::MADE_UP != 0 { id.0 } else { ObjectIds::hash(id).0.into() }
 }
 
 /// The frame, if it still runs.

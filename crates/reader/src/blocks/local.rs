@@ -5,23 +5,23 @@
 use rustc_hash::FxHashMap;
 
 use super::walk::{NONE, Named, Part, Put, Stamp};
-use crate::record::{ObjectId, Slot};
+use crate::model::Node;
+use crate::record::Slot;
 use et_names::MethodId;
 
-/// A part with the ids of its objects.
+/// A part whose objects are known: those that it makes have their ids.
 #[derive(Debug)]
 pub struct Known {
     pub part: Part,
-    /// By number.
-    pub ids: Vec<ObjectId>,
-    /// The objects for which this part was the last that might have named them.
-    pub last_named: Vec<ObjectId>,
+    /// Places of its objects in the graph of those that outlive their part, by number; `NONE` for those that have none
+    /// yet.
+    pub nodes: Vec<u32>,
+    /// The objects for which this part was the last that might have named them: hash or id, and place.
+    pub last_named: Vec<(u64, Node)>,
     /// Number of objects, bytes and ticks before the part.
     pub births: u64,
     pub bytes: u64,
     pub ticks: u64,
-    /// The exception in flight at the end of the part; `None` if it is the one at its beginning.
-    pub in_flight: Option<ObjectId>,
 }
 
 /// A calling context, relative to the frames at the beginning of the part.
@@ -167,9 +167,10 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
     let mut nodes = Nodes::for_part(part);
     let mut unchanged = Vec::new();
     let mut weak = Vec::new();
-    let mut order: Vec<(u32, Slot)> = Vec::new();
-    let mut slots: FxHashMap<(u32, Slot), State> = FxHashMap::default();
     let puts = std::mem::take(&mut part.puts);
+    let mut order: Vec<(u32, Slot)> = Vec::with_capacity(puts.len());
+    let mut slots: FxHashMap<(u32, Slot), State> = FxHashMap::default();
+    slots.reserve(puts.len());
     for put in &puts {
         if put.is_weak {
             weak.push((*put, nodes.of(part, put.at.frame)));
@@ -266,7 +267,8 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
     // Merlin: from the latest down, what a dead object holds dies no earlier than it does.
     let mut order_of_death: Vec<u32> = (0..count as u32).filter(|&number| died[number as usize]).collect();
     order_of_death.sort_unstable_by_key(|&number| {
-        (std::cmp::Reverse(part.named[number as usize].last.step), known.ids[number as usize])
+        let Named { last, birth, .. } = part.named[number as usize];
+        (std::cmp::Reverse(last.step), part.births[birth as usize].alloc.object)
     });
     let mut dead = Vec::with_capacity(order_of_death.len());
     let mut is_stamped = vec![false; count];

@@ -17,6 +17,7 @@
 
 mod forward;
 mod literals;
+mod living;
 mod local;
 mod observed;
 mod pool;
@@ -42,7 +43,7 @@ use thiserror::Error;
 use crate::classes::ClassIndex;
 use crate::file::ReadError;
 use crate::lifetimes::{self, Change, HeldByStack, Known as KnownStep, Vm, WeakSlots};
-use crate::model::{ContextId, Contexts};
+use crate::model::{ContextId, Contexts, Node};
 use crate::record::{Alloc, ObjectId, RecordKind, ThreadId};
 use crate::resolve::allocs::Allocs;
 use crate::resolve::fields::Fields;
@@ -52,6 +53,7 @@ use crate::trace::Trace;
 use crate::types::TypeId;
 use forward::Forward;
 use literals::{BlockOf, Literals};
+use living::Entry;
 use local::{Known, Settled};
 use pool::{Pool, Promise, Urgency};
 use scan::Scanner;
@@ -278,6 +280,13 @@ struct Before<'a> {
     held_later: FxHashMap<ObjectHash, u32>,
     /// The ticket of the last events.
     now: Ticket,
+}
+
+impl Before<'_> {
+    /// Whether the VM holds the object later.
+    fn holds_later(&self, hash: ObjectHash) -> bool {
+        self.held_later.get(&hash).is_some_and(|&count| count > 0)
+    }
 }
 
 impl Oracle for Before<'_> {
@@ -602,15 +611,15 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             }
         }
         self.cost.read_again = schedule.read_again;
-        let rest = self.hands.walker.rest(&mut self.before);
-        let ids = self.identify(&rest).ok_or(BlocksError::Surprise)?;
-        self.commit(rest, ids, Vec::new());
+        let mut rest = self.hands.walker.rest(&mut self.before);
+        let nodes = self.identify_exact(&mut rest);
+        self.commit(rest, nodes, Vec::new());
         while !self.settling.is_empty() {
             self.apply_next()?;
         }
         for thread in self.trace.threads.iter().filter(|thread| thread.end.is_none()) {
-            if let Some(object) = self.before.ids.current(thread.object) {
-                self.forward.hold(object);
+            if let Some(entry) = self.forward.living.get(thread.object.0) {
+                self.forward.hold(entry.node());
             }
         }
         Ok(())
@@ -645,8 +654,8 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             let alloc = allocs.initial(object, anomalies);
             let alloc = Alloc { object: ids.allocate(object.object).0, ..alloc };
             vm.saw(&alloc, true);
-            let in_use = self.may_be_named(object.object.0);
-            self.forward.initial_object(alloc, Some(alloc.ty) == self.class_type, in_use);
+            let (in_blocks, by_vm) = (self.literals.may_name(object.object.0), self.before.holds_later(object.object));
+            self.forward.initial_object(alloc, Some(alloc.ty) == self.class_type, (in_blocks, by_vm));
             self.births += 1;
         })?;
         let (ids, anomalies) = (&mut self.before.ids, &mut self.anomalies);
@@ -661,15 +670,15 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let forward = &mut self.forward;
         let mut tell = |hold| match hold {
             Hold::Initial { origin, slot, target } => forward.initial_reference(origin, slot, target),
-            Hold::ToTheEnd { object } => forward.hold(object),
+            Hold::ToTheEnd { object } => {
+                if let Some(node) = forward.initial_node(object) {
+                    forward.hold(node);
+                }
+            }
             Hold::Until { .. } => {}
         };
         vm.begin(&mut tell)?;
         Ok(())
-    }
-
-    fn may_be_named(&self, hash: u32) -> bool {
-        self.literals.may_name(hash) || self.before.held_later.get(&ObjectHash(hash)).is_some_and(|&count| count > 0)
     }
 
     /// A group is planned to its end: has it walked through, if that needs nothing from before.
@@ -702,12 +711,15 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             }
         };
         let is_last = of.bound.is_none();
-        let ids = match &running {
-            Running::Parts(parts) => parts.front().and_then(|part| self.identify(part)),
-            _ => None,
+        let (running, nodes) = match running {
+            Running::Parts(mut parts) => {
+                let nodes = parts.front_mut().and_then(|part| self.identify(part));
+                (Running::Parts(parts), nodes)
+            }
+            running => (running, None),
         };
         let running = match running {
-            Running::Parts(parts) if ids.is_none() => {
+            Running::Parts(parts) if nodes.is_none() => {
                 self.cost.again += 1;
                 self.cost.exact += 1;
                 Running::Exact(self.walk_to(planned, parts.len()), FxHashSet::default())
@@ -715,7 +727,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             running => running,
         };
         let mut named = Vec::new();
-        let (part, running) = match running {
+        let (mut part, running) = match running {
             Running::Parts(mut parts) => (parts.pop_front().unwrap_or_default(), Running::Parts(parts)),
             Running::Exact(mut walk, mut so_far) => {
                 let mut part = walk.part(of.bound, &mut self.hands.walker, &mut self.before);
@@ -730,10 +742,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             }
             Running::Ahead(_) => return Ok(()),
         };
-        let ids = match ids.or_else(|| self.identify(&part)) {
-            Some(ids) => ids,
-            None => return Err(BlocksError::Surprise),
-        };
+        let nodes = nodes.unwrap_or_else(|| self.identify_exact(&mut part));
         self.cost.parts += 1;
         let mut passed = named;
         if is_last {
@@ -742,14 +751,17 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
                 self.lost.add(&planned.lost);
                 if self.knows_deaths {
                     for block in planned.blocks {
-                        passed.extend(self.literals.pass(block)?.into_iter().map(u64::from));
+                        for hash in self.literals.pass(block)? {
+                            self.forward.living.passed(hash);
+                            passed.push(hash.into());
+                        }
                     }
                 }
             }
         } else {
             self.running.insert(of.group, running);
         }
-        self.commit(part, ids, passed);
+        self.commit(part, nodes, passed);
         Ok(())
     }
 
@@ -764,56 +776,98 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         walk
     }
 
-    /// The ids of the objects of a part that are older than it; null for the others. `None` if they were not known, or
-    /// known, as was assumed.
-    fn identify(&mut self, part: &Part) -> Option<Vec<ObjectId>> {
-        let ids = &mut self.before.ids;
-        let id = |named: &Named| match u32::try_from(named.key) {
-            Err(_) => Some(ObjectId(named.key)),
-            Ok(hash) if named.birth == walk::NONE => ids.current(ObjectHash(hash)),
-            Ok(hash) if named.is(Named::UNKNOWN) && ids.current(ObjectHash(hash)).is_some() => None,
-            Ok(_) => Some(ObjectId::NULL),
-        };
-        part.named.iter().map(id).collect()
+    /// The places of the objects of a part that are older than it, `NONE` for the others. `None` if they were not known,
+    /// or known, as was assumed.
+    fn identify(&mut self, part: &mut Part) -> Option<Vec<u32>> {
+        let mut nodes = Vec::with_capacity(part.named.len());
+        for named in &mut part.named {
+            let node = match u32::try_from(named.key) {
+                _ if named.birth == walk::NONE => self.node(named)?.0,
+                Ok(hash) if named.is(Named::UNKNOWN) && self.before.ids.current(ObjectHash(hash)).is_some() => {
+                    return None;
+                }
+                _ => walk::NONE,
+            };
+            nodes.push(node);
+        }
+        Some(nodes)
     }
 
-    /// Gives the objects that a part has made their ids, and has it settled. `ids` are those of the older ones.
-    fn commit(&mut self, mut part: Part, mut ids: Vec<ObjectId>, passed: Vec<u64>) {
+    /// The same of a part that was walked through in order.
+    fn identify_exact(&mut self, part: &mut Part) -> Vec<u32> {
+        let node = |named: &mut Named| match named.birth {
+            walk::NONE => self.node(named).map_or(walk::NONE, |node| node.0),
+            _ => walk::NONE,
+        };
+        part.named.iter_mut().map(node).collect()
+    }
+
+    /// The place of an object from before the part. Notes whether it may be named later.
+    #[inline]
+    fn node(&self, named: &mut Named) -> Option<Node> {
+        let Ok(hash) = u32::try_from(named.key) else { return self.forward.living.made_up(named.key) };
+        let entry = self.forward.living.get(hash)?;
+        if self.may_name(hash, entry) {
+            named.flags |= Named::LATER;
+        }
+        Some(entry.node())
+    }
+
+    #[inline]
+    fn may_name(&self, hash: u32, entry: Entry) -> bool {
+        entry.is_in_blocks() || entry.may_be_held() && self.before.holds_later(ObjectHash(hash))
+    }
+
+    /// Gives the objects that a part has made their ids, and has it settled. `nodes` are the places of the older ones,
+    /// `passed` the objects that no later block names.
+    fn commit(&mut self, mut part: Part, mut nodes: Vec<u32>, passed: Vec<u64>) {
         self.before.now = Ticket(part.ticket);
         self.anomalies.add(&part.anomalies);
         self.lost.add(&part.lost);
         let mut last_named = Vec::new();
-        for (named, id) in part.named.iter_mut().zip(&mut ids) {
-            let Ok(hash) = u32::try_from(named.key) else { continue };
-            if named.birth != walk::NONE {
-                let (object, before) = self.before.ids.allocate(ObjectHash(hash));
-                // Nothing can name an object whose hash is used again.
-                last_named.extend(before);
-                *id = object;
-                if Some(part.births[named.birth as usize].alloc.ty) == self.class_type {
-                    named.flags |= Named::HELD;
+        for (named, node) in part.named.iter_mut().zip(&mut nodes).filter(|(named, _)| named.birth != walk::NONE) {
+            let alloc = &mut part.births[named.birth as usize].alloc;
+            let hash = u32::try_from(named.key);
+            let (mut in_blocks, mut by_vm) = (false, false);
+            match hash {
+                Ok(hash) => {
+                    let (object, before) = self.before.ids.allocate(ObjectHash(hash));
+                    alloc.object = object;
+                    // Nothing can name an object whose hash is used again.
+                    if before.is_some() {
+                        let before = self.forward.living.replace(hash);
+                        last_named.extend(before.map(|before| (named.key, before.node())));
+                    }
+                    (in_blocks, by_vm) = (self.literals.may_name(hash), self.before.holds_later(ObjectHash(hash)));
+                    if Some(alloc.ty) == self.class_type {
+                        named.flags |= Named::HELD;
+                    }
+                    if in_blocks || by_vm {
+                        named.flags |= Named::LATER;
+                    }
                 }
+                Err(_) => alloc.object = ObjectId(named.key),
             }
-            if self.may_be_named(hash) {
-                named.flags |= Named::LATER;
+            if named.flags & (Named::LATER | Named::HELD | Named::ON_STACK) == 0 {
+                continue;
+            }
+            let place = self.forward.reserve();
+            *node = place.0;
+            match hash {
+                Ok(hash) => self.forward.living.add(hash, Entry::new(place, in_blocks, by_vm)),
+                Err(_) => self.forward.living.add_made_up(named.key, place),
             }
         }
         for key in passed {
             match u32::try_from(key) {
-                Ok(hash) if self.may_be_named(hash) => {}
-                Ok(hash) => last_named.extend(self.before.ids.current(ObjectHash(hash))),
-                Err(_) => last_named.push(ObjectId(key)),
+                Ok(hash) => {
+                    let entry = self.forward.living.get(hash).filter(|&entry| !self.may_name(hash, entry));
+                    last_named.extend(entry.map(|entry| (key, entry.node())));
+                }
+                Err(_) => last_named.extend(self.forward.living.made_up(key).map(|node| (key, node))),
             }
         }
-        let known = Known {
-            last_named,
-            births: self.births,
-            bytes: self.bytes,
-            ticks: self.ticks,
-            in_flight: part.in_flight.map(|number| ids.get(number as usize).copied().unwrap_or_default()),
-            ids,
-            part,
-        };
+        let known = Known { last_named, births: self.births, bytes: self.bytes, ticks: self.ticks, nodes, part };
         self.births += known.part.births.len() as u64;
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
         self.ticks += u64::from(known.part.ticks);

@@ -43,8 +43,6 @@ pub struct Named {
 }
 
 impl Named {
-    /// It was taken to be known before.
-    pub const KNOWN: u8 = 1;
     /// It was taken to be unknown before.
     pub const UNKNOWN: u8 = 2;
     /// The VM holds it to the end of the trace.
@@ -539,14 +537,7 @@ impl<O: Oracle> Making<'_, '_, O> {
     /// An object that the part has not named yet.
     fn older(&mut self, key: u64) -> u32 {
         let number = self.part.named.len() as u32;
-        self.part.named.push(Named {
-            key,
-            last: Stamp::NEVER,
-            used: NONE,
-            holder: NONE,
-            birth: NONE,
-            flags: Named::KNOWN,
-        });
+        self.part.named.push(Named { key, last: Stamp::NEVER, used: NONE, holder: NONE, birth: NONE, flags: 0 });
         match u32::try_from(key) {
             Ok(hash) => self.walker.table.put(hash, number),
             Err(_) => _ = self.walker.made_up.insert(key, number),

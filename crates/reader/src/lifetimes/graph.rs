@@ -41,13 +41,12 @@ pub struct HeldByStack {
 /// What only stacks hold: not the VM, not a static field.
 pub(crate) fn held_by_stacks<T>(
     heap: &Heap<T>,
-    stacks: &[OnStack],
+    stacks: impl IntoIterator<Item = (OnStack, Node)>,
     by_vm: impl IntoIterator<Item = Node>,
 ) -> Vec<HeldByStack> {
     let mut marks = heap.reach(by_vm);
     let mut all = Vec::new();
-    for &by in stacks {
-        let Some(node) = heap.find(by.object) else { continue };
+    for (by, node) in stacks {
         let mut objects = Vec::new();
         heap.follow(node, &mut marks, |node| objects.push(heap.get(node).id));
         if !objects.is_empty() {
@@ -197,6 +196,7 @@ impl Graph {
     /// What only stacks hold after the last step. An object reachable from several methods is attributed to the first
     /// one.
     pub fn held_by(&self, stacks: &[OnStack], by_vm: &[ObjectId]) -> Vec<HeldByStack> {
+        let stacks = stacks.iter().filter_map(|by| Some((*by, self.heap.find(by.object)?)));
         held_by_stacks(&self.heap, stacks, by_vm.iter().filter_map(|&id| self.heap.find(id)))
     }
 

@@ -81,18 +81,41 @@ impl<T> Heap<T> {
         self.objects.insert(id, Object { id, data, refs: Refs::default() })
     }
 
+    /// Takes a place for an object, to be put there by [`fill`](Self::fill). `vacant` is data for a place without an
+    /// object.
+    pub fn reserve(&mut self, vacant: impl FnOnce() -> T) -> Node {
+        self.objects.reserve(|| Object { id: ObjectId::NULL, data: vacant(), refs: Refs::default() })
+    }
+
+    /// Adds an object with empty slots at a reserved place. [`node`](Self::node) and [`find`](Self::find) do not find
+    /// it.
+    pub fn fill(&mut self, node: Node, id: ObjectId, data: T) {
+        self.objects.fill(node, Object { id, data, refs: Refs::default() });
+    }
+
     /// Stores to a slot of an object, or to a static field if the origin is null, and returns the old target. Ignored
     /// if the origin is unknown; an unknown target counts as null.
     #[inline]
     pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> Option<Node> {
         let target = self.node(target);
         if origin.is_null() {
-            return match target {
-                Some(target) => self.statics.insert(slot.number(), target),
-                None => self.statics.remove(&slot.number()),
-            };
+            return self.put_static(slot, target);
         }
         let origin = self.node(origin)?;
+        self.put_in(origin, slot, target)
+    }
+
+    /// Stores to a static field, and returns the old target.
+    pub fn put_static(&mut self, slot: Slot, target: Option<Node>) -> Option<Node> {
+        match target {
+            Some(target) => self.statics.insert(slot.number(), target),
+            None => self.statics.remove(&slot.number()),
+        }
+    }
+
+    /// Stores to a slot of an object, and returns the old target.
+    #[inline]
+    pub fn put_in(&mut self, origin: Node, slot: Slot, target: Option<Node>) -> Option<Node> {
         self.objects[origin].refs.put(slot, target)
     }
 

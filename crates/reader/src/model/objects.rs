@@ -18,6 +18,8 @@ const RECENT: usize = 1 << 12;
 pub struct Objects<T> {
     all: Vec<T>,
     free: Vec<Node>,
+    /// Number of places taken by [`reserve`](Self::reserve) that are not filled yet.
+    reserved: usize,
     by_id: FxHashMap<ObjectId, Node>,
     recent: Box<[(ObjectId, Node); RECENT]>,
 }
@@ -27,6 +29,7 @@ impl<T> Default for Objects<T> {
         Self {
             all: Vec::new(),
             free: Vec::new(),
+            reserved: 0,
             by_id: FxHashMap::default(),
             recent: Box::new([(ObjectId::NULL, Node(0)); RECENT]),
         }
@@ -70,6 +73,22 @@ impl<T> Objects<T> {
         node
     }
 
+    /// Takes a place for an object that [`fill`](Self::fill) puts there. If it is a new place, `vacant` makes what is
+    /// there until then.
+    pub fn reserve(&mut self, vacant: impl FnOnce() -> T) -> Node {
+        self.reserved += 1;
+        self.free.pop().unwrap_or_else(|| {
+            self.all.push(vacant());
+            Node(self.all.len() as u32 - 1)
+        })
+    }
+
+    /// Puts an object into a reserved place. It cannot be found by its id.
+    pub fn fill(&mut self, node: Node, object: T) {
+        self.reserved -= 1;
+        self[node] = object;
+    }
+
     /// Removes an object's id. Its data stays.
     pub fn forget(&mut self, id: ObjectId) -> Option<Node> {
         let node = self.by_id.remove(&id)?;
@@ -87,7 +106,7 @@ impl<T> Objects<T> {
 
     /// Number of objects, including those that are forgotten but not freed.
     pub fn len(&self) -> usize {
-        self.all.len() - self.free.len()
+        self.all.len() - self.free.len() - self.reserved
     }
 
     pub fn is_empty(&self) -> bool {
