@@ -6,21 +6,22 @@
 //! there as well: what is found here are all objects that later blocks name, and a few others that happen to have the
 //! hash of a number. That only delays when such an object is found dead, not when it has died.
 
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use et_format::event::{self, Event, LEFT};
 use et_system::threads::spawn_scoped;
 
+use super::Closing;
+use super::pool::{Pool, Promise, Urgency};
 use crate::file::{ThreadEvents, TraceFile};
 use crate::resolve::bits::IdSet;
 use crate::store::{Piece, Store};
 
 /// Maximum number of bytes of lists kept in memory; the rest goes to a temporary file.
 const MEMORY: u64 = 64 << 20;
-/// Number of blocks that are looked at together.
-const TOGETHER: usize = 256;
+/// Number of blocks that are looked at ahead.
+const AHEAD: usize = 64;
 
 /// Hashes of the objects that blocks may name, and which block is the last to do so.
 #[derive(Debug)]
@@ -49,21 +50,42 @@ impl Literals {
             all_before: 0,
         };
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let mut end = blocks.len();
-        while end > 0 {
-            let start = end.saturating_sub(TOGETHER);
-            let hashes = of_blocks(file, &blocks[start..end], by_events, cores);
-            for (at, hashes) in (start..end).zip(hashes).rev() {
-                let mut last = hashes;
-                last.retain(|&hash| found.pending.insert(hash));
-                if !last.is_empty() {
-                    let bytes: Vec<u8> = last.iter().flat_map(|hash| hash.to_le_bytes()).collect();
-                    found.last[at] = Some(found.lists.append(&bytes)?);
-                }
-            }
-            end = start;
-        }
+        let pool = Pool::<Vec<u8>>::default();
+        std::thread::scope(|scope| {
+            let others = cores.min(blocks.len().div_ceil(8)).saturating_sub(1);
+            let _workers: Vec<_> =
+                (0..others).map_while(|_| spawn_scoped(scope, || pool.work(&mut Vec::new())).ok()).collect();
+            let _closing = Closing(&pool);
+            found.look_at(file, blocks, by_events, &pool)
+        })?;
         Ok(found)
+    }
+
+    /// Looks at the blocks from the last to the first: others look at those before while one is added.
+    fn look_at<'a>(
+        &mut self,
+        file: &'a TraceFile,
+        blocks: &[BlockOf<'a>],
+        by_events: bool,
+        pool: &Pool<'a, Vec<u8>>,
+    ) -> std::io::Result<()> {
+        let mut events = Vec::new();
+        let mut waiting: VecDeque<Promise<Vec<u32>>> = VecDeque::new();
+        let mut rest = blocks.iter().rev();
+        for last in self.last.iter_mut().rev() {
+            let missing = AHEAD.saturating_sub(waiting.len());
+            waiting.extend(rest.by_ref().take(missing).map(|&block| {
+                pool.add(Urgency::Scan, move |events: &mut Vec<u8>| of_block(file, block, by_events, events))
+            }));
+            let Some(promise) = waiting.pop_front() else { break };
+            let mut hashes = pool.wait(&promise, &mut events);
+            hashes.retain(|&hash| self.pending.insert(hash));
+            if !hashes.is_empty() {
+                let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+                *last = Some(self.lists.append(&bytes)?);
+            }
+        }
+        Ok(())
     }
 
     /// Whether a block that has not been passed may name it.
@@ -93,35 +115,19 @@ impl Literals {
     }
 }
 
-/// The hashes in each block.
-fn of_blocks(file: &TraceFile, blocks: &[BlockOf<'_>], by_events: bool, cores: usize) -> Vec<Vec<u32>> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(vec![Vec::new(); blocks.len()]);
-    let work = || {
-        let mut events = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(thread, piece)) = blocks.get(at) else { return };
-            let mut hashes = Vec::new();
-            let take = |word: u32| hashes.extend(Some(word & !LEFT).filter(|&hash| hash != 0));
-            // What is damaged names nothing: it is left out later, too.
-            let is_told = !by_events && file.literals(thread, piece, take).unwrap_or(true);
-            if !is_told && file.load_events(thread, piece, &mut events).is_ok() {
-                named(&events, &mut hashes);
-            }
-            hashes.sort_unstable();
-            hashes.dedup();
-            if let Ok(mut results) = results.lock() {
-                results[at] = hashes;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let others = cores.min(blocks.len().div_ceil(8)).saturating_sub(1);
-        let _workers: Vec<_> = (0..others).map_while(|_| spawn_scoped(scope, work).ok()).collect();
-        work();
-    });
-    results.into_inner().unwrap_or_default()
+/// The hashes in a block, each once. `events` is a buffer.
+fn of_block(file: &TraceFile, (thread, piece): BlockOf<'_>, by_events: bool, events: &mut Vec<u8>) -> Vec<u32> {
+    let mut hashes = Vec::new();
+    let take = |word: u32| hashes.extend(Some(word & !LEFT).filter(|&hash| hash != 0));
+    // What is damaged names nothing: it is left out later, too.
+    let is_told = !by_events && file.literals(thread, piece, take).unwrap_or(true);
+    if !is_told && file.load_events(thread, piece, events).is_ok() {
+        named(events, &mut hashes);
+    }
+    // In order, sets are looked up in one direction.
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
 }
 
 /// All objects that events name.

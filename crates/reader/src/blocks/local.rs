@@ -128,11 +128,41 @@ pub struct Settled {
     pub last_in: Vec<Caller>,
 }
 
-/// The stores to one slot.
-#[derive(Clone, Copy, Debug)]
-struct State {
-    target: u32,
-    first: Option<First>,
+/// Slots that a part has stored to, in the order of their first stores.
+#[derive(Debug)]
+struct Slots {
+    all: Vec<Stored>,
+    /// Indexes in `all`, plus 1, by hash; 0 is free.
+    places: Vec<u32>,
+}
+
+impl Slots {
+    /// With room for this number of slots.
+    fn for_stores(most: usize) -> Self {
+        Self { all: Vec::with_capacity(most), places: vec![0; (most * 2).next_power_of_two()] }
+    }
+
+    /// The slot; if it is not there yet, the place for [`add`](Self::add).
+    #[inline]
+    fn find(&mut self, origin: u32, slot: Slot) -> Result<&mut Stored, usize> {
+        let key = u64::from(origin) << 32 | u64::from(slot.number());
+        let mask = self.places.len() - 1;
+        let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        loop {
+            match self.places[at].checked_sub(1).map(|index| index as usize) {
+                None => return Err(at),
+                Some(index) if (self.all[index].origin, self.all[index].slot) == (origin, slot) => {
+                    return Ok(&mut self.all[index]);
+                }
+                Some(_) => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    fn add(&mut self, at: usize, stored: Stored) {
+        self.all.push(stored);
+        self.places[at] = self.all.len() as u32;
+    }
 }
 
 fn later(named: &mut Named, at: Stamp) {
@@ -168,23 +198,21 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
     let mut unchanged = Vec::new();
     let mut weak = Vec::new();
     let puts = std::mem::take(&mut part.puts);
-    let mut order: Vec<(u32, Slot)> = Vec::with_capacity(puts.len());
-    let mut slots: FxHashMap<(u32, Slot), State> = FxHashMap::default();
-    slots.reserve(puts.len());
+    let mut slots = Slots::for_stores(puts.len());
     for put in &puts {
         if put.is_weak {
             weak.push((*put, nodes.of(part, put.at.frame)));
             continue;
         }
         let is_new = |number: u32| number != NONE && part.named[number as usize].birth != NONE;
-        match slots.get_mut(&(put.origin, put.slot)) {
-            Some(state) => {
-                let old = state.target;
+        match slots.find(put.origin, put.slot) {
+            Ok(stored) => {
+                let old = stored.target;
                 if put.if_changed && old == put.target {
                     unchanged.push(put.at.step);
                     continue;
                 }
-                state.target = put.target;
+                stored.target = put.target;
                 if put.if_changed {
                     changed(part, put);
                 }
@@ -192,8 +220,8 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
                     later(&mut part.named[old as usize], put.at);
                 }
             }
-            None => {
-                let mut state = State { target: put.target, first: None };
+            Err(place) => {
+                let mut stored = Stored { origin: put.origin, slot: put.slot, target: put.target, first: None };
                 if is_new(put.origin) {
                     if put.if_changed && put.target == NONE {
                         unchanged.push(put.at.step);
@@ -209,10 +237,9 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
                         changed(part, put);
                     }
                     let if_not = (!is_certain).then_some(put.target);
-                    state.first = Some(First { at: put.at, in_context: nodes.of(part, put.at.frame), if_not });
+                    stored.first = Some(First { at: put.at, in_context: nodes.of(part, put.at.frame), if_not });
                 }
-                order.push((put.origin, put.slot));
-                slots.insert((put.origin, put.slot), state);
+                slots.add(place, stored);
             }
         }
     }
@@ -223,7 +250,7 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
     };
     // References between objects made here: chains from each origin.
     let mut head = vec![NONE; count];
-    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(order.len());
+    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(slots.all.len());
     let mut died: Vec<bool> = part.named.iter().map(can_die).collect();
     let mut reached: Vec<u32> = Vec::new();
     let reach = |number: u32, died: &mut [bool], reached: &mut Vec<u32>| {
@@ -231,8 +258,7 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
             reached.push(number);
         }
     };
-    for &(origin, slot) in &order {
-        let target = slots[&(origin, slot)].target;
+    for &Stored { origin, target, .. } in &slots.all {
         if target == NONE {
             continue;
         }
@@ -295,13 +321,8 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
         }
     }
     // Holders before what they hold.
-    let mut stored = Vec::new();
-    for (origin, slot) in order {
-        if origin == NONE || !died[origin as usize] {
-            let State { target, first } = slots[&(origin, slot)];
-            stored.push(Stored { origin, slot, target, first });
-        }
-    }
+    let mut stored = slots.all;
+    stored.retain(|stored| stored.origin == NONE || !died[stored.origin as usize]);
     let (mut born_in, mut last_in) = (vec![Caller::Nothing; count], vec![Caller::Nothing; count]);
     for number in (0..count).filter(|&number| !died[number]) {
         let Named { birth, last, .. } = part.named[number];

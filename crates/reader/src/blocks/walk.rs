@@ -21,8 +21,11 @@ use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject
 use crate::resolve::{Anomalies, Lost};
 use crate::trace::Trace;
 
-/// Bytes of events for each frame, about.
+/// Bytes of events for each frame, object named, allocation and store, about.
 const BYTES_PER_FRAME: usize = 24;
+const BYTES_PER_NAMED: usize = 96;
+const BYTES_PER_BIRTH: usize = 256;
+const BYTES_PER_PUT: usize = 128;
 /// No frame, object, step or tick.
 pub const NONE: u32 = u32::MAX;
 
@@ -366,6 +369,9 @@ impl Walk {
                 .map(|(_, events)| events.len())
                 .sum();
             part.frames.reserve(bytes / BYTES_PER_FRAME);
+            part.named.reserve(bytes / BYTES_PER_NAMED);
+            part.births.reserve(bytes / BYTES_PER_BIRTH);
+            part.puts.reserve(bytes / BYTES_PER_PUT);
         }
         let top = part.top_at_first();
         let mut making =
