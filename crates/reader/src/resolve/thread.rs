@@ -601,6 +601,10 @@ impl Reader {
         let Some(top) = self.stack.frames.len().checked_sub(1) else {
             return Step::Action(action);
         };
+        // Of nearly all objects: nothing waits, and what class it is does not matter.
+        if self.stack.frames[top].room.is_none() {
+            return Step::Action(action);
+        }
         let index = shared.classes.at(class, self.ticket);
         // An unknown class is assumed to fit, since the frames are more reliable. So is a class with a constructor
         // whose class was never loaded: class loaders can rename a class after it was instrumented.
@@ -609,7 +613,7 @@ impl Reader {
             index.is_none_or(|class| belongs(class) || shared.classes.of_type(frame.class).is_none())
         };
         let frame = &self.stack.frames[top];
-        if frame.room.is_none() || !frame.chained || !fits(frame) {
+        if !frame.chained || !fits(frame) {
             return Step::Action(action);
         }
         let outermost = self.outermost(top, |below, _| fits(below));
