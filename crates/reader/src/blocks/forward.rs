@@ -8,10 +8,11 @@ use rustc_hash::FxHashMap;
 use super::living::{Entry, Living};
 use super::local::{Caller, Known, Settled, Stored};
 use super::walk::{NONE, Named, Part, Stamp};
+use super::weak::{Seen, WeakReferences};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, OnStack};
-use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId, Totals};
+use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, ThreadId, Totals};
 use crate::resolve::ObjectIds;
 use crate::resolve::thread::Subject;
 use crate::types::TypeId;
@@ -129,15 +130,6 @@ struct Stack {
     in_flight: Option<Node>,
 }
 
-/// A weak slot that was overwritten.
-#[derive(Debug)]
-struct WeakDrop {
-    step: u64,
-    reference: Node,
-    slot: Slot,
-    target: Node,
-}
-
 /// A row before it is in order.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -161,10 +153,9 @@ pub struct Forward<R> {
     stacks: FxHashMap<u32, Stack>,
     tracked: Tracked,
     weak_slots: WeakSlots,
-    weak: FxHashMap<Node, (Slot, Node)>,
+    weak: WeakReferences,
     /// What weak slots hold according to the stores alone.
     stored_weakly: FxHashMap<ObjectId, ObjectId>,
-    weak_drops: Vec<WeakDrop>,
     waiting: Vec<Row>,
     late: Vec<Row>,
     clearings: Vec<(u64, KnownStep)>,
@@ -372,9 +363,8 @@ impl<R: Rows> Forward<R> {
             stacks: FxHashMap::default(),
             tracked: Tracked::default(),
             weak_slots,
-            weak: FxHashMap::default(),
+            weak: WeakReferences::default(),
             stored_weakly: FxHashMap::default(),
-            weak_drops: Vec::new(),
             waiting: Vec::new(),
             late: Vec::new(),
             clearings: Vec::new(),
@@ -480,15 +470,9 @@ impl<R: Rows> Forward<R> {
 
     fn put_weak(&mut self, step: u64, old: ObjectId, origin: Option<Node>, slot: Slot, target: Option<Node>) {
         let Some(reference) = origin else { return };
-        let held = match target {
-            Some(target) => self.weak.insert(reference, (slot, target)),
-            None => self.weak.remove(&reference),
-        };
-        match held {
-            Some((slot, target)) => self.weak_drops.push(WeakDrop { step, reference, slot, target }),
-            None if !old.is_null() => self.clearings.push((step, KnownStep::Cleared { at: step })),
-            None => {}
-        }
+        let id = self.heap.get(reference).id;
+        let cleared = self.weak.put(step, old, (id, reference), slot, target);
+        self.clearings.extend(cleared.map(|cleared| (step, cleared)));
     }
 
     /// Times, with the first step that each applies to. Threads take turns, so a later part may have an earlier one.
@@ -782,7 +766,7 @@ impl<R: Rows> Forward<R> {
         self.sums.most_alive = self.sums.most_alive.max(self.heap.len());
         let enough = self.most_rows.max(self.alive / 4);
         if self.waiting.len() + self.heap.len().saturating_sub(self.alive) >= enough {
-            self.look_for_dead();
+            self.look_for_dead(false);
         }
         Ok(())
     }
@@ -821,9 +805,12 @@ impl<R: Rows> Forward<R> {
     }
 
     /// Finds what has died so far, and passes it on.
-    fn look_for_dead(&mut self) {
+    fn look_for_dead(&mut self, is_end: bool) {
         if self.knows_deaths {
             self.collect();
+        }
+        if is_end {
+            self.weak.end(|node| self.heap.get(node).id, &mut self.clearings);
         }
         self.alive = self.heap.len();
         // Rows are large: their places are sorted, not they.
@@ -866,8 +853,13 @@ impl<R: Rows> Forward<R> {
             .values()
             .flat_map(|stack| stack.frames.iter().map(|frame| frame.receiver).chain([stack.in_flight]))
             .flatten();
-        let in_use = heap.iter().filter(|(_, object)| object.data.in_use || object.data.is_held).map(|(node, _)| node);
-        for root in heap.statics().map(|(_, held)| held).chain(in_use).chain(on_stacks) {
+        let held = heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
+        let in_use = heap.iter().filter(|(_, object)| object.data.in_use).map(|(node, _)| node);
+        for root in heap.statics().map(|(_, held)| held).chain(held).chain(on_stacks) {
+            heap.follow(root, &mut living, |_| {});
+        }
+        let certain = living.clone();
+        for root in in_use {
             heap.follow(root, &mut living, |_| {});
         }
         let mut dead: Vec<Node> = heap.iter().map(|(node, _)| node).filter(|&node| !living.contains(node)).collect();
@@ -898,7 +890,7 @@ impl<R: Rows> Forward<R> {
                 }
             }
         }
-        self.clear_weak(&living);
+        self.clear_weak(&living, &certain);
         // Holders stay before what they hold.
         for node in deaths {
             let row = self.row_of(node, true);
@@ -943,50 +935,21 @@ impl<R: Rows> Forward<R> {
         }
     }
 
-    /// A weak reference is cleared right before the referent dies; a later store of null has no effect.
-    fn clear_weak(&mut self, living: &Marks) {
-        let Self { heap, weak, weak_drops, clearings, .. } = self;
-        let dead = |node: Node| (!living.contains(node)).then(|| heap.get(node));
-        let mut cleared = |reference: Node, slot: Slot, target: Node| {
-            let target = heap.get(target);
-            let last = target.data.last;
-            let record = Record::Update {
-                old: target.id,
-                origin: heap.get(reference).id,
-                target: ObjectId::NULL,
-                slot,
-                thread: ThreadId(last.thread),
-            };
-            clearings.push((last.step, KnownStep::Found { after: last.step, record }));
+    fn clear_weak(&mut self, living: &Marks, certain: &Marks) {
+        let Self { heap, weak, clearings, .. } = self;
+        let seen = |node: Node| {
+            let object = heap.get(node);
+            let (step, thread) = (object.data.last.step, object.data.last.thread);
+            Seen { id: object.id, step, thread, is_dead: !living.contains(node), is_alive: certain.contains(node) }
         };
-        let mut stores = Vec::new();
-        weak_drops.retain(|drop| match dead(drop.target) {
-            Some(target) if target.data.last.step < drop.step => {
-                cleared(drop.reference, drop.slot, drop.target);
-                stores.push(drop.step);
-                false
-            }
-            // It is named no more, but that is not known yet.
-            None => heap.get(drop.target).data.last.step < drop.step && dead(drop.reference).is_none(),
-            Some(_) => false,
-        });
-        weak.retain(|&reference, &mut (slot, target)| {
-            let referent = dead(target);
-            match (dead(reference), referent) {
-                (Some(reference), Some(target)) if reference.data.last.step <= target.data.last.step => {}
-                (_, Some(_)) => cleared(reference, slot, target),
-                _ => {}
-            }
-            referent.is_none() && dead(reference).is_none()
-        });
-        clearings.extend(stores.into_iter().map(|at| (at, KnownStep::Cleared { at })));
+        weak.clear(seen, clearings);
     }
 
     /// Ends the trace. Returns the sums, what only stacks hold, and what only local variables may hold.
     pub fn finish(mut self) -> Finished<R> {
         // Nothing is in flight on a stack without frames, but until now others might have followed.
         self.stacks.retain(|_, stack| !stack.frames.is_empty());
-        self.look_for_dead();
+        self.look_for_dead(true);
         self.late_clearings.sort_by_key(|(step, _)| *step);
         for (_, clearing) in &self.late_clearings {
             self.rows.clearing(clearing);

@@ -3,8 +3,8 @@
 //!
 //! 1. [`literals`]: from the last block to the first, which objects are named in it for the last time.
 //! 2. [`scan`]: each block on its own, its tickets and its effect on the stack of its thread.
-//! 3. [`schedule`]: in order, the stack at the beginning of each block, and its division into parts: runs of events
-//!    without those of other threads in between.
+//! 3. [`schedule`]: in order, the stack at the beginning of each block, and its division into parts: runs of events on one
+//!    stack without those of other threads in between. Stacks of virtual threads that no thread runs are kept in [`stacks`].
 //! 4. [`walk`]: each block on its own, what its parts make, store and name.
 //! 5. In order, the ids of the objects, and whether something later names them.
 //! 6. [`local`]: each part on its own, what was made in it and died in it.
@@ -13,7 +13,7 @@
 //! Only 3, 5 and 7 are sequential. They see each object once per part and not at each mention.
 //!
 //! A part in which classes are loaded, threads begin, or objects of unknown origin show is walked through in order, since
-//! it depends on what was before it. Traces with virtual threads are not read in this way.
+//! it depends on what was before it.
 
 mod forward;
 mod literals;
@@ -23,9 +23,11 @@ mod observed;
 mod pool;
 mod scan;
 mod schedule;
+mod stacks;
 #[cfg(test)]
 pub(crate) mod tests;
 mod walk;
+mod weak;
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -58,7 +60,7 @@ use local::{Known, Settled};
 use pool::{Pool, Promise, Urgency};
 use scan::Scanner;
 use schedule::{PartOf, Planned, Schedule};
-use walk::{Group, Named, Part, Walk, Walker};
+use walk::{Bound, Group, Named, Part, Walk, Walker};
 
 /// Maximum number of items that wait because a constructor waits for its object.
 const MOST_PENDING: usize = 8 << 20;
@@ -179,9 +181,9 @@ pub enum BlocksError {
     Read(#[from] ReadError),
     #[error("the lists of objects that are named again cannot be kept in a temporary file: {0}")]
     Lists(#[from] std::io::Error),
-    /// It has virtual threads.
-    #[error("the trace has virtual threads")]
-    Switches,
+    /// A thread went on with another stack elsewhere than was planned.
+    #[error("thread {thread} mounts a virtual thread where none was expected, or does not where one was")]
+    Switch { thread: u32 },
     /// Constructors wait for their objects across too many blocks.
     #[error("constructors wait too long for their objects")]
     Pending,
@@ -357,12 +359,12 @@ impl<'a> Hands<'a> {
 type Walked = Option<VecDeque<Part>>;
 
 /// Makes all parts of a group, assuming what is likely.
-fn walk_ahead<'a>(trace: &'a Trace, hands: &mut Hands<'a>, group: Arc<Group>, bounds: &[Option<Ticket>]) -> Walked {
+fn walk_ahead<'a>(trace: &'a Trace, hands: &mut Hands<'a>, group: Arc<Group>, bounds: &[Bound]) -> Walked {
     let mut walk = Walk::new(group, trace);
     let Hands { walker, fields, .. } = hands;
     let mut likely = Likely::new(trace, fields);
-    let mut parts: VecDeque<Part> = bounds.iter().map(|&bound| walk.part(bound, walker, &mut likely)).collect();
-    if likely.lacks_field || !walk.is_done() {
+    let mut parts: VecDeque<Part> = bounds.iter().map(|bound| walk.part(bound, walker, &mut likely)).collect();
+    if likely.lacks_field || walk.is_lost() || !walk.is_done() {
         return None;
     }
     if parts.len() > 1 {
@@ -593,7 +595,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             while groups_ahead < self.ahead && order.len() < PARTS_AHEAD && !schedule.is_done() {
                 let before = order.len();
                 schedule.plan(self.pool, self.hands, &mut order)?;
-                for part in order.range(before..).filter(|part| part.bound.is_none()) {
+                for part in order.range(before..).filter(|part| part.is_last) {
                     groups_ahead += 1;
                     self.dispatch(part.group, &schedule);
                 }
@@ -604,7 +606,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
                 }
                 continue;
             };
-            groups_ahead -= usize::from(part.bound.is_none());
+            groups_ahead -= usize::from(part.is_last);
             self.part(part, &mut schedule)?;
             while self.settling.len() > self.ahead || self.settling.front().is_some_and(Promise::is_kept) {
                 self.apply_next()?;
@@ -710,7 +712,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
                 Running::Exact(Box::new(Walk::new(Arc::clone(&planned.group), self.trace)), FxHashSet::default())
             }
         };
-        let is_last = of.bound.is_none();
+        let Some(bound) = planned.bounds.get(of.number) else { return Ok(()) };
         let (running, nodes) = match running {
             Running::Parts(mut parts) => {
                 let nodes = parts.front_mut().and_then(|part| self.identify(part));
@@ -730,8 +732,12 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let (mut part, running) = match running {
             Running::Parts(mut parts) => (parts.pop_front().unwrap_or_default(), Running::Parts(parts)),
             Running::Exact(mut walk, mut so_far) => {
-                let mut part = walk.part(of.bound, &mut self.hands.walker, &mut self.before);
-                if is_last {
+                walk.go_on_in(&planned.group);
+                let mut part = walk.part(bound, &mut self.hands.walker, &mut self.before);
+                if walk.is_lost() {
+                    return Err(BlocksError::Switch { thread: planned.group.thread });
+                }
+                if of.is_last {
                     named.extend(so_far.drain());
                 } else {
                     // They may be named again in the rest of the group.
@@ -745,7 +751,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let nodes = nodes.unwrap_or_else(|| self.identify_exact(&mut part));
         self.cost.parts += 1;
         let mut passed = named;
-        if is_last {
+        if of.is_last {
             self.cost.groups += 1;
             if let Some(planned) = schedule.finish(of.group) {
                 self.lost.add(&planned.lost);
@@ -770,7 +776,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let mut walk = Box::new(Walk::new(Arc::clone(&planned.group), self.trace));
         let Hands { walker, fields, .. } = &mut *self.hands;
         let mut likely = Likely::new(self.trace, fields);
-        for &bound in &planned.bounds[..planned.bounds.len().saturating_sub(left)] {
+        for bound in &planned.bounds[..planned.bounds.len().saturating_sub(left)] {
             walk.part(bound, walker, &mut likely);
         }
         walk

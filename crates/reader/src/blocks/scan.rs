@@ -1,4 +1,7 @@
-//! First look at a block of events: its tickets, and what it does to the stack of its thread, which is not known yet.
+//! First look at a block of events: its tickets, and what it does to the stack of its thread, which is not known yet. Where
+//! the block goes on with another stack, of a virtual thread or from there back to that of the thread, a new *run* begins.
+
+use std::ops::Range;
 
 use et_format::event::{self, Event, ObjectHash, Ticket};
 use et_names::MethodId;
@@ -9,7 +12,7 @@ use crate::resolve::recent::Recent;
 use crate::resolve::thread::{StartedFrame, Subject};
 use crate::types::TypeId;
 
-/// What a block does to frames that were on the stack before it. In between, all frames that it has entered itself are
+/// What a run does to frames that were on the stack before it. In between, all frames that it has entered itself are
 /// left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Below {
@@ -21,7 +24,7 @@ enum Below {
     Uncover(MethodId),
 }
 
-/// What a block does to the stack of its thread.
+/// What a run does to the stack on which it happens.
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
     below: Vec<Below>,
@@ -29,22 +32,40 @@ pub struct Effect {
     entered: Vec<(MethodId, ObjectHash)>,
     /// The exception in flight at the end; `None` if it is the one at the beginning.
     in_flight: Option<ObjectHash>,
-    /// Methods of leaf events in frames from before the block: such an event may also be the exit of a frame that existed
+    /// Methods of leaf events in frames from before the run: such an event may also be the exit of a frame that existed
     /// when tracing began.
     leaves: Vec<MethodId>,
 }
 
-/// A scanned block.
-#[derive(Debug, Default)]
-pub struct Scanned {
-    /// Tickets as they are in the events.
-    pub tickets: Vec<Ticket>,
+/// What matters to the order of parts and to stacks that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// As it is in the events.
+    Ticket(Ticket),
+    /// A new object has this hash, so a continuation that had it is dead.
+    New(ObjectHash),
+}
+
+/// Events of a block that happen on one stack.
+#[derive(Debug)]
+pub struct Run {
+    /// Where they are in the block.
+    pub bytes: Range<usize>,
+    pub marks: Vec<Mark>,
     /// `None` if only a complete reading can tell.
     pub effect: Option<Effect>,
-    /// Whether a constructor waits for its object at the end.
+    /// Whether a constructor waits for its object at the end. Not told if the effect is not known.
     pub is_pending: bool,
-    /// Whether virtual threads are mounted or unmounted.
-    pub has_switches: bool,
+    /// The continuation whose stack is mounted behind them (null for the thread's own), unless it is mounted already. `None`: they
+    /// end with the block.
+    pub switch: Option<ObjectHash>,
+}
+
+impl Run {
+    fn from(start: usize) -> Self {
+        let (marks, effect) = (Vec::new(), Some(Effect::default()));
+        Self { bytes: start..start, marks, effect, is_pending: false, switch: None }
+    }
 }
 
 impl Effect {
@@ -114,41 +135,56 @@ impl<'a> Scanner<'a> {
         Self { names, classes, constructors: Recent::default(), frames: Vec::new() }
     }
 
-    /// Scans events that begin at a point where no constructor waits for its object.
-    pub fn scan<'b>(&mut self, from: Ticket, pieces: impl Iterator<Item = &'b [u8]>) -> Scanned {
+    /// Scans events that begin at a point where no constructor waits for its object. There is at least one run, the last one of
+    /// which ends with the block.
+    pub fn scan(&mut self, from: Ticket, bytes: &[u8]) -> Vec<Run> {
         self.frames.clear();
-        let mut scanned = Scanned { effect: Some(Effect::default()), ..Scanned::default() };
-        let mut now = from;
-        for bytes in pieces {
-            let mut at = 0;
-            // What cannot be decoded is left out, as it is later.
-            while let Ok(Some((event, len))) = event::decode(&bytes[at..]) {
-                at += len;
-                match event {
-                    Event::Ticket(ticket) => {
-                        now = now.max(ticket);
-                        scanned.tickets.push(ticket);
+        let mut runs = Vec::new();
+        let mut run = Run::from(0);
+        let (mut now, mut at) = (from, 0);
+        // What cannot be decoded is left out, as it is later.
+        while let Ok(Some((event, len))) = event::decode(&bytes[at..]) {
+            match event {
+                Event::Ticket(ticket) => {
+                    now = now.max(ticket);
+                    run.marks.push(Mark::Ticket(ticket));
+                }
+                Event::New { object, class, known, .. } if !object.is_null() => {
+                    if !known {
+                        run.marks.push(Mark::New(object));
                     }
-                    Event::Switch { .. } => scanned.has_switches = true,
-                    event => {
-                        if let Some(effect) = &mut scanned.effect
-                            && !self.event(event, effect, now)
-                        {
-                            scanned.effect = None;
-                        }
+                    if run.effect.is_some() {
+                        self.made(object, class, now);
+                    }
+                }
+                Event::Switch { owner } => {
+                    run.switch = Some(owner);
+                    runs.push(self.end(run, at));
+                    run = Run::from(at + len);
+                }
+                event => {
+                    if let Some(effect) = &mut run.effect
+                        && !self.event(event, effect)
+                    {
+                        run.effect = None;
                     }
                 }
             }
+            at += len;
         }
-        scanned.is_pending = match &mut scanned.effect {
-            Some(effect) => {
-                effect.entered.extend(self.frames.iter().map(|frame| (frame.method, frame.receiver)));
-                self.frames.iter().any(|frame| frame.waits.is_some())
-            }
-            // A complete reading tells.
-            None => false,
-        };
-        scanned
+        runs.push(self.end(run, at));
+        runs
+    }
+
+    /// The run ends at `end`.
+    fn end(&mut self, mut run: Run, end: usize) -> Run {
+        run.bytes.end = end;
+        if let Some(effect) = &mut run.effect {
+            effect.entered.extend(self.frames.iter().map(|frame| (frame.method, frame.receiver)));
+            run.is_pending = self.frames.iter().any(|frame| frame.waits.is_some());
+        }
+        self.frames.clear();
+        run
     }
 
     #[inline]
@@ -160,7 +196,7 @@ impl<'a> Scanner<'a> {
 
     /// Returns false if the effect cannot be told from the events alone.
     #[inline]
-    fn event(&mut self, event: Event<'_>, effect: &mut Effect, now: Ticket) -> bool {
+    fn event(&mut self, event: Event<'_>, effect: &mut Effect) -> bool {
         match event {
             Event::Exit { method } => {
                 match self.frames.last() {
@@ -185,7 +221,6 @@ impl<'a> Scanner<'a> {
                 let class = self.names.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
                 self.enter(method, ObjectHash::NULL, Some(class), false);
             }
-            Event::New { object, class, .. } if !object.is_null() => self.made(object, class, now),
             Event::SuperCall { method } => match self.uncover(method, effect) {
                 Some(Some(top)) => self.frames[top].is_chained = true,
                 Some(None) => {}
@@ -227,7 +262,7 @@ impl<'a> Scanner<'a> {
                 }
                 effect.in_flight = Some(exception);
             }
-            // No effect on stacks; tickets and switches do not come here.
+            // No effect on stacks; tickets, new objects and switches do not come here.
             Event::New { .. }
             | Event::NewArray { .. }
             | Event::Found { .. }

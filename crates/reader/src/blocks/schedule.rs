@@ -5,15 +5,16 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use et_format::event::{self, ObjectHash, Ticket};
+use et_format::event::{self, Event, ObjectHash, Ticket};
 use rustc_hash::FxHashMap;
 
 use super::pool::{Pool, Promise, Urgency};
-use super::scan::Scanned;
-use super::walk::Group;
+use super::scan::{Mark, Run};
+use super::stacks::{Mounted, Owner, Stack, Unmounted};
+use super::walk::{Bound, Group};
 use super::{BlocksError, Hands};
 use crate::file::ThreadEvents;
-use crate::resolve::thread::{Reader, Shared, StartedFrame, Subject};
+use crate::resolve::thread::{Item, Reader, Shared, StartedFrame, Subject};
 use crate::resolve::{Lost, first};
 use crate::trace::Trace;
 
@@ -21,23 +22,23 @@ use crate::trace::Trace;
 type PieceOf = (usize, usize);
 
 /// A loaded and scanned block.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Loaded {
     pub events: Vec<u8>,
-    pub scanned: Scanned,
+    pub runs: Vec<Run>,
     pub lost: Lost,
 }
 
 /// Loads and scans a block.
 pub fn load(trace: &Trace, hands: &mut Hands<'_>, events: &ThreadEvents, piece: usize) -> Loaded {
-    let mut loaded = Loaded { events: Vec::new(), scanned: Scanned::default(), lost: Lost::default() };
+    let mut loaded = Loaded::default();
     if trace.file.load_events(events, piece, &mut loaded.events).is_err() {
         loaded.events.clear();
         loaded.lost.undecodable_pieces += 1;
         loaded.lost.undecodable_bytes += trace.file.event_bytes(events, piece);
     }
     let from = trace.file.first_ticket_of(events, piece);
-    loaded.scanned = hands.scanner.scan(from, std::iter::once(loaded.events.as_slice()));
+    loaded.runs = hands.scanner.scan(from, &loaded.events);
     loaded
 }
 
@@ -45,8 +46,9 @@ pub fn load(trace: &Trace, hands: &mut Hands<'_>, events: &ThreadEvents, piece: 
 #[derive(Clone, Copy, Debug)]
 pub struct PartOf {
     pub group: u64,
-    /// The ticket before whose events it ends; `None`: it ends with its group.
-    pub bound: Option<Ticket>,
+    /// Its index in [`Planned::bounds`].
+    pub number: usize,
+    pub is_last: bool,
 }
 
 /// A group that is being divided into parts, or that is.
@@ -54,7 +56,7 @@ pub struct PartOf {
 pub struct Planned {
     pub group: Arc<Group>,
     /// The bounds of its parts so far.
-    pub bounds: Vec<Option<Ticket>>,
+    pub bounds: Vec<Bound>,
     /// Whether the last part is among them.
     pub is_whole: bool,
     /// Whether something happens in it that only a walk in order shows.
@@ -71,19 +73,70 @@ impl Planned {
     }
 }
 
+/// What the schedule comes across in the events of a group.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Mark(Mark),
+    /// The stack that is mounted is left, and that of this continuation mounted. Usually the part ends there. But a constructor
+    /// that waits has its thread read ahead, which then leaves the stack before its turn has come.
+    Mount(ObjectHash),
+    /// A part ends because another stack is mounted.
+    Cut,
+}
+
 /// A thread of the trace.
 struct Source<'a> {
     thread: u32,
     events: Option<&'a ThreadEvents>,
     next_piece: usize,
-    frames: Vec<StartedFrame>,
-    in_flight: ObjectHash,
+    /// The stack that is mounted, as it is behind the runs that were looked at, and the thread's own one while another is.
+    owner: Owner,
+    stack: Stack,
+    own_stack: Stack,
     made_up: u32,
+    /// The ticket of its turn, and that of the events behind the runs that were looked at.
     ticket: Ticket,
-    has_begun: bool,
-    /// The current group, its tickets, and which of them is next.
+    ticket_ahead: Ticket,
+    /// Whether initial frames are still to be entered.
+    is_new: bool,
+    /// The current group, and what comes next in it.
     group: Option<u64>,
-    tickets: VecDeque<Ticket>,
+    next: VecDeque<Next>,
+    /// Stacks mounted at the cuts to come.
+    mounted: VecDeque<Arc<Mounted>>,
+    /// Runs of its blocks that were not looked at, with the index of the block in the group.
+    runs: VecDeque<(usize, Run)>,
+}
+
+impl Source<'_> {
+    fn has_pieces(&self) -> bool {
+        self.next_piece < self.events.map_or(0, ThreadEvents::len)
+    }
+
+    /// Another stack is mounted behind the events so far. That shows where the last `ahead` tickets of them are still to come.
+    fn switches_to(&mut self, continuation: ObjectHash, ahead: usize) {
+        let is_ticket = |next: &Next| matches!(next, Next::Mark(Mark::Ticket(_)));
+        let place = match ahead.checked_sub(1) {
+            None => self.next.len(),
+            Some(others) => {
+                let tickets = self.next.iter().enumerate().rev().filter(|(_, next)| is_ticket(next));
+                tickets.map(|(at, _)| at).nth(others).unwrap_or(0)
+            }
+        };
+        self.next.insert(place, Next::Mount(continuation));
+        self.next.push_back(Next::Cut);
+    }
+
+    fn saw(&mut self, mark: Mark) {
+        if let Mark::Ticket(ticket) = mark {
+            // Lower ones order nothing.
+            if ticket <= self.ticket_ahead {
+                return;
+            }
+            self.ticket_ahead = ticket;
+        }
+        self.next.push_back(Next::Mark(mark));
+    }
 }
 
 /// Number of blocks that are scanned ahead.
@@ -105,6 +158,7 @@ pub struct Schedule<'a> {
     /// Tickets of what only a walk in order shows: classes, threads, loaders.
     changes: VecDeque<Ticket>,
     block_numbers: FxHashMap<PieceOf, usize>,
+    unmounted: Unmounted,
     /// For stacks that only a complete reading tells.
     complete: Shared<'a>,
     pub read_again: u64,
@@ -142,7 +196,8 @@ impl<'a> Schedule<'a> {
             scans: FxHashMap::default(),
             changes,
             block_numbers,
-            complete: Shared::new(&trace.file, &trace.names, &trace.classes),
+            unmounted: Unmounted::default(),
+            complete: Shared::for_stacks_kept_elsewhere(&trace.file, &trace.names, &trace.classes),
             read_again: 0,
             bytes: 0,
         }
@@ -185,33 +240,64 @@ impl<'a> Schedule<'a> {
                 self.current = None;
                 return Ok(());
             };
-            let Some(ticket) = state.tickets.pop_front() else {
-                // The group ends, the turn does not.
-                order.push_back(PartOf { group, bound: None });
-                if let Some(planned) = self.planned.get_mut(&group) {
-                    planned.bounds.push(None);
-                    planned.is_whole = true;
+            match state.next.pop_front() {
+                None => {
+                    // The group ends, the turn does not.
+                    self.bound(group, Bound::End, order);
+                    return self.next_group(source, pool, hands);
                 }
-                self.next_group(source, pool, hands)?;
-                return Ok(());
-            };
-            if ticket <= state.ticket {
-                continue;
-            }
-            state.ticket = ticket;
-            match self.turns.peek() {
-                Some(Reverse(next)) if *next < (ticket, source) => {
-                    self.turns.push(Reverse((ticket, source)));
-                    order.push_back(PartOf { group, bound: Some(ticket) });
-                    if let Some(planned) = self.planned.get_mut(&group) {
-                        planned.bounds.push(Some(ticket));
+                Some(Next::Mark(Mark::New(object))) => self.unmounted.forget(object),
+                Some(Next::Mark(Mark::Ticket(ticket))) if ticket <= state.ticket => {}
+                Some(Next::Mark(Mark::Ticket(ticket))) => {
+                    state.ticket = ticket;
+                    match self.turns.peek() {
+                        Some(Reverse(next)) if *next < (ticket, source) => {
+                            self.turns.push(Reverse((ticket, source)));
+                            self.bound(group, Bound::Ticket(ticket), order);
+                            self.current = None;
+                            return Ok(());
+                        }
+                        _ => self.segment(source, ticket, pool, hands)?,
                     }
-                    self.current = None;
-                    return Ok(());
                 }
-                _ => self.segment(source, ticket, pool, hands)?,
+                Some(Next::Mount(continuation)) => self.mount(source, continuation, pool, hands)?,
+                Some(Next::Cut) => {
+                    if let Some(mounted) = state.mounted.pop_front() {
+                        self.bound(group, Bound::Switch(mounted), order);
+                    }
+                }
             }
         }
+    }
+
+    /// A part of the group ends.
+    fn bound(&mut self, group: u64, bound: Bound, order: &mut VecDeque<PartOf>) {
+        let Some(planned) = self.planned.get_mut(&group) else { return };
+        planned.is_whole = matches!(bound, Bound::End);
+        order.push_back(PartOf { group, number: planned.bounds.len(), is_last: planned.is_whole });
+        planned.bounds.push(bound);
+    }
+
+    /// The source leaves its stack, and mounts that of a continuation.
+    fn mount(
+        &mut self,
+        source: usize,
+        continuation: ObjectHash,
+        pool: &Pool<'a, Hands<'a>>,
+        hands: &mut Hands<'a>,
+    ) -> Result<(), BlocksError> {
+        let Some(state) = self.sources.get_mut(&source) else { return Ok(()) };
+        let left = std::mem::take(&mut state.stack);
+        match state.owner.continuation.is_null() {
+            true => state.own_stack = left,
+            false => self.unmounted.put(state.owner, left),
+        }
+        (state.owner, state.stack) = match continuation.is_null() {
+            true => (Owner { continuation, thread: state.thread }, std::mem::take(&mut state.own_stack)),
+            false => self.unmounted.take(continuation),
+        };
+        state.mounted.push_back(Arc::new(Mounted { owner: state.owner, stack: state.stack.clone() }));
+        self.look_at_runs(source, pool, hands)
     }
 
     /// Events from this ticket on follow.
@@ -248,13 +334,17 @@ impl<'a> Schedule<'a> {
                 thread: thread.index,
                 events: trace.file.thread(thread.index),
                 next_piece: 0,
-                frames: frames.collect(),
-                in_flight: ObjectHash::NULL,
+                owner: Owner { continuation: ObjectHash::NULL, thread: thread.index },
+                stack: Stack { frames: frames.collect(), in_flight: ObjectHash::NULL },
+                own_stack: Stack::default(),
                 made_up: 0,
                 ticket,
-                has_begun: false,
+                ticket_ahead: ticket,
+                is_new: true,
                 group: None,
-                tickets: VecDeque::new(),
+                next: VecDeque::new(),
+                mounted: VecDeque::new(),
+                runs: VecDeque::new(),
             }
         });
     }
@@ -266,109 +356,148 @@ impl<'a> Schedule<'a> {
         pool: &Pool<'a, Hands<'a>>,
         hands: &mut Hands<'a>,
     ) -> Result<(), BlocksError> {
-        let Some(state) = self.sources.get(&source) else { return Ok(()) };
-        let (events, first_piece) = (state.events, state.next_piece);
-        let count = events.map_or(0, ThreadEvents::len);
-        if state.has_begun && first_piece >= count {
-            if let Some(state) = self.sources.get_mut(&source) {
-                state.group = None;
-            }
+        let Some(state) = self.sources.get_mut(&source) else { return Ok(()) };
+        if !state.is_new && !state.has_pieces() {
+            state.group = None;
             return Ok(());
         }
-        let mut pieces = Vec::new();
-        let mut lost = Lost::default();
-        let mut tickets = VecDeque::new();
-        let mut next = first_piece;
-        let mut effect = None;
-        let mut is_pending = false;
-        if next < count {
-            let loaded = self.scanned((source, next), pool, hands);
-            if loaded.scanned.has_switches {
-                return Err(BlocksError::Switches);
-            }
-            tickets.extend(loaded.scanned.tickets);
-            lost = loaded.lost;
-            (effect, is_pending) = (loaded.scanned.effect, loaded.scanned.is_pending);
-            pieces.push((next, loaded.events));
-            next += 1;
-        }
-        let Some(state) = self.sources.get(&source) else { return Ok(()) };
-        let (begins, thread, ticket) = (!state.has_begun, state.thread, state.ticket);
-        let (frames, in_flight, made_up) = (state.frames.clone(), state.in_flight, state.made_up);
-        let (mut frames_after, mut in_flight_after, mut made_up_after) = (frames.clone(), in_flight, made_up);
-        let fits = match &effect {
-            Some(effect) if !is_pending => effect.apply(&mut frames_after, &mut in_flight_after),
-            None if pieces.is_empty() => true,
-            _ => false,
+        let group = Group {
+            source,
+            thread: state.thread,
+            pieces: Vec::new(),
+            owner: state.owner,
+            frames: if state.is_new { Vec::new() } else { state.stack.frames.clone() },
+            in_flight: state.stack.in_flight,
+            made_up: state.made_up,
+            ticket: state.ticket,
+            begins: state.is_new,
+            ends: true,
         };
-        if !fits {
-            // Only a complete reading tells, and whether the group ends here.
-            self.read_again += 1;
-            let mut reader = if begins {
-                Reader::new(thread, ticket, &self.trace.threads[source].frames)
-            } else {
-                Reader::resume(thread, ticket, frames.iter().copied(), in_flight, made_up)
-            };
-            self.read(&mut reader, &pieces[0].1);
-            while reader.is_pending() && next < count {
-                let loaded = self.scanned((source, next), pool, hands);
-                if loaded.scanned.has_switches {
-                    return Err(BlocksError::Switches);
-                }
-                if reader.waiting_items() > super::MOST_PENDING {
-                    return Err(BlocksError::Pending);
-                }
-                tickets.extend(loaded.scanned.tickets);
-                lost.add(&loaded.lost);
-                self.read(&mut reader, &loaded.events);
-                pieces.push((next, loaded.events));
-                next += 1;
-            }
-            frames_after = reader.frames().collect();
-            (in_flight_after, made_up_after) = reader.state();
-        }
-        let blocks = pieces.iter().filter_map(|(piece, _)| self.block_numbers.get(&(source, *piece)).copied());
+        state.group = Some(self.next_group);
         let planned = Planned {
-            blocks: blocks.collect(),
+            group: Arc::new(group),
             bounds: Vec::new(),
             is_whole: false,
             is_exact: false,
-            lost,
-            group: Arc::new(Group {
-                source,
-                thread,
-                pieces,
-                frames: if begins { Vec::new() } else { frames },
-                in_flight,
-                made_up,
-                ticket,
-                begins,
-                ends: next >= count,
-            }),
+            blocks: Vec::new(),
+            lost: Lost::default(),
         };
-        self.bytes += planned.bytes();
+        self.planned.insert(self.next_group, planned);
+        self.next_group += 1;
+        self.add_piece(source, pool, hands)?;
+        self.look_at_runs(source, pool, hands)
+    }
+
+    /// Adds the thread's next block to its group. False if there is none.
+    fn add_piece(
+        &mut self,
+        source: usize,
+        pool: &Pool<'a, Hands<'a>>,
+        hands: &mut Hands<'a>,
+    ) -> Result<bool, BlocksError> {
+        let Some(piece) = self.sources.get(&source).filter(|state| state.has_pieces()).map(|state| state.next_piece)
+        else {
+            return Ok(false);
+        };
+        let loaded = self.scanned((source, piece), pool, hands);
+        let Some(state) = self.sources.get_mut(&source) else { return Ok(false) };
+        state.next_piece += 1;
+        let Some(planned) = state.group.and_then(|group| self.planned.get_mut(&group)) else { return Ok(false) };
+        self.bytes += loaded.events.len();
         if self.bytes > MOST_BYTES {
             return Err(BlocksError::Crowded);
         }
-        let group = self.next_group;
-        self.next_group += 1;
-        self.planned.insert(group, planned);
-        if let Some(state) = self.sources.get_mut(&source) {
-            (state.frames, state.in_flight, state.made_up) = (frames_after, in_flight_after, made_up_after);
-            (state.next_piece, state.has_begun, state.group, state.tickets) = (next, true, Some(group), tickets);
+        planned.lost.add(&loaded.lost);
+        planned.blocks.extend(self.block_numbers.get(&(source, piece)));
+        // A walk through its first parts may be under way.
+        let group = Arc::make_mut(&mut planned.group);
+        let index = group.pieces.len();
+        group.pieces.push((piece, Arc::new(loaded.events)));
+        group.ends = !state.has_pieces();
+        state.runs.extend(loaded.runs.into_iter().map(|run| (index, run)));
+        Ok(true)
+    }
+
+    /// Finds out what the events up to the next switch do to the stack that is mounted, or those up to the end of the block.
+    fn look_at_runs(
+        &mut self,
+        source: usize,
+        pool: &Pool<'a, Hands<'a>>,
+        hands: &mut Hands<'a>,
+    ) -> Result<(), BlocksError> {
+        let Some(state) = self.sources.get_mut(&source) else { return Ok(()) };
+        while let Some((_, run)) = state.runs.front() {
+            let before = state.stack.clone();
+            let Stack { frames, in_flight } = &mut state.stack;
+            let effect = run.effect.as_ref().filter(|_| !run.is_pending);
+            if !effect.is_some_and(|effect| effect.apply(frames, in_flight)) {
+                state.stack = before;
+                return self.read_run(source, pool, hands);
+            }
+            let Some((_, run)) = state.runs.pop_front() else { break };
+            state.is_new = false;
+            run.marks.into_iter().for_each(|mark| state.saw(mark));
+            match run.switch {
+                // It is mounted already.
+                Some(continuation) if continuation == state.owner.continuation => {}
+                Some(continuation) => {
+                    state.next.extend([Next::Mount(continuation), Next::Cut]);
+                    break;
+                }
+                None => break,
+            }
         }
+        state.is_new = false;
         Ok(())
     }
 
-    /// Reads events only for what they do to the stack.
-    fn read(&mut self, reader: &mut Reader, bytes: &[u8]) {
-        let mut at = 0;
+    /// Reads the events up to the next switch completely, or those up to a block at whose end no constructor waits for its
+    /// object.
+    fn read_run(
+        &mut self,
+        source: usize,
+        pool: &Pool<'a, Hands<'a>>,
+        hands: &mut Hands<'a>,
+    ) -> Result<(), BlocksError> {
+        self.read_again += 1;
+        let Some(state) = self.sources.get_mut(&source) else { return Ok(()) };
+        let mut reader = if std::mem::take(&mut state.is_new) {
+            Reader::new(state.thread, state.ticket, &self.trace.threads[source].frames)
+        } else {
+            let Stack { frames, in_flight } = &state.stack;
+            let owner = state.owner.continuation;
+            Reader::resume(state.thread, state.ticket_ahead, owner, frames.iter().copied(), *in_flight, state.made_up)
+        };
         loop {
-            while reader.take_settled().is_some() {}
-            let Ok(Some((event, len))) = event::decode(&bytes[at..]) else { return };
-            at += len;
-            _ = reader.read(event, &mut self.complete);
+            let Some(state) = self.sources.get_mut(&source) else { return Ok(()) };
+            let Some((piece, run)) = state.runs.pop_front() else { break };
+            let Some(planned) = state.group.and_then(|group| self.planned.get(&group)) else { break };
+            let bytes = &planned.group.pieces[piece].1[run.bytes.clone()];
+            read(&mut reader, bytes, &mut self.complete);
+            run.marks.into_iter().for_each(|mark| state.saw(mark));
+            match run.switch {
+                Some(owner) => {
+                    let nothing: Option<Item> = reader.read(Event::Switch { owner }, &mut self.complete);
+                    debug_assert!(nothing.is_none());
+                    if reader.unmounted().is_some() {
+                        state.switches_to(owner, reader.waiting_tickets());
+                        break;
+                    }
+                }
+                None if !reader.is_pending() => break,
+                None if reader.waiting_items() > super::MOST_PENDING => return Err(BlocksError::Pending),
+                None => {
+                    if !self.add_piece(source, pool, hands)? {
+                        break;
+                    }
+                }
+            }
         }
+        if let Some(state) = self.sources.get_mut(&source) {
+            state.stack.frames = reader.frames().collect();
+            (state.stack.in_flight, state.made_up) = reader.state();
+        }
+        Ok(())
     }
 
     /// A block that has been scanned, and has others scanned in the meantime.
@@ -387,7 +516,18 @@ impl<'a> Schedule<'a> {
         match (self.scans.remove(&piece), trace.file.thread(trace.threads[piece.0].index)) {
             (Some(promise), _) => pool.wait(&promise, hands),
             (None, Some(events)) => load(trace, hands, events, piece.1),
-            (None, None) => Loaded { events: Vec::new(), scanned: Scanned::default(), lost: Lost::default() },
+            (None, None) => Loaded::default(),
         }
+    }
+}
+
+/// Reads events only for what they do to the stack.
+fn read(reader: &mut Reader, bytes: &[u8], shared: &mut Shared<'_>) {
+    let mut at = 0;
+    loop {
+        while reader.take_settled().is_some() {}
+        let Ok(Some((event, len))) = event::decode(&bytes[at..]) else { return };
+        at += len;
+        _ = reader.read(event, shared);
     }
 }

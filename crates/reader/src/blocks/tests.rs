@@ -71,17 +71,32 @@ fn expected(recording: &Recording) -> (Expected, Vec<(u64, ObjectId, ObjectId)>,
     (all, clearings, totals)
 }
 
-/// Checks that a trace is read by blocks as the recording of its records says. False if it is not read by blocks.
+/// Number of records of each thread, computed ones not counted.
+fn records_by_thread(recording: &Recording) -> BTreeMap<u32, u64> {
+    let mut records = BTreeMap::new();
+    recording
+        .replay_steps(|played| {
+            if let Played::Step(_, step) = played
+                && let Some(record) = step.record()
+            {
+                *records.entry(record.thread().0).or_default() += 1;
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    records
+}
+
+/// Checks that a trace is read by blocks as the recording of its records says.
 pub(crate) fn agrees(
     trace: &Trace,
     recording: &Recording,
+    outcome: &Outcome,
     (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
-) -> Result<bool, TestCaseError> {
+) -> Result<(), TestCaseError> {
     let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows) };
     let (collected, passed) = match read_with(trace, true, Collected::default(), &options) {
         Ok(both) => both,
-        // Among a few small numbers some are hashes.
-        Err(BlocksError::Switches) => return Ok(false),
         Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
     };
     let (all, clearings, totals) = expected(recording);
@@ -107,6 +122,13 @@ pub(crate) fn agrees(
     found.sort_unstable();
     prop_assert_eq!(found, clearings);
     prop_assert_eq!(passed.outcome.totals, totals);
+    prop_assert_eq!(&passed.outcome.cut_off, &outcome.cut_off);
+    prop_assert_eq!(&passed.outcome.anomalies, &outcome.anomalies);
+    let cost =
+        recording.replay(|_| ControlFlow::Continue(())).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    prop_assert_eq!(&passed.held_by_stacks, &cost.held_by_stacks);
+    let records = passed.records.into_iter().filter(|(_, records)| *records > 0).collect();
+    prop_assert_eq!(records_by_thread(recording), records);
     let in_order = |rows: &[LifeRow]| rows.is_sorted_by_key(|row| row.death.map(|death| death.step));
     let dead = collected.rows.iter().filter(|row| row.death.is_some()).count();
     let (start, end) = (passed.late.rows.start as usize, passed.late.rows.end as usize);
@@ -129,5 +151,5 @@ pub(crate) fn agrees(
             prop_assert!(is_cleared, "{:?}", steps.get(at));
         }
     }
-    Ok(true)
+    Ok(())
 }

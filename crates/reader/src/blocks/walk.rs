@@ -13,6 +13,7 @@ use et_names::{FieldId, FieldRefId, MethodId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Oracle;
+use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
 use crate::record::{Alloc, AllocKind, RecordKind, Slot, Totals};
 use crate::resolve::allocs::{Allocs, Use};
@@ -185,15 +186,27 @@ impl Part {
     }
 }
 
+/// Where a part ends.
+#[derive(Clone, Debug)]
+pub enum Bound {
+    /// Before the events of this ticket.
+    Ticket(Ticket),
+    /// Where the thread goes on with another stack.
+    Switch(Arc<Mounted>),
+    /// With the group.
+    End,
+}
+
 /// A block of events, or several if a constructor waits for its object at the end of one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Group {
     /// Index in [`Trace::threads`].
     pub source: usize,
     pub thread: u32,
     /// Number and events of each piece.
-    pub pieces: Vec<(usize, Vec<u8>)>,
-    /// The stack at the beginning, outermost frame first.
+    pub pieces: Vec<(usize, Arc<Vec<u8>>)>,
+    /// The stack at the beginning: whose it is, and its frames, outermost first.
+    pub owner: Owner,
     pub frames: Vec<StartedFrame>,
     pub in_flight: ObjectHash,
     pub made_up: u32,
@@ -287,7 +300,7 @@ impl<'a> Walker<'a> {
     pub fn new(trace: &'a Trace, referent: Option<FieldId>) -> Self {
         Self {
             trace,
-            shared: Shared::new(&trace.file, &trace.names, &trace.classes),
+            shared: Shared::for_stacks_kept_elsewhere(&trace.file, &trace.names, &trace.classes),
             allocs: Allocs::new(trace),
             methods: Recent::default(),
             ran: FxHashSet::default(),
@@ -325,6 +338,10 @@ pub struct Walk {
     /// Whether the current piece has been announced.
     announced: bool,
     ended: bool,
+    /// Whether another stack is mounted elsewhere than was planned.
+    is_lost: bool,
+    /// The thread of the records.
+    of: u32,
     ticket: Ticket,
     wall: Option<Wall>,
     /// The stack as of the last action: methods and receivers, outermost first.
@@ -335,6 +352,7 @@ pub struct Walk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     Bound,
+    Switch,
     End,
 }
 
@@ -345,10 +363,45 @@ impl Walk {
             let frames = trace.threads[group.source].frames.as_slice();
             Reader::new(thread, ticket, frames)
         } else {
-            Reader::resume(thread, ticket, group.frames.iter().copied(), in_flight, made_up)
+            let owner = group.owner.continuation;
+            Reader::resume(thread, ticket, owner, group.frames.iter().copied(), in_flight, made_up)
         };
         let open = group.frames.iter().map(|frame| (frame.method, frame.receiver.0)).collect();
-        Self { reader, piece: 0, at: 0, announced: false, ended: false, ticket, wall: None, open, group }
+        let of = group.owner.thread;
+        Self {
+            reader,
+            piece: 0,
+            at: 0,
+            announced: false,
+            ended: false,
+            is_lost: false,
+            of,
+            ticket,
+            wall: None,
+            open,
+            group,
+        }
+    }
+
+    /// More blocks have been added to the group.
+    pub fn go_on_in(&mut self, group: &Arc<Group>) {
+        self.group = Arc::clone(group);
+    }
+
+    /// Whether it has come across a switch that was not planned, or not come to one that was.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Goes on with another stack.
+    fn mount(&mut self, Mounted { owner, stack }: &Mounted) {
+        let (_, made_up) = self.reader.state();
+        let frames = stack.frames.iter().copied();
+        self.reader =
+            Reader::resume(self.group.thread, self.ticket, owner.continuation, frames, stack.in_flight, made_up);
+        self.open.clear();
+        self.open.extend(stack.frames.iter().map(|frame| (frame.method, frame.receiver.0)));
+        self.of = owner.thread;
     }
 
     /// Whether all parts have been made.
@@ -356,13 +409,17 @@ impl Walk {
         self.ended
     }
 
-    /// Makes the next part, which ends before the events of ticket `bound`, or with the group.
-    pub fn part<'a, O: Oracle>(&mut self, bound: Option<Ticket>, walker: &mut Walker<'a>, oracle: &mut O) -> Part {
+    /// Makes the next part.
+    pub fn part<'a, O: Oracle>(&mut self, until: &Bound, walker: &mut Walker<'a>, oracle: &mut O) -> Part {
+        let bound = match until {
+            Bound::Ticket(ticket) => Some(*ticket),
+            Bound::Switch(_) | Bound::End => None,
+        };
         walker.table.clear();
         walker.made_up.clear();
         let base = self.open.len() as u32;
-        let mut part = Part { thread: self.group.thread, base, ..Part::default() };
-        if bound.is_none() {
+        let mut part = Part { thread: self.of, base, ..Part::default() };
+        if matches!(until, Bound::End) {
             // Most groups are one part.
             let bytes: usize = self.group.pieces[self.piece.min(self.group.pieces.len())..]
                 .iter()
@@ -399,6 +456,9 @@ impl Walk {
                 }
                 continue;
             }
+            if self.reader.unmounted().is_some() {
+                break Stop::Switch;
+            }
             if self.ended {
                 break Stop::End;
             }
@@ -431,7 +491,7 @@ impl Walk {
                                 making.segment(ticket);
                             }
                             _ => {
-                                if self.reader.is_pending() {
+                                if self.reader.is_pending() || self.reader.unmounted().is_some() {
                                     break;
                                 }
                             }
@@ -454,10 +514,16 @@ impl Walk {
                 break stop;
             }
         };
-        if stop == Stop::End {
+        if stop != Stop::Bound {
             self.ticket = making.ticket;
         }
-        making.finish()
+        let part = making.finish();
+        match (stop, until) {
+            (Stop::Switch, Bound::Switch(mounted)) => self.mount(mounted),
+            (Stop::Bound, Bound::Ticket(_)) | (Stop::End, Bound::End) => {}
+            _ => self.is_lost = true,
+        }
+        part
     }
 }
 
@@ -832,7 +898,7 @@ impl<O: Oracle> Making<'_, '_, O> {
                     self.sighted(AllocKind::Vm, object, class, length, flags);
                 }
             }
-            // Neither occurs: blocks with switches are read otherwise, and the walk handles the pieces.
+            // Neither occurs: a part ends where another stack is mounted, and the walk handles the pieces.
             Action::OnStack(_) | Action::Piece(_) => {}
         }
     }

@@ -262,7 +262,7 @@ proptest! {
         window_steps in prop_oneof![Just(1u64), 1..60u64],
         way in crate::blocks::tests::ways(),
     ) {
-        let (trace, ids) = binary::written(&story);
+        let (trace, original) = binary::written(&story);
         let limits = Limits { piece_bytes, memory_bytes: u64::MAX, window_steps };
         let (recording, outcome) = super::record(&trace, limits).unwrap();
         let odd: Vec<_> = outcome.anomalies.iter().collect();
@@ -270,12 +270,12 @@ proptest! {
         let mut found = Vec::new();
         recording
             .replay(|record| {
-                found.extend(binary::translated(record, &trace, &ids));
+                found.extend(binary::translated(record, &trace, &original));
                 ControlFlow::Continue(())
             })
             .unwrap();
         prop_assert_eq!(shown(&sorted_by_place(found)), shown(&sorted_by_place(expected(&story.program))));
-        crate::blocks::tests::agrees(&trace, &recording, way)?;
+        crate::blocks::tests::agrees(&trace, &recording, &outcome, way)?;
     }
 }
 

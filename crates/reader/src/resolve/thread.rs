@@ -24,7 +24,7 @@ use crate::trace::StartFrame;
 use crate::types::TypeId;
 
 /// First thread id used for continuations.
-const FIRST_CONTINUATION: u32 = 1 << 31;
+pub(crate) const FIRST_CONTINUATION: u32 = 1 << 31;
 
 /// Maximum number of items, 24 bytes each, that all threads together read ahead, not counting the current piece of
 /// events.
@@ -193,6 +193,8 @@ pub struct Shared<'a> {
     continuations: FxHashMap<ObjectHash, (ThreadId, CallStack)>,
     most_continuations: usize,
     next_continuation: u32,
+    /// Whether readers stop where another stack is mounted, since who reads keeps the stacks.
+    stops_at_switches: bool,
 }
 
 impl<'a> Shared<'a> {
@@ -212,7 +214,13 @@ impl<'a> Shared<'a> {
             continuations: FxHashMap::default(),
             most_continuations: 0,
             next_continuation: FIRST_CONTINUATION,
+            stops_at_switches: false,
         }
+    }
+
+    /// The state for readers that stop where another stack is mounted ([`Reader::unmounted`]).
+    pub(crate) fn for_stacks_kept_elsewhere(file: &'a TraceFile, names: &'a Names, classes: &'a Classes) -> Self {
+        Self { stops_at_switches: true, ..Self::new(file, names, classes) }
     }
 
     /// Sets how events are unpacked from now on.
@@ -383,6 +391,8 @@ pub(crate) struct Reader {
     owner_thread: ThreadId,
     /// The thread's own stack while a continuation is mounted.
     own_stack: CallStack,
+    /// If readers stop at switches: the stack of this continuation is mounted next.
+    next_owner: Option<ObjectHash>,
 }
 
 impl Reader {
@@ -397,6 +407,7 @@ impl Reader {
             owner: ObjectHash::NULL,
             owner_thread: ThreadId(thread),
             own_stack: CallStack::default(),
+            next_owner: None,
         };
         for frame in frames {
             reader.enter(frame.method, Subject::hash(frame.receiver));
@@ -407,17 +418,19 @@ impl Reader {
         reader
     }
 
-    /// A reader that continues where another one of the thread has stopped: with these frames, outermost first, this
-    /// exception in flight, and this number of objects made up so far.
+    /// A reader that continues where another one of the thread has stopped: on the stack of `owner`, with these frames,
+    /// outermost first, this exception in flight, and this number of objects made up so far.
     pub(crate) fn resume(
         thread: u32,
         ticket: Ticket,
+        owner: ObjectHash,
         frames: impl Iterator<Item = StartedFrame>,
         in_flight: ObjectHash,
         made_up: u32,
     ) -> Self {
         let mut reader = Self::new(thread, ticket, &[]);
         reader.made_up = made_up;
+        reader.owner = owner;
         reader.stack.in_flight = in_flight;
         reader.stack.frames.extend(frames.map(|frame| Frame {
             method: frame.method,
@@ -445,6 +458,17 @@ impl Reader {
     /// Whether some constructor waits for its object.
     pub(crate) fn is_pending(&self) -> bool {
         !self.queue.is_empty()
+    }
+
+    /// The continuation whose stack is mounted next (null for the thread's own): who reads goes on with another reader, which
+    /// has that stack, once everything in the queue has been taken.
+    pub(crate) fn unmounted(&self) -> Option<ObjectHash> {
+        self.next_owner
+    }
+
+    /// Number of tickets that wait for the object of a constructor.
+    pub(crate) fn waiting_tickets(&self) -> usize {
+        self.queue.iter().filter(|item| matches!(item, Item::Ticket(_))).count()
     }
 
     /// Number of items that wait for the object of a constructor.
@@ -844,6 +868,10 @@ impl Reader {
         // Other threads may continue this stack, but are not read as far ahead as this one.
         shared.anomalies.constructors_split += self.waiting();
         self.make_up_all(shared);
+        if shared.stops_at_switches {
+            self.next_owner = Some(owner);
+            return Step::Nothing;
+        }
         let mut left = std::mem::take(&mut self.stack);
         // It may never be mounted again.
         left.frames.shrink_to_fit();

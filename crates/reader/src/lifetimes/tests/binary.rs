@@ -18,9 +18,9 @@ use crate::types::TypeId;
 
 /// The method of the programs that is a constructor; the others have lower ids.
 const INIT: MethodId = MethodId(7);
-/// The program's virtual thread, and the carriers on which it alternates.
-const VIRTUAL: ThreadId = ThreadId(3);
-const CARRIERS: [u32; 2] = [4, 5];
+/// Carriers of the program's virtual threads. The first one also runs a program of its own.
+const CARRIERS: [u32; 2] = [1, 4];
+/// The hash of a virtual thread's continuation is this one plus its number.
 const CONTINUATION: ObjectHash = ObjectHash(0x40);
 const MIRROR: u32 = 0x10;
 /// Fields of the programs by their ids in the names table, from 1.
@@ -87,10 +87,19 @@ struct Writer<'a> {
     /// Hashes that no event refers to any more.
     free: Vec<ObjectHash>,
     slots: HashMap<(ObjectId, Slot), ObjectId>,
+    /// The virtual threads that are mounted, by carrier, and all that have been, in the order in which they first were.
+    mounted: HashMap<u32, ThreadId>,
+    begun: Vec<ThreadId>,
 }
 
-/// The trace, and the ids in it of the program's objects.
-pub fn written(story: &Story) -> (Trace, HashMap<ObjectId, ObjectId>) {
+/// The program's objects by their ids in a trace, and its virtual threads by their numbers there.
+pub struct Original {
+    objects: HashMap<ObjectId, ObjectId>,
+    virtual_threads: Vec<ThreadId>,
+}
+
+/// The trace, and what its ids stand for.
+pub fn written(story: &Story) -> (Trace, Original) {
     let mut writer = Writer {
         story,
         builder: world(),
@@ -102,6 +111,8 @@ pub fn written(story: &Story) -> (Trace, HashMap<ObjectId, ObjectId>) {
         uses: HashMap::new(),
         free: Vec::new(),
         slots: HashMap::new(),
+        mounted: HashMap::new(),
+        begun: Vec::new(),
     };
     writer.start();
     let last = last_mentions(&story.program);
@@ -118,7 +129,7 @@ pub fn written(story: &Story) -> (Trace, HashMap<ObjectId, ObjectId>) {
     buffers.sort_unstable();
     buffers.into_iter().for_each(|buffer| writer.close(buffer));
     let file = TraceFile::from_bytes(writer.builder.finish(), None).unwrap();
-    (Trace::from_file(file).unwrap(), writer.ids)
+    (Trace::from_file(file).unwrap(), Original { objects: writer.ids, virtual_threads: writer.begun })
 }
 
 fn world() -> TraceBuilder {
@@ -142,7 +153,7 @@ fn world() -> TraceBuilder {
         });
         builder.initial_objects(&[InitialObject { object: mirror(ty), class: mirror(CLASS), size: 112, length: -1 }]);
     }
-    for thread in [1, 2, CARRIERS[0], CARRIERS[1]] {
+    for thread in [1, 2, CARRIERS[1]] {
         builder.first_thread(thread, "", vec![]);
     }
     builder
@@ -224,11 +235,64 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes events, with a new ticket unless the thread already has the last one.
+    /// The third thread is virtual, and often the second one.
+    fn is_virtual(&self, thread: ThreadId) -> bool {
+        thread.0 == 3 || thread.0 == 2 && self.story.choices[0].is_multiple_of(2)
+    }
+
+    /// The event with which a buffer goes on with that thread's stack; `None`: with its own.
+    fn switch(&mut self, buffer: u32, to: Option<ThreadId>) -> Event<'static> {
+        match to {
+            Some(thread) => {
+                self.mounted.insert(buffer, thread);
+                if !self.begun.contains(&thread) {
+                    self.begun.push(thread);
+                }
+            }
+            None => _ = self.mounted.remove(&buffer),
+        }
+        Event::Switch { owner: to.map_or(ObjectHash::NULL, |thread| ObjectHash(CONTINUATION.0 + thread.0)) }
+    }
+
+    /// Writes events of a thread.
     fn put(&mut self, number: usize, thread: ThreadId, events: &[Event<'static>]) {
+        self.put_apart(number, thread, &[], events);
+    }
+
+    /// Writes events of a thread, with or without a ticket or the end of a block between the two slices.
+    fn put_apart(&mut self, number: usize, thread: ThreadId, first: &[Event<'static>], then: &[Event<'static>]) {
         let choice = self.choice(number, 0);
-        let is_virtual = thread == VIRTUAL;
-        let buffer = if is_virtual { CARRIERS[choice as usize % 2] } else { thread.0 };
+        let owner = Some(thread).filter(|_| self.is_virtual(thread));
+        let carrier = self.mounted.iter().find(|(_, mounted)| **mounted == thread).map(|(buffer, _)| *buffer);
+        let buffer = match (carrier, owner) {
+            (Some(carrier), _) if !choice.is_multiple_of(4) => carrier,
+            (_, Some(_)) => CARRIERS[choice as usize / 4 % 2],
+            (_, None) => thread.0,
+        };
+        if let Some(before) = carrier.filter(|before| *before != buffer) {
+            let unmount = self.switch(before, None);
+            self.write(number, before, &[unmount]);
+        }
+        // A switch to the stack that is mounted is none.
+        if self.mounted.get(&buffer) != owner.as_ref() || choice.is_multiple_of(11) {
+            let mount = self.switch(buffer, owner);
+            self.write(number, buffer, &[&[mount], first].concat());
+        } else {
+            self.write(number, buffer, first);
+        }
+        self.write(number + usize::from(!first.is_empty()), buffer, then);
+        if owner.is_some() && choice.is_multiple_of(3) {
+            let unmount = self.switch(buffer, None);
+            self.write(number, buffer, &[unmount]);
+        }
+    }
+
+    /// Writes events to a buffer, with a new ticket unless it already has the last one.
+    fn write(&mut self, number: usize, buffer: u32, events: &[Event<'static>]) {
+        let choice = self.choice(number, 0);
+        if events.is_empty() {
+            return;
+        }
         if choice.is_multiple_of(5) {
             self.close(buffer);
         }
@@ -240,10 +304,7 @@ impl Writer<'_> {
             self.open.get_mut(&buffer).unwrap().1.push(Event::Ticket(Ticket(self.ticket)));
         }
         self.last_buffer = buffer;
-        let into = &mut self.open.get_mut(&buffer).unwrap().1;
-        into.extend(is_virtual.then_some(Event::Switch { owner: CONTINUATION }));
-        into.extend(events);
-        into.extend(is_virtual.then_some(Event::Switch { owner: ObjectHash::NULL }));
+        self.open.get_mut(&buffer).unwrap().1.extend(events);
     }
 
     fn record(&mut self, number: usize, record: &Record) {
@@ -295,7 +356,7 @@ impl Writer<'_> {
         let new = Event::New { site: SiteId(0), object, class, known: false };
         match alloc.kind {
             AllocKind::New if self.is_constructed(number) => {
-                self.put(number, alloc.thread, &[Event::Entry { method: MethodId(INIT.0 + 1) }, new]);
+                self.put_apart(number, alloc.thread, &[Event::Entry { method: MethodId(INIT.0 + 1) }], &[new]);
             }
             AllocKind::New => self.put(number, alloc.thread, &[new]),
             AllocKind::Array => {
@@ -382,15 +443,18 @@ impl Writer<'_> {
 }
 
 /// Translates a record of the trace to the program's ids; `None` if it is about a class.
-pub fn translated(record: &Record, trace: &Trace, ids: &HashMap<ObjectId, ObjectId>) -> Option<Record> {
+pub fn translated(record: &Record, trace: &Trace, original: &Original) -> Option<Record> {
     if matches!(record, Record::Alloc(alloc) if alloc.object.0 < CONTINUATION.0.into()) {
         return None;
     }
     // A record of an object that is not in the program is left out.
     let id = |object: ObjectId| {
-        if object.is_null() { object } else { ids.get(&object).copied().unwrap_or(ObjectId(u64::MAX)) }
+        if object.is_null() { object } else { original.objects.get(&object).copied().unwrap_or(ObjectId(u64::MAX)) }
     };
-    let at = |thread: ThreadId| if thread.0 == 1 << 31 { VIRTUAL } else { thread };
+    let at = |thread: ThreadId| match thread.0.checked_sub(1 << 31) {
+        Some(number) => original.virtual_threads[number as usize],
+        None => thread,
+    };
     let named = |method: MethodId| MethodId(method.0 - 1);
     Some(match *record {
         Record::Alloc(alloc) => {
