@@ -94,6 +94,12 @@ impl Literals {
         self.pending.contains(hash)
     }
 
+    /// Has [`may_name`](Self::may_name) find in the cache what it needs for this hash.
+    #[inline]
+    pub fn touch(&self, hash: u32) -> u64 {
+        self.pending.touch(hash)
+    }
+
     /// The block has been passed. Returns hashes that no other block names.
     ///
     /// Blocks are passed about in the order in which they were filled. But a thread that has long been idle hands in its

@@ -831,6 +831,12 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         self.anomalies.add(&part.anomalies);
         self.lost.add(&part.lost);
         let mut last_named = Vec::new();
+        let touch = |key: u64| match u32::try_from(key) {
+            Ok(hash) => self.before.ids.touch(ObjectHash(hash)) ^ self.literals.touch(hash),
+            Err(_) => 0,
+        };
+        let births = part.named.iter().filter(|named| named.birth != walk::NONE);
+        std::hint::black_box(births.fold(0, |sum, named| sum ^ touch(named.key)));
         for (named, node) in part.named.iter_mut().zip(&mut nodes).filter(|(named, _)| named.birth != walk::NONE) {
             let alloc = &mut part.births[named.birth as usize].alloc;
             let hash = u32::try_from(named.key);

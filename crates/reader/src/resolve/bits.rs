@@ -45,6 +45,18 @@ impl IdSet {
         }
     }
 
+    /// Reads what tells whether `id` is there. Ids are random, so each lookup waits for memory; those of a loop that does
+    /// nothing else are read at the same time.
+    #[inline]
+    pub fn touch(&self, id: u32) -> u64 {
+        let (page, low) = Self::place(id);
+        match self.pages.get(page) {
+            Some(Page::Few(few)) => few.places.get(few.home(low)).copied().map_or(0, u64::from),
+            Some(Page::Many(words)) => words[usize::from(low) / 64],
+            None => 0,
+        }
+    }
+
     /// Memory used in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {

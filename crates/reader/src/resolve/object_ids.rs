@@ -52,6 +52,12 @@ impl ObjectIds {
         Some(id(hash, number))
     }
 
+    /// Has [`allocate`](Self::allocate) find in the cache what it needs for this id.
+    #[inline]
+    pub fn touch(&self, hash: ObjectHash) -> u64 {
+        self.used.first().map_or(0, |used| used.touch(hash.0))
+    }
+
     /// The id in events of an object that was not made up.
     pub fn hash(object: ObjectId) -> ObjectHash {
         ObjectHash(object.0 as u32 & 0x7fff_ffff)
