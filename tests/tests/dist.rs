@@ -208,8 +208,7 @@ impl User {
             Self { folder: folder.join("app"), java: jdk.home.join("bin"), cache: folder.join("cache of the user") };
         fs::create_dir(&user.folder)?;
         fs::write(user.folder.join("App.java"), PROGRAM)?;
-        let javac = lab.compiler.javac().context("the compiler has no javac")?;
-        let mut compile = Command::new(javac);
+        let mut compile = lab.compiler.compile()?;
         command::quiet(compile.current_dir(&user.folder).args(["--release", "11", "-Xlint:-options", "App.java"]))?;
         let mut jar = Command::new(lab.compiler.home.join("bin/jar"));
         let jar = jar.current_dir(&user.folder).args(["--create", "--file=app.jar", "--main-class=App", "App.class"]);
