@@ -43,7 +43,7 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     et_reference::completions::write(&share)?;
     let lib = lab.tools.lib();
     let with_plugins = gradle::repository(&lib).is_dir() && maven::repository(&lib).is_dir();
-    let parts = Parts { layout: &lab.layout, tools: &lab.tools, share: &share, with_plugins };
+    let parts = Parts { layout: &lab.layout, tools: &lab.tools, share: &share, with_plugins, level: 1 };
     let user = User::new(lab, jdk, &folder)?;
 
     let archive = parts.archive(&folder.join("work"), &folder.join("one"))?;

@@ -189,7 +189,7 @@ public class Keeping {
                 }
                 break;
             case "job":
-                load(100_000);
+                load(30_000);
                 long sum = 0;
                 for (int pass = 0; pass < 30; pass++) {
                     for (Quote row : ROWS) {
