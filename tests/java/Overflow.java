@@ -1,3 +1,4 @@
+// java: -Xss1m
 /** A stack that overflows, again and again, and a program that goes on afterwards. */
 public class Overflow {
     static class Leaf {}

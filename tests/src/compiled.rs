@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use xtask::command;
@@ -23,8 +22,12 @@ pub fn compiler(lab: &Lab, release: u32) -> Option<Jdk> {
 /// The classes of a source file. Shared with other tests, so they must not be changed. Concurrent processes share one
 /// compilation.
 pub fn classes(lab: &Lab, source: &Path, release: u32) -> Result<PathBuf> {
+    classes_with(lab, source, release, None)
+}
+
+/// As [`classes`], for a source that uses a library.
+pub fn classes_with(lab: &Lab, source: &Path, release: u32, library: Option<&Path>) -> Result<PathBuf> {
     let compiler = compiler(lab, release).with_context(|| format!("no JDK with a javac for Java {release} found"))?;
-    let javac = compiler.javac().context("the compiler has no javac")?;
     let name = source.file_stem().with_context(|| format!("{} has no name", source.display()))?.to_string_lossy();
     let text = fs::read(source).with_context(|| format!("cannot read {}", source.display()))?;
     let hash = hash(&(source, text, release, &compiler.home, &compiler.version));
@@ -43,8 +46,11 @@ pub fn classes(lab: &Lab, source: &Path, release: u32) -> Result<PathBuf> {
     // The folder has its name only once it is whole.
     let unfinished = classes.with_extension("new");
     let _ = fs::remove_dir_all(&unfinished);
-    let mut compile = Command::new(javac);
+    let mut compile = compiler.compile()?;
     compile.args(OPTIONS).arg("--release").arg(release.to_string()).arg("-d").arg(&unfinished).arg(source);
+    if let Some(library) = library {
+        compile.arg("-cp").arg(library);
+    }
     command::quiet(&mut compile)?;
     fs::rename(&unfinished, &classes).with_context(|| format!("cannot make {}", classes.display()))?;
     forget_the_last(&lock_path, &classes)?;

@@ -2,8 +2,10 @@
 
 use std::env;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
@@ -70,6 +72,25 @@ impl Lab {
         Err(format!("{program} is not built for the tests: cargo xtask collectors does that"))
     }
 
+    /// Why this build of a JDK does not start with options, if it does not: not all have all collectors. Those that it
+    /// starts with are kept in a file: each test is a process of its own.
+    pub fn refusal(&self, jdk: &Jdk, options: &[&str]) -> Option<String> {
+        let mut hasher = DefaultHasher::new();
+        (&jdk.home, &jdk.version, options).hash(&mut hasher);
+        let starts = self.layout.target.join("e2e/starts").join(format!("{}-{:016x}", jdk.feature, hasher.finish()));
+        if starts.exists() {
+            return None;
+        }
+        // Whatever keeps it from starting at all, the test itself says.
+        let output = Command::new(jdk.java()).args(options).arg("-version").output().ok()?;
+        if !output.status.success() {
+            return Some(format!("this build of Java {} has no {}", jdk.feature, options.join(" ")));
+        }
+        let _ = starts.parent().map(fs::create_dir_all);
+        let _ = fs::write(&starts, options.join(" "));
+        None
+    }
+
     /// The instrumented copy of a JDK.
     pub fn instrumented(&self, jdk: &Jdk) -> Result<InstrumentedJdk> {
         self.instrumented_with(jdk, &[])
@@ -113,6 +134,10 @@ pub fn on_jdk_unless(
 ) -> Trial {
     // Without the tools every case fails, and says why.
     static LAB: OnceLock<Result<Lab, String>> = OnceLock::new();
+    let name = format!("jdk{feature}::{name}");
+    if !may_run(&name) {
+        return Trial::test(name, || Err(Failed::from("another test was asked for")));
+    }
     let lab = LAB.get_or_init(|| Lab::open().map_err(|error| format!("{error:#}"))).clone();
     let found = lab.as_ref().ok().and_then(|lab| jdks::of_feature(&lab.layout, feature));
     let skipped = lab.as_ref().ok().and_then(|lab| match &found {
@@ -120,7 +145,6 @@ pub fn on_jdk_unless(
         None => Some(jdks::missing(feature)),
     });
     let is_skipped = skipped.is_some();
-    let name = format!("jdk{feature}::{name}");
     if let (Some(reason), Ok(lab)) = (&skipped, &lab) {
         lab.not_tested(&name, reason);
     }
@@ -131,6 +155,17 @@ pub fn on_jdk_unless(
         (Ok(_), None, None) => Err(Failed::from("no JDK")),
     };
     Trial::test(name, run).with_ignored_flag(is_skipped)
+}
+
+/// Whether the command line leaves a test to be run. A runner starts a process for each test and names it: if all
+/// processes looked for the obstacles of all tests, which start JVMs, they would spend more on that than on many a test.
+fn may_run(name: &str) -> bool {
+    static ONLY: OnceLock<Option<String>> = OnceLock::new();
+    let only = ONLY.get_or_init(|| {
+        let arguments = Arguments::from_args();
+        arguments.filter.filter(|_| arguments.exact)
+    });
+    only.as_ref().is_none_or(|only| only == name)
 }
 
 /// An error in full, as a failed test shows it.

@@ -230,6 +230,11 @@ pub fn check(lab: &Lab, jdk: &Jdk, name: &str) -> Result<()> {
 
 /// As [`check`], set up in another way.
 pub fn check_with(lab: &Lab, jdk: &Jdk, test: &str, name: &str, setup: Setup<'_>) -> Result<()> {
+    checked(lab, jdk, test, name, setup)?.0.clean()
+}
+
+/// As [`check_with`], and returns the run and its trace, for more to be compared with them.
+pub fn checked(lab: &Lab, jdk: &Jdk, test: &str, name: &str, setup: Setup<'_>) -> Result<(Run, Trace)> {
     source(lab, name)?.has_expectations_or_says_why().with_context(|| format!("{name}.java"))?;
     let run = Run::with(lab, jdk, test, name, setup)?;
     let trace = run.read(lab)?;
@@ -246,7 +251,7 @@ pub fn check_with(lab: &Lab, jdk: &Jdk, test: &str, name: &str, setup: Setup<'_>
         }
     }
     ensure!(wrong.is_empty(), "{wrong}trace: {}", run.trace.display());
-    run.clean()
+    Ok((run, trace))
 }
 
 /// The visible behaviour of a run.

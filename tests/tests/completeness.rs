@@ -40,9 +40,8 @@ fn made() -> BTreeMap<&'static str, u64> {
 fn the_counter_misses_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "counter")?;
     let classes = folder.join("classes");
-    let javac = lab.compiler.javac().context("the compiler has no javac")?;
     let source = lab.layout.repo.join("tests/java/facts/Made.java");
-    command::quiet(Command::new(javac).args(["--release", "11", "-d"]).arg(&classes).arg(source))?;
+    command::quiet(lab.compiler.compile()?.args(["--release", "11", "-d"]).arg(&classes).arg(source))?;
     let counts = folder.join("counts.tsv");
     let counter = completeness::counter(&lab.layout, &lab.compiler)?;
     let mut java = Command::new(jdk.java());

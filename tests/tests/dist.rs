@@ -43,7 +43,7 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     et_reference::completions::write(&share)?;
     let lib = lab.tools.lib();
     let with_plugins = gradle::repository(&lib).is_dir() && maven::repository(&lib).is_dir();
-    let parts = Parts { layout: &lab.layout, tools: &lab.tools, share: &share, with_plugins };
+    let parts = Parts { layout: &lab.layout, tools: &lab.tools, share: &share, with_plugins, level: 1 };
     let user = User::new(lab, jdk, &folder)?;
 
     let archive = parts.archive(&folder.join("work"), &folder.join("one"))?;
@@ -208,8 +208,7 @@ impl User {
             Self { folder: folder.join("app"), java: jdk.home.join("bin"), cache: folder.join("cache of the user") };
         fs::create_dir(&user.folder)?;
         fs::write(user.folder.join("App.java"), PROGRAM)?;
-        let javac = lab.compiler.javac().context("the compiler has no javac")?;
-        let mut compile = Command::new(javac);
+        let mut compile = lab.compiler.compile()?;
         command::quiet(compile.current_dir(&user.folder).args(["--release", "11", "-Xlint:-options", "App.java"]))?;
         let mut jar = Command::new(lab.compiler.home.join("bin/jar"));
         let jar = jar.current_dir(&user.folder).args(["--create", "--file=app.jar", "--main-class=App", "App.class"]);

@@ -64,7 +64,7 @@ impl<'a> Place<'a> {
         let classes = folder.join("classes");
         fs::create_dir(&classes)?;
         let sources = ["Shop", "Mill"].map(|name| lab.layout.repo.join(format!("tests/java/live/{name}.java")));
-        let mut javac = Command::new(lab.compiler.javac().context("no javac")?);
+        let mut javac = lab.compiler.compile()?;
         command::quiet(javac.args(["-g", "--release", "11", "-d"]).arg(&classes).args(sources))?;
         Ok(Self { lab, jdk, folder })
     }

@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
+use et_tests::compiled;
 use et_tests::hprof::{self, Counts};
 use et_tests::lab::{self, Lab};
 use et_tests::program::{self, Run};
@@ -163,12 +165,21 @@ fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
+/// Waits until no other test fetches or builds what is in a folder.
+fn alone(folder: &Path) -> Result<File> {
+    let path = folder.with_extension("lock");
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    lock.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(lock)
+}
+
 /// The result of VisualVM's library from Debian's package.
 fn visual_vm(lab: &Lab, dump: &Path) -> Result<Option<Counts>> {
     let folder = lab.layout.target.join("e2e/visualvm");
     let jar = folder.join("usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar");
+    let fetching = alone(&folder)?;
     if !jar.is_file() {
-        std::fs::create_dir_all(&folder)?;
         let mut fetch = Command::new("apt-get");
         fetch.args(["download", "visualvm"]).current_dir(&folder);
         if !fetch.output().is_ok_and(|done| done.status.success()) {
@@ -180,9 +191,11 @@ fn visual_vm(lab: &Lab, dump: &Path) -> Result<Option<Counts>> {
             command::quiet(Command::new("dpkg").arg("-x").arg(file.path()).arg(&folder))?;
         }
     }
+    drop(fetching);
     let source = program::programs(lab).join("facts/CountHprof.java");
+    let classes = compiled::classes_with(lab, &source, 11, Some(&jar))?;
     let mut count = Command::new(lab.compiler.java());
-    count.arg("-cp").arg(&jar).arg(source).arg(dump);
+    count.arg("-cp").arg(std::env::join_paths([&classes, &jar])?).arg("CountHprof").arg(dump);
     let mut counts = Counts::default();
     for line in command::read(&mut count)?.lines() {
         let mut words = line.split(' ');
@@ -201,9 +214,12 @@ fn visual_vm(lab: &Lab, dump: &Path) -> Result<Option<Counts>> {
 fn slurped(lab: &Lab, dump: &Path) -> Result<Option<BTreeMap<String, u64>>> {
     let root = lab.layout.target.join("e2e/hprof-slurp");
     let program = root.join("bin/hprof-slurp");
+    let _alone = alone(&root)?;
     if !program.is_file() {
+        // Dumps of the tests are small: it takes longer to be optimized than it ever runs.
         let mut install = Command::new("cargo");
-        install.args(["install", "--quiet", "--locked", "--version", SLURP, "--root"]).arg(&root).arg("hprof-slurp");
+        install.args(["install", "--quiet", "--locked", "--debug", "--version", SLURP, "--root"]).arg(&root);
+        install.arg("hprof-slurp").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
         if !install.output().is_ok_and(|done| done.status.success()) {
             return Ok(None);
         }

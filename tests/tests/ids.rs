@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use et_tests::lab::{self, Lab};
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         let (one, other) = (variant.clone(), variant.clone());
         trials.extend(lab::on_each_jdk_unless(
             variant.name,
-            move |_, jdk| obstacle(jdk, &one),
+            move |lab, jdk| obstacle(lab, jdk, &one),
             move |lab, jdk| kept_apart(lab, jdk, &other),
         ));
     }
@@ -85,13 +85,11 @@ fn main() -> ExitCode {
 }
 
 /// Not all builds have all collectors.
-fn obstacle(jdk: &Jdk, variant: &Variant) -> Option<String> {
-    if !variant.versions.contains(&jdk.feature) {
-        return Some(format!("Java {} has no {}", jdk.feature, variant.both.join(" ")));
+fn obstacle(lab: &Lab, jdk: &Jdk, variant: &Variant) -> Option<String> {
+    match variant.versions.contains(&jdk.feature) {
+        false => Some(format!("Java {} has no {}", jdk.feature, variant.both.join(" "))),
+        true => lab.refusal(jdk, variant.both),
     }
-    let starts = Command::new(jdk.java()).args(variant.both).arg("-version").output();
-    let refused = starts.is_ok_and(|output| !output.status.success());
-    refused.then(|| format!("this build of Java {} has no {}", jdk.feature, variant.both.join(" ")))
 }
 
 /// The program finds its hashes as they were, and each node is one object of the trace.

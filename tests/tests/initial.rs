@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use et_tests::lab::{self, Lab};
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     for (name, since, options) in VARIANTS {
         trials.extend(lab::on_each_jdk_unless(
             name,
-            move |_, jdk| obstacle(jdk, since, options),
+            move |lab, jdk| obstacle(lab, jdk, since, options),
             move |lab, jdk| same(lab, jdk, name, options, &[LATE], 10),
         ));
     }
@@ -40,10 +40,11 @@ fn main() -> ExitCode {
 }
 
 /// Not all builds have all collectors.
-fn obstacle(jdk: &Jdk, since: u32, options: &[&str]) -> Option<String> {
-    let starts = || Command::new(jdk.java()).args(options).arg("-version").output();
-    let refused = jdk.feature < since || starts().is_ok_and(|output| !output.status.success());
-    refused.then(|| format!("this build of Java {} has no {}", jdk.feature, options.join(" ")))
+fn obstacle(lab: &Lab, jdk: &Jdk, since: u32, options: &[&str]) -> Option<String> {
+    match jdk.feature < since {
+        true => Some(format!("Java {} has no {}", jdk.feature, options.join(" "))),
+        false => lab.refusal(jdk, options),
+    }
 }
 
 /// Objects by type, size and length; references by the types of both ends.

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     trials.extend(lab::on_each_jdk("sites", sites));
     for feature in lab::SOME_JDKS {
         for collector in COLLECTORS {
-            let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
+            let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
             for tier in Tier::ALL {
                 let case = move |lab: &Lab, jdk: &Jdk| everything_at_once(lab, jdk, tier, collector);
                 let name = format!("all_at_once_{collector}{}", tier.suffix());
@@ -72,13 +72,6 @@ fn main() -> ExitCode {
     trials.extend(lab::on_each_jdk("what_is_returned_may_die", returns));
     trials.extend(lab::on_each_jdk("a_thread_that_stays_in_the_agent", stays));
     lab::run(trials).exit_code()
-}
-
-fn obstacle(jdk: &Jdk, collector: &str) -> Option<String> {
-    let option = format!("-XX:+Use{collector}GC");
-    let starts = Command::new(jdk.java()).args([&option, "-version"]).output();
-    let refused = starts.is_ok_and(|output| !output.status.success());
-    refused.then(|| format!("this build of Java {} has no {option}", jdk.feature))
 }
 
 fn counts(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {

@@ -54,8 +54,7 @@ fn traced(lab: &Lab, jdk: &Jdk, folder: &Path, main: &str, events: &[&str]) -> R
     let hostile = folder.join("Hostile.java");
     fs::write(&hostile, HOSTILE)?;
     let sources = sources.flatten().map(|entry| entry.path()).chain([hostile]);
-    let javac = lab.compiler.javac().context("no javac")?;
-    let mut compile = Command::new(javac);
+    let mut compile = lab.compiler.compile()?;
     command::quiet(compile.args(["-g", "--release", "11", "-encoding", "UTF-8", "-d"]).arg(&classes).args(sources))?;
     let rewritten = folder.join("classes-et");
     command::quiet(Command::new(lab.tools.et_instrument()).arg(&classes).args(events).arg("-o").arg(&rewritten))?;
@@ -190,7 +189,7 @@ public class Keeping {
                 }
                 break;
             case "job":
-                load(100_000);
+                load(30_000);
                 long sum = 0;
                 for (int pass = 0; pass < 30; pass++) {
                     for (Quote row : ROWS) {
@@ -213,7 +212,7 @@ fn holders(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "report_holders")?;
     let (classes, rewritten) = (folder.join("classes"), folder.join("classes-et"));
     fs::write(folder.join("Keeping.java"), KEEPING)?;
-    let mut compile = Command::new(lab.compiler.javac().context("no javac")?);
+    let mut compile = lab.compiler.compile()?;
     command::quiet(compile.args(["-g", "--release", "11", "-d"]).arg(&classes).arg(folder.join("Keeping.java")))?;
     command::quiet(Command::new(lab.tools.et_instrument()).arg(&classes).arg("-o").arg(&rewritten))?;
     let java = lab.instrumented_with(jdk, &[])?;

@@ -206,8 +206,8 @@ fn ddm_jar(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     place(&jar, &tools.lib().join(DDM_JAR))
 }
 
-/// Copies a file to its place unless it is there with the same content: instrumented JDKs are cached by the content of
-/// these files, and a running program may have the old one mapped.
+/// Copies a file to its place unless it is there with the same content: instrumented JDKs are cached by the sizes and
+/// times of these files, and a running program may have the old one mapped.
 fn place(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from).with_context(|| format!("{} was not built", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == bytes) {

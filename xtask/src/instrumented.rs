@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -94,6 +95,8 @@ fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
     Ok(())
 }
 
+/// A hash of the tools. Each test asks for it, and the files have fifty megabytes: their sizes and times stand for their
+/// content. A build leaves files as they are whose content has not changed.
 fn tools_hash(tools: &Tools) -> Result<DefaultHasher> {
     let mut hasher = DefaultHasher::new();
     for file in tools.rewriter_files() {
@@ -101,23 +104,25 @@ fn tools_hash(tools: &Tools) -> Result<DefaultHasher> {
         if file.ends_with(MONITOR_LIBRARY) && !file.exists() {
             continue;
         }
-        fs::read(&file)
-            .with_context(|| format!("{} is missing: run cargo xtask build", file.display()))?
-            .hash(&mut hasher);
+        stamp(&file, &mut hasher).with_context(|| format!("{} is missing: run cargo xtask build", file.display()))?;
     }
     Ok(hasher)
 }
 
-/// A hash of the tools and of the JDK. The JDK's image is large and never changes in place, so its size and
-/// time stand for its content.
+/// A hash of the tools and of the JDK, whose image never changes in place.
 fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
     let mut hasher = tools_hash(tools)?;
     jdk.home.hash(&mut hasher);
-    let image = fs::metadata(jdk.home.join("lib/modules"))
+    stamp(&jdk.home.join("lib/modules"), &mut hasher)
         .with_context(|| format!("{} has no lib/modules", jdk.home.display()))?;
-    image.len().hash(&mut hasher);
-    image.modified()?.hash(&mut hasher);
     Ok(hasher.finish())
+}
+
+fn stamp(file: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    let file = fs::metadata(file)?;
+    file.len().hash(hasher);
+    file.modified()?.hash(hasher);
+    Ok(())
 }
 
 /// The output of `et-trace info --json`, even if the trace is incomplete.

@@ -16,14 +16,21 @@ pub struct Layout {
     pub target: PathBuf,
 }
 
+/// Variable with the target folder, for the tests that `cargo xtask test` starts: each is a process of its own, and need not
+/// ask cargo.
+pub const TARGET: &str = "ET_TARGET_FOLDER";
+
 impl Layout {
-    /// Asks cargo, which evaluates `CARGO_TARGET_DIR` and config files.
+    /// Asks cargo, which evaluates `CARGO_TARGET_DIR` and config files, unless `cargo xtask test` has done so.
     pub fn find() -> Result<Self> {
         // Not the folder where this was compiled: a checkout can be moved, and a target folder copied or shared.
         let started =
             [env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::current_dir().ok(), env::current_exe().ok()];
         let repo = started.iter().flatten().find_map(|path| repository_of(path));
         let repo = repo.context("not in a checkout of Elephant Tracks: run cargo xtask in its folder")?;
+        if let Some(target) = env::var_os(TARGET) {
+            return Ok(Self { repo, target: target.into() });
+        }
         let metadata = command::read(command::cargo(&repo).args(["metadata", "--no-deps", "--format-version", "1"]))?;
         let metadata: serde_json::Value =
             serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;

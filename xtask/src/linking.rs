@@ -143,9 +143,8 @@ impl Linker {
     /// Compiles LinkAll in a folder.
     pub fn new(layout: &Layout, compiler: &Jdk, folder: &Path) -> Result<Self> {
         let classes = folder.join("link-classes");
-        let javac = compiler.javac().context("the compiler has no javac")?;
         let source = layout.repo.join("tests/java/facts/LinkAll.java");
-        let mut command = Command::new(javac);
+        let mut command = compiler.compile()?;
         command.args(["-nowarn", "--release", "11", "-encoding", "UTF-8", "-d"]).arg(&classes);
         command::quiet(command.arg(source))?;
         Ok(Self { classes, folder: folder.to_owned() })

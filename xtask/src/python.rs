@@ -35,7 +35,8 @@ pub fn fetched(layout: &Layout, wanted: &[&str]) -> Result<PathBuf> {
     fs::create_dir_all(&folders).with_context(|| format!("cannot make {}", folders.display()))?;
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
-    pip.args(["--root-user-action", "ignore", "--target"]).arg(&part).args(wanted);
+    // Python compiles the modules that it loads; pip would compile all of them.
+    pip.args(["--no-compile", "--root-user-action", "ignore", "--target"]).arg(&part).args(wanted);
     let done = command::quiet(&mut pip).with_context(|| format!("cannot download {} from PyPI", wanted.join(", ")));
     if let Err(error) = done {
         let _ = fs::remove_dir_all(&part);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::layout::Layout;
+use crate::layout::{self, Layout};
 use crate::skips::Skips;
 use crate::tidy::WorkTree;
 use crate::{build, command, deny, jdks, setup};
@@ -76,7 +76,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if let Err(error) = &before {
         skips.note("whether tests leave files in the work tree", &format!("{error:#}"))?;
     }
-    let outcome = command::run(tests.args(["--workspace", "--locked"]).args(&options.runner));
+    tests.args(["--workspace", "--locked"]).args(&options.runner).env(layout::TARGET, &layout.target);
+    let outcome = command::run(&mut tests);
     // Includes tests that were not selected: they could not have run either.
     eprint!("{}", skips.table()?);
     let is_tidy = before.map_or(Ok(()), |before| before.ensure_unchanged(&layout.repo));

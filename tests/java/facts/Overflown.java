@@ -1,3 +1,4 @@
+// java: -Xss1m
 /** Stack overflows where the hooks have no room either. */
 public class Overflown {
     static int caught;

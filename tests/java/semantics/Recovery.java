@@ -1,4 +1,4 @@
-// options: -Xmx48m
+// options: -Xmx48m -Drounds=3
 // options: -Xmx48m -Xss256k
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -7,6 +7,8 @@ import java.util.Map;
 
 /** A program that overflows its stack or its heap, many times, goes on as it would. */
 public class Recovery {
+    /** Fewer where the stack is as large as tracing makes it: each round enters hundreds of thousands of methods then. */
+    static final int ROUNDS = Integer.getInteger("rounds", 10);
     static int entered;
     static int left;
     static Object last;
@@ -47,7 +49,7 @@ public class Recovery {
 
     static void overflow(String what, Runnable body) {
         int caught = 0;
-        for (int round = 0; round < 10; round++) {
+        for (int round = 0; round < ROUNDS; round++) {
             try {
                 body.run();
             } catch (StackOverflowError error) {
@@ -86,7 +88,7 @@ public class Recovery {
     public static void main(String[] args) throws Exception {
         overflow("recursion with finally", () -> down(0));
         // Where the stack ends, not even a handler can be sure to run: a few calls of each round may not count.
-        System.out.println("entered were left: " + (entered - left < 10 * 10 && entered > 1000) + (last instanceof int[]));
+        System.out.println("entered were left: " + (entered - left < 10 * ROUNDS && entered > 1000) + (last instanceof int[]));
         if (args.length > 0) {
             System.out.println(entered + " " + left);
         }

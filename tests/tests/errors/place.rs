@@ -42,8 +42,7 @@ impl Place {
         let good = place.good();
         fs::create_dir(&good)?;
         fs::write(good.join("Good.java"), PROGRAM)?;
-        let javac = lab.compiler.javac().context("the compiler has no javac")?;
-        command::quiet(Command::new(javac).current_dir(&good).args(["--release", "11", "Good.java"]))?;
+        command::quiet(lab.compiler.compile()?.current_dir(&good).args(["--release", "11", "Good.java"]))?;
         let jar = lab.compiler.home.join("bin/jar");
         let packed = ["--create", "--file", "good.jar", "--main-class=Good", "Good.class"];
         command::quiet(Command::new(jar).current_dir(&good).args(packed))?;

@@ -39,7 +39,7 @@ fn ddmlib(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let classes = folder.join("classes");
     fs::create_dir_all(&classes)?;
     let path = std::env::join_paths(jars())?;
-    let mut javac = Command::new(lab.compiler.javac().context("no javac")?);
+    let mut javac = lab.compiler.compile()?;
     let source = lab.layout.repo.join("tests/java/ddmlib/Bridge.java");
     command::quiet(javac.args(["--release", "11", "-cp"]).arg(&path).arg("-d").arg(&classes).arg(source))?;
     let path = std::env::join_paths([classes].into_iter().chain(jars()))?;

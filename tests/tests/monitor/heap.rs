@@ -23,12 +23,12 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for feature in lab::SOME_JDKS {
         for collector in COLLECTORS {
-            let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
+            let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
             let case = move |lab: &Lab, jdk: &Jdk| pattern(lab, jdk, collector);
             trials.push(lab::on_jdk_unless(feature, &format!("heap_{collector}"), missing, case));
         }
         for collector in ["G1", "Z", "Shenandoah"] {
-            let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
+            let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
             let case = move |lab: &Lab, jdk: &Jdk| churn(lab, jdk, collector);
             trials.push(lab::on_jdk_unless(feature, &format!("heap_at_work_{collector}"), missing, case));
         }
@@ -37,13 +37,6 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(lab::on_each_jdk("reference_graph", graph));
     trials.extend(lab::on_each_jdk("heap_of_more_than_four_gigabytes", huge));
     trials
-}
-
-fn obstacle(jdk: &Jdk, collector: &str) -> Option<String> {
-    let option = format!("-XX:+Use{collector}GC");
-    let starts = Command::new(jdk.java()).args([&option, "-version"]).output();
-    let refused = starts.is_ok_and(|output| !output.status.success());
-    refused.then(|| format!("this build of Java {} has no {option}", jdk.feature))
 }
 
 /// Bytes by what they are, and how many objects.

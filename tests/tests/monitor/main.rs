@@ -170,7 +170,7 @@ fn contention(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn chunks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "monitor_chunks")?;
     let jar = lab.tools.lib().join("et-ddm.jar");
-    let mut compile = Command::new(lab.compiler.javac().context("no javac")?);
+    let mut compile = lab.compiler.compile()?;
     let source = lab.layout.repo.join("tests/java/monitor/own/Chunks.java");
     let classes = folder.join("classes");
     compile.args(["--release", "11", "-cp"]).arg(&jar).arg("-d").arg(&classes).arg(source);

@@ -56,8 +56,7 @@ impl Bench {
 
     /// Compiles sources, named by their files, to a folder of classes.
     pub fn compile(&self, sources: &[(&str, &str)], options: &[&str], to: &str) -> Result<()> {
-        let javac = self.lab.compiler.javac().context("the compiler has no javac")?;
-        let mut compile = Command::new(javac);
+        let mut compile = self.lab.compiler.compile()?;
         compile.current_dir(&self.folder).args(["-Xlint:-options", "-d", to]).args(options);
         if !options.contains(&"--release") {
             compile.args(["--release", "11"]);

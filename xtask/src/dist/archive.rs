@@ -28,7 +28,8 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
     let mut tar = Command::new("tar");
     // GNU tar and gzip, available on every Linux, with the options for reproducible archives.
     tar.args(["--create", "--format=gnu", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
-    tar.arg(format!("--mtime=@{}", seconds(time))).arg("--use-compress-program=gzip -9n").arg("--file").arg(&archive);
+    tar.arg(format!("--mtime=@{}", seconds(time))).arg(format!("--use-compress-program=gzip -{}n", parts.level));
+    tar.arg("--file").arg(&archive);
     command::quiet(tar.arg("--directory").arg(&above).arg(&name))?;
     Ok(archive)
 }

@@ -79,8 +79,11 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
     let package = output.join(format!("{NAME}_{VERSION}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
     // gzip, which every dpkg unpacks quickly; the jars of the plugins would not get smaller with other compressions.
-    build.env(EPOCH, seconds(time).to_string()).args(["--root-owner-group", "-Zgzip", "-z9", "--build"]);
-    command::quiet(build.arg(&root).arg(&package))?;
+    build
+        .env(EPOCH, seconds(time).to_string())
+        .args(["--root-owner-group", "-Zgzip"])
+        .arg(format!("-z{}", parts.level));
+    command::quiet(build.arg("--build").arg(&root).arg(&package))?;
     Ok(package)
 }
 

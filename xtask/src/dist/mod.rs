@@ -64,7 +64,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let share = work.join("share");
     folders::remove(&share)?;
     docs::reference(layout, docs::Build::Release, "share", &share)?;
-    let parts = Parts { layout, tools: &tools, share: &share, with_plugins: !options.without_plugins };
+    let parts = Parts { layout, tools: &tools, share: &share, with_plugins: !options.without_plugins, level: 9 };
     let output = options.output.clone().unwrap_or_else(|| layout.target.join("dist"));
     say(3, "packing the archive");
     println!("{}", archive::write(&parts, &work, &output)?.display());
@@ -86,6 +86,8 @@ pub struct Parts<'a> {
     pub share: &'a Path,
     /// Whether to pack the plugins, which must have been built.
     pub with_plugins: bool,
+    /// The level of gzip: 9 for what is shipped, which takes eight times as long as 1 and is a tenth smaller.
+    pub level: u8,
 }
 
 impl Parts<'_> {
