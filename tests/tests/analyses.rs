@@ -14,7 +14,8 @@ use xtask::jdks::Jdk;
 use xtask::{browser, command};
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 7] = [
+    let cases: [(&str, lab::Case); 8] = [
+        ("objects", objects),
         ("escape", escape),
         ("correlate", correlate),
         ("pretenure", pretenure),
@@ -57,6 +58,30 @@ fn line<'a>(found: &'a Value, class: &str) -> Result<&'a Value> {
     let name = format!("Lives${class}");
     let lines = found["sites"].as_array().context("no sites")?;
     lines.iter().find(|line| line["type"] == name.as_str()).with_context(|| format!("no site makes {name}"))
+}
+
+/// The same numbers as `escape`, and objects that outlived their method died later than those that did not.
+fn objects(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "objects", &[])?;
+    for (class, expected) in [("Local", 100), ("Returned", 50), ("Kept", 2000), ("Shared", 10)] {
+        let name = format!("Lives${class}");
+        let found = json(lab, &["objects", "--class", &name], &run)?;
+        let listed = found["objects"].as_array().context("no objects")?;
+        ensure!(found["found"]["objects"] == expected && listed.len() == expected, "{class}: {found}");
+        for line in listed {
+            let has_method = |method: &Value| method.as_str().is_some_and(|method| method.starts_with("Lives."));
+            let context = line["context"].as_array().context("no context")?;
+            ensure!(line["class"] == name.as_str() && context.iter().any(has_method), "{line}");
+            ensure!(line["died"]["tick"].as_u64() >= line["born"]["tick"].as_u64() || line["died"].is_null(), "{line}");
+        }
+        // What was alive in the middle of the life of the first is found then.
+        let (first, tick) = (&listed[0]["id"], &listed[0]["born"]["tick"]);
+        let at = json(lab, &["objects", "--class", &name, "--alive-at", &format!("tick:{tick}")], &run)?;
+        let alive = at["objects"].as_array().context("no objects")?;
+        let has_died_at_once = listed[0]["died"]["tick"] == *tick;
+        ensure!(has_died_at_once || alive.iter().any(|line| line["id"] == *first), "{first} is not alive: {at}");
+    }
+    Ok(())
 }
 
 fn escape(lab: &Lab, jdk: &Jdk) -> Result<()> {

@@ -12,6 +12,7 @@ mod flame;
 mod fold;
 pub mod heap;
 mod labels;
+pub mod objects;
 mod place;
 pub mod pretenure;
 pub mod profile;

@@ -61,6 +61,7 @@ Examples:
   et-trace diff before.ettrace after.ettrace   what a change made better or worse
   et-trace escape app.ettrace                  what could have lived on the stack
   et-trace heap app.ettrace --at 40% --dominators   what held the most memory at that moment
+  et-trace objects app.ettrace --class shop.Order   its objects: when they were made, when they died
   et-trace tables app.ettrace -o app.tables    Parquet tables, for DuckDB, Spark and others
   et-trace sql app.tables --query top_sites    query them
   et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
@@ -92,6 +93,8 @@ enum Command {
     CompareDeaths(CompareArgs),
     /// Shows the heap at a moment of the run: classes, dominators, why an object is alive; or writes a heap dump
     Heap(heap::HeapArgs),
+    /// Lists objects by class, site, thread, time and age, with their births and deaths
+    Objects(analyses::ObjectsArgs),
     /// Combines a trace that is cut off and the buffer file (.buf) beside it into a complete trace
     Recover(RecoverArgs),
     /// Shows which objects outlive the methods that allocated them, or are seen by other threads
@@ -394,6 +397,7 @@ pub fn main() -> ExitCode {
         Command::Validate(args) => run_validate(args),
         Command::CompareDeaths(args) => run_compare_deaths(args),
         Command::Heap(args) => heap::run(args),
+        Command::Objects(args) => analyses::objects(args),
         Command::Recover(args) => run_recover(args),
         Command::Escape(args) => analyses::escape(args),
         Command::Correlate(args) => analyses::correlate(args),

@@ -1,9 +1,11 @@
-//! The commands that say what became of objects: `escape`, `correlate`, `connectivity`, `pretenure`, `shape`.
+//! The commands that say what became of objects: `objects`, `escape`, `correlate`, `connectivity`, `pretenure`, `shape`.
 
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use et_analysis::correlation::{self, By};
+use et_analysis::heap::Moment;
+use et_analysis::objects::{self as listing, ObjectsError, Query, Sort, Span};
 use et_analysis::{Labels, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape};
 use et_lives::{LifeTable, population};
 use et_names::size as names;
@@ -213,4 +215,105 @@ mod tests {
         assert_eq!(size("1.5g"), Ok(3 << 29));
         assert!(["", "M", "-1M", "0", "0.1", "99999999999G"].iter().all(|bad| size(bad).is_err()));
     }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SortArg {
+    /// Largest first
+    Size,
+    /// First those during whose lives the program allocated most
+    Age,
+    /// First those that were kept longest after their last use
+    Drag,
+    /// In the order of their births
+    Birth,
+    /// In the order of their deaths
+    Death,
+}
+
+impl From<SortArg> for Sort {
+    fn from(arg: SortArg) -> Self {
+        match arg {
+            SortArg::Size => Self::Size,
+            SortArg::Age => Self::Age,
+            SortArg::Drag => Self::Drag,
+            SortArg::Birth => Self::Birth,
+            SortArg::Death => Self::Death,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Moments are 40% (of calls and returns), 12.5s, tick:N, bytes:N (allocated) or end; ranges A..B, A.. or ..B.
+
+Examples:
+  et-trace objects app.ettrace --class shop.Order               the largest orders
+  et-trace objects app.ettrace --class 'shop.*' --alive-at 40%  what of the shop was alive then
+  et-trace objects app.ettrace --site 'shop.Page.<init>:*'      what a constructor allocated
+  et-trace objects app.ettrace --age 10M --sort drag            long-lived objects that were not used for long")]
+pub(crate) struct ObjectsArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Objects of this class, as reports name it; * is any text
+    #[arg(long, value_name = "CLASS")]
+    class: Option<String>,
+    /// Objects made at this site, as reports name it; * is any text
+    #[arg(long, value_name = "SITE")]
+    site: Option<String>,
+    /// Objects made while a method ran whose name contains this text
+    #[arg(long, value_name = "TEXT")]
+    context: Option<String>,
+    /// Objects made by this thread, by its number
+    #[arg(long, value_name = "N")]
+    thread: Option<u32>,
+    /// Objects that were alive at this moment
+    #[arg(long, value_name = "MOMENT")]
+    alive_at: Option<Moment>,
+    /// Objects made in this range
+    #[arg(long, value_name = "RANGE")]
+    born: Option<Span>,
+    /// Objects that died in this range
+    #[arg(long, value_name = "RANGE")]
+    died: Option<Span>,
+    /// Objects during whose lives more than that was allocated: 10M, 512k
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    age: Option<u64>,
+    /// The order of the list
+    #[arg(long, value_enum, default_value = "size")]
+    sort: SortArg,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
+    let query = Query {
+        class: args.class.clone(),
+        site: args.site.clone(),
+        context: args.context.clone(),
+        thread: args.thread,
+        alive_at: args.alive_at.clone(),
+        born: args.born.clone(),
+        died: args.died.clone(),
+        older_than: args.age,
+        sort: args.sort.into(),
+        top: args.show.top,
+    };
+    let bar = Bar::new(true);
+    let opened = Opened::new(&args.input, &bar)?;
+    if let Some(option) = query.needs_deaths().filter(|_| !opened.population.has_deaths) {
+        let path = args.input.trace.clone();
+        return Err(CliError::Lacks { path, what: format!("{option} needs deaths, which are not known here") });
+    }
+    let found = listing::objects(&opened.population, opened.labels(), &query).map_err(|error| match error {
+        ObjectsError::Rows(error) => CliError::Rows(error),
+        ObjectsError::Query(error) => CliError::Lacks { path: args.input.trace.clone(), what: error.to_string() },
+    })?;
+    drop(bar);
+    if args.show.json {
+        print_json(&found)?
+    } else {
+        print(&listing::render(&found))?
+    }
+    Ok(opened.finish())
 }

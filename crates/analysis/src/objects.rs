@@ -1,0 +1,650 @@
+//! Single objects: those that meet all conditions, with what their rows in the life table say of them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write;
+use std::io;
+use std::str::FromStr;
+
+use et_names::units::{bytes, counted, number, seconds};
+use et_reader::made_in::{MadeIn, Places};
+use et_reader::model::ContextId;
+use et_reader::population::{Columns, Population, Rows};
+use et_reader::record::{AllocKind, ThreadId};
+use et_reader::types::TypeId;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+
+use crate::amount::Amount;
+use crate::drag;
+use crate::fold::fold_groups;
+use crate::heap::{Moment, MomentError};
+use crate::labels::Labels;
+use crate::place::Spot;
+use crate::table::{more, table};
+
+/// Number of methods of a calling context that are displayed.
+const CONTEXT: usize = 8;
+
+/// A range of moments; without a bound on a side, it is open there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Span {
+    pub from: Option<Moment>,
+    pub to: Option<Moment>,
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a range of moments: use A..B, A.. or ..B, such as 40%..60% or 12.5s..");
+        let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+        let moment = |text: &str| match text {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|error: MomentError| error.to_string()),
+        };
+        match (from, to) {
+            ("", "") => Err(wrong()),
+            (from, to) => Ok(Self { from: moment(from)?, to: moment(to)? }),
+        }
+    }
+}
+
+/// What objects are listed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Largest first.
+    #[default]
+    Size,
+    /// First those during whose lives the program allocated most.
+    Age,
+    /// First those that were kept longest after their last use.
+    Drag,
+    /// In the order of their births.
+    Birth,
+    /// In the order of their deaths; those alive at the end last.
+    Death,
+}
+
+/// Which objects are wanted. Conditions that are `None` hold for all.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Class as displayed; with `*` for any text.
+    pub class: Option<String>,
+    /// Site or method as displayed; with `*` for any text.
+    pub site: Option<String>,
+    /// Text that some method of the calling context contains.
+    pub context: Option<String>,
+    pub thread: Option<u32>,
+    /// The object was alive then.
+    pub alive_at: Option<Moment>,
+    pub born: Option<Span>,
+    pub died: Option<Span>,
+    /// The program allocated more than that during its life, in bytes.
+    pub older_than: Option<u64>,
+    pub sort: Sort,
+    /// Maximum number of objects to list.
+    pub top: usize,
+}
+
+impl Query {
+    /// The first condition that only makes sense if deaths are known.
+    pub fn needs_deaths(&self) -> Option<&'static str> {
+        let needs = [
+            (self.alive_at.is_some(), "--alive-at"),
+            (self.died.is_some(), "--died"),
+            (self.older_than.is_some(), "--age"),
+            (self.sort == Sort::Age, "--sort age"),
+            (self.sort == Sort::Drag, "--sort drag"),
+            (self.sort == Sort::Death, "--sort death"),
+        ];
+        needs.into_iter().find(|(is_asked, _)| *is_asked).map(|(_, option)| option)
+    }
+}
+
+/// A moment that rows cannot tell.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    #[error("{0}: when a method is entered is not in the life table; `et-trace heap --at {0}` says which tick that is")]
+    Method(String),
+    #[error("{0}: the trace has no times")]
+    NoTimes(String),
+}
+
+/// Why objects could not be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectsError {
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error(transparent)]
+    Rows(#[from] io::Error),
+}
+
+/// Result: the objects.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Objects {
+    /// All that meet the conditions.
+    pub found: Amount,
+    /// Of these, alive at the end; `None` if the trace does not tell deaths.
+    pub alive: Option<Amount>,
+    /// The first of them.
+    pub objects: Vec<ObjectLine>,
+}
+
+/// An object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectLine {
+    /// Hexadecimal, as in texts.
+    pub id: String,
+    pub class: String,
+    /// Bytes; 0 if unknown.
+    pub size: u64,
+    /// Elements of an array; 0 for other objects.
+    pub length: u32,
+    /// Site, or method and how.
+    pub site: String,
+    /// Methods on the stack at allocation, innermost first.
+    pub context: Vec<String>,
+    /// Index of the thread that allocated it; 0 if unknown.
+    pub thread: u32,
+    pub born: When,
+    /// Value of the clock at its last use.
+    pub last_use_tick: u64,
+    /// `None`: it is alive at the end.
+    pub died: Option<When>,
+    /// Method and thread in which it became unreachable.
+    pub died_in: Option<String>,
+    pub death_thread: Option<u32>,
+    /// Bytes allocated during its life, up to the end of the trace if it is alive then.
+    pub age_bytes: u64,
+    /// Ticks between its last use and its death; `None` if it is alive at the end.
+    pub drag_ticks: Option<u64>,
+}
+
+/// A moment, on each clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct When {
+    pub tick: u64,
+    /// Bytes allocated so far.
+    pub bytes: u64,
+    /// Since the start of the run; `None` if the trace has no times.
+    pub nanos: Option<u64>,
+}
+
+/// A moment on the clock that it is given in.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Tick(u64),
+    Bytes(u64),
+    Nanos(u64),
+    End,
+}
+
+impl Bound {
+    fn of(moment: &Moment, population: &Population) -> Result<Self, QueryError> {
+        let end = population.end;
+        Ok(match *moment {
+            Moment::Percent(percent) => Self::Tick((end.tick as f64 * percent / 100.0) as u64),
+            Moment::Seconds(_) if end.nanos.is_none() => return Err(QueryError::NoTimes(moment.to_string())),
+            Moment::Seconds(seconds) => Self::Nanos((seconds * 1e9) as u64),
+            Moment::Tick(tick) => Self::Tick(tick),
+            Moment::Bytes(bytes) => Self::Bytes(bytes),
+            Moment::Entry { .. } => return Err(QueryError::Method(moment.to_string())),
+            Moment::End => Self::End,
+        })
+    }
+
+    /// Whether something has happened by then.
+    fn is_at_or_after(self, when: When) -> bool {
+        match self {
+            Self::Tick(tick) => when.tick <= tick,
+            Self::Bytes(bytes) => when.bytes <= bytes,
+            Self::Nanos(nanos) => when.nanos.is_some_and(|at| at <= nanos),
+            Self::End => true,
+        }
+    }
+
+    fn columns(self) -> Columns {
+        match self {
+            Self::Tick(_) | Self::End => Columns::BIRTH_TICK | Columns::DEATH_TICK,
+            Self::Bytes(_) => Columns::BIRTH_BYTES | Columns::DEATH_BYTES,
+            Self::Nanos(_) => Columns::BIRTH_NANOS | Columns::DEATH_NANOS,
+        }
+    }
+}
+
+/// The conditions in terms of rows.
+struct Wanted<'q> {
+    query: &'q Query,
+    alive_at: Option<Bound>,
+    /// From, to.
+    born: [Option<Bound>; 2],
+    died: [Option<Bound>; 2],
+    classes: Option<FxHashSet<TypeId>>,
+    contexts: Option<Vec<bool>>,
+    end: When,
+}
+
+impl<'q> Wanted<'q> {
+    fn new(query: &'q Query, population: &Population, labels: Labels<'_>) -> Result<Self, QueryError> {
+        let bound = |moment: &Option<Moment>| moment.as_ref().map(|moment| Bound::of(moment, population)).transpose();
+        let span = |span: &Option<Span>| {
+            let span = span.clone().unwrap_or_default();
+            Ok([bound(&span.from)?, bound(&span.to)?])
+        };
+        let classes = query.class.as_ref().map(|pattern| {
+            let all = (0..population.types.len() as u32).map(TypeId);
+            all.filter(|class| fits(pattern, &labels.class(*class))).collect()
+        });
+        let contexts = query.context.as_ref().map(|text| with_method(population, labels, text));
+        let et_reader::population::Moment { tick, bytes, nanos } = population.end;
+        Ok(Self {
+            query,
+            alive_at: bound(&query.alive_at)?,
+            born: span(&query.born)?,
+            died: span(&query.died)?,
+            classes,
+            contexts,
+            end: When { tick, bytes, nanos },
+        })
+    }
+
+    /// The columns that the conditions and the order need.
+    fn columns(&self) -> Columns {
+        let mut columns = Columns::SIZE | Columns::DEATH_TICK;
+        let bounds = self.alive_at.into_iter().chain(self.born.into_iter().flatten());
+        for bound in bounds.chain(self.died.into_iter().flatten()) {
+            columns = columns | bound.columns();
+        }
+        let query = self.query;
+        let mut need = |is_needed: bool, more: Columns| {
+            if is_needed {
+                columns = columns | more;
+            }
+        };
+        need(query.class.is_some(), Columns::CLASS);
+        need(query.site.is_some(), Spot::columns());
+        need(query.context.is_some(), Columns::CONTEXT);
+        need(query.thread.is_some(), Columns::THREAD);
+        need(query.older_than.is_some() || query.sort == Sort::Age, Columns::BIRTH_BYTES | Columns::DEATH_BYTES);
+        need(query.sort == Sort::Drag, Columns::KIND | Columns::LAST_USE_TICK);
+        need(matches!(query.sort, Sort::Birth | Sort::Drag), Columns::NUMBER);
+        columns
+    }
+
+    fn holds(&self, rows: &Rows, row: usize) -> bool {
+        let query = self.query;
+        if query.thread.is_some_and(|thread| rows.thread[row] != ThreadId(thread))
+            || self.classes.as_ref().is_some_and(|classes| !classes.contains(&rows.class[row]))
+            || self.contexts.as_ref().is_some_and(|contexts| !contexts[rows.context[row].0 as usize])
+            || query.older_than.is_some_and(|least| age(rows, row, self.end) <= least)
+        {
+            return false;
+        }
+        let (born, died) = (born(rows, row), died(rows, row));
+        let has_happened = |by: Option<Bound>, when: When| by.is_none_or(|by| by.is_at_or_after(when));
+        // The range begins behind its first moment: what happened by then is before it.
+        let is_within = |[from, to]: [Option<Bound>; 2], when: When| {
+            from.is_none_or(|from| !from.is_at_or_after(when)) && has_happened(to, when)
+        };
+        let was_alive =
+            self.alive_at.is_none_or(|at| at.is_at_or_after(born) && died.is_none_or(|died| !at.is_at_or_after(died)));
+        let has_died = query.died.is_none() || died.is_some_and(|died| is_within(self.died, died));
+        was_alive && is_within(self.born, born) && has_died
+    }
+
+    /// What the list is ordered by, the first highest.
+    fn key(&self, rows: &Rows, row: usize) -> u64 {
+        match self.query.sort {
+            Sort::Size => rows.size[row],
+            Sort::Age => age(rows, row, self.end),
+            Sort::Drag => {
+                let is_initial = rows.kind[row] == AllocKind::Initial;
+                drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]).unwrap_or(0)
+            }
+            Sort::Birth => u64::MAX - rows.number[row],
+            Sort::Death => u64::MAX - rows.death_tick[row].unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The contexts of which some method contains the text.
+fn with_method(population: &Population, labels: Labels<'_>, text: &str) -> Vec<bool> {
+    let contexts = &population.contexts;
+    let mut methods: FxHashMap<_, bool> = FxHashMap::default();
+    let mut found = vec![false; contexts.len()];
+    // Callers precede callees.
+    for id in (1..contexts.len() as u32).map(ContextId) {
+        let context = contexts.get(id);
+        let is_it = *methods.entry(context.method).or_insert_with(|| labels.method(context.method).contains(text));
+        found[id.0 as usize] = is_it || found[context.caller.0 as usize];
+    }
+    found
+}
+
+/// Whether a text is that of a pattern, in which `*` is any text.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// A column that was not read is 0.
+fn at<T: Copy + Default>(column: &[T], row: usize) -> T {
+    column.get(row).copied().unwrap_or_default()
+}
+
+fn born(rows: &Rows, row: usize) -> When {
+    When { tick: at(&rows.birth_tick, row), bytes: at(&rows.birth_bytes, row), nanos: at(&rows.birth_nanos, row) }
+}
+
+fn died(rows: &Rows, row: usize) -> Option<When> {
+    let tick = at(&rows.death_tick, row)?;
+    Some(When { tick, bytes: at(&rows.death_bytes, row).unwrap_or(0), nanos: at(&rows.death_nanos, row) })
+}
+
+/// Bytes allocated during its life.
+fn age(rows: &Rows, row: usize, end: When) -> u64 {
+    rows.death_bytes[row].unwrap_or(end.bytes).saturating_sub(rows.birth_bytes[row])
+}
+
+/// The first objects found so far: key, and where the row is; the last of them on top.
+#[derive(Default)]
+struct Tally {
+    found: Amount,
+    alive: Amount,
+    first: BinaryHeap<Reverse<(u64, Reverse<(usize, usize)>)>>,
+}
+
+impl Tally {
+    fn keep(&mut self, entry: (u64, Reverse<(usize, usize)>), top: usize) {
+        self.first.push(Reverse(entry));
+        if self.first.len() > top {
+            self.first.pop();
+        }
+    }
+}
+
+/// Finds the objects that meet the conditions. Reads the columns that these need of all objects, and all columns of those
+/// listed.
+///
+/// # Errors
+/// The life table cannot be read, or does not tell a moment.
+pub fn objects(population: &Population, labels: Labels<'_>, query: &Query) -> Result<Objects, ObjectsError> {
+    let wanted = Wanted::new(query, population, labels)?;
+    let groups: Vec<usize> = (0..population.groups.len()).collect();
+    let each = |(tally, sites): &mut (Tally, FxHashMap<Spot, bool>), group: usize, rows: &Rows| {
+        let mut places = Places::new(labels.naming());
+        for row in (0..rows.len).filter(|&row| wanted.holds(rows, row)) {
+            if let Some(pattern) = &query.site {
+                let is_there = *sites.entry(Spot::of(rows, row)).or_insert_with_key(|spot| {
+                    let (place, _) = spot.place(&mut places, population);
+                    fits(pattern, &labels.made_in(place))
+                });
+                if !is_there {
+                    continue;
+                }
+            }
+            tally.found.add(rows.size[row]);
+            if rows.death_tick[row].is_none() {
+                tally.alive.add(rows.size[row]);
+            }
+            tally.keep((wanted.key(rows, row), Reverse((group, row))), query.top);
+        }
+    };
+    let merge = |(mut one, sites): (Tally, _), (other, _): (Tally, _)| {
+        one.found += other.found;
+        one.alive += other.alive;
+        other.first.into_iter().for_each(|Reverse(entry)| one.keep(entry, query.top));
+        (one, sites)
+    };
+    let (tally, _) = fold_groups(population, &groups, wanted.columns(), Default::default, each, merge)?;
+    let rows: Vec<(usize, usize)> =
+        tally.first.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(at)))| at).collect();
+    let objects = lines(population, labels, &rows, wanted.end)?;
+    Ok(Objects { found: tally.found, alive: population.has_deaths.then_some(tally.alive), objects })
+}
+
+/// What rows say, each by its group and its number in it.
+fn lines(
+    population: &Population,
+    labels: Labels<'_>,
+    wanted: &[(usize, usize)],
+    end: When,
+) -> io::Result<Vec<ObjectLine>> {
+    let mut of_group: FxHashMap<usize, Vec<(usize, usize)>> = FxHashMap::default();
+    for (index, &(group, row)) in wanted.iter().enumerate() {
+        of_group.entry(group).or_default().push((index, row));
+    }
+    let mut places = Places::new(labels.naming());
+    let mut lines: Vec<(usize, ObjectLine)> = Vec::with_capacity(wanted.len());
+    for (group, all) in of_group {
+        let rows = population.groups.read(group, Columns::ALL)?;
+        for (index, row) in all {
+            let (place, _) = Spot::of(&rows, row).place(&mut places, population);
+            lines.push((index, line(population, labels, &rows, row, place, end)));
+        }
+    }
+    lines.sort_by_key(|(index, _)| *index);
+    Ok(lines.into_iter().map(|(_, line)| line).collect())
+}
+
+fn line(population: &Population, labels: Labels<'_>, rows: &Rows, row: usize, place: MadeIn, end: When) -> ObjectLine {
+    let context = population.contexts.methods(rows.context[row]).take(CONTEXT);
+    let died_in = rows.death_context[row].filter(|context| *context != ContextId::EMPTY);
+    let is_initial = rows.kind[row] == AllocKind::Initial;
+    ObjectLine {
+        id: format!("{:x}", rows.object[row].0),
+        class: labels.class(rows.class[row]),
+        size: rows.size[row],
+        length: rows.length[row],
+        site: labels.made_in(place),
+        context: context.map(|method| labels.method(method)).collect(),
+        thread: rows.thread[row].0,
+        born: born(rows, row),
+        last_use_tick: rows.last_use_tick[row],
+        died: died(rows, row),
+        died_in: died_in.map(|context| labels.method(population.contexts.get(context).method)),
+        death_thread: rows.death_thread[row].map(|thread| thread.0),
+        age_bytes: age(rows, row, end),
+        drag_ticks: drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]),
+    }
+}
+
+/// The answer first, then a table.
+pub fn render(found: &Objects) -> String {
+    let mut out = String::new();
+    let Objects { found: all, alive, objects } = found;
+    let _ = write!(out, "{}, {}", counted(all.objects, "object"), bytes(all.bytes));
+    let _ = match alive {
+        Some(alive) => writeln!(out, "; {} of them alive at the end, {}", number(alive.objects), bytes(alive.bytes)),
+        None => writeln!(out),
+    };
+    if objects.is_empty() {
+        return out;
+    }
+    let when = |when: &When| match when.nanos {
+        Some(nanos) => format!("{} ({})", number(when.tick), seconds(nanos as f64 / 1e9)),
+        None => number(when.tick),
+    };
+    let rows: Vec<Vec<String>> = objects
+        .iter()
+        .map(|line| {
+            let class = match line.length {
+                0 => line.class.clone(),
+                length => format!("{} of {}", line.class, number(length.into())),
+            };
+            let died = line.died.as_ref().map_or_else(|| "-".to_owned(), &when);
+            let died_in = line.died_in.clone().unwrap_or_default();
+            vec![
+                bytes(line.size),
+                bytes(line.age_bytes),
+                line.id.clone(),
+                class,
+                line.site.clone(),
+                when(&line.born),
+                died,
+                died_in,
+            ]
+        })
+        .collect();
+    let _ = writeln!(out);
+    table(&mut out, 2, &["size", "age", "object", "class", "made at", "born at tick", "died at tick", "in"], &rows);
+    more(&mut out, all.objects as usize, objects.len());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use et_reader::Trace;
+    use et_reader::source::{Reading, Source};
+
+    use super::*;
+    use crate::fold::in_order;
+
+    /// A run of a real program, without the names of the JDK.
+    const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
+
+    /// Ids of the objects that meet a condition, by key; equal ones in the order of their deaths.
+    fn by_heart(
+        population: &Population,
+        holds: impl Fn(&Rows, usize) -> bool,
+        key: impl Fn(&Rows, usize) -> u64,
+    ) -> Vec<String> {
+        let mut all = Vec::new();
+        in_order(population, Columns::ALL, |rows| {
+            for row in (0..rows.len).filter(|&row| holds(rows, row)) {
+                all.push((Reverse(key(rows, row)), all.len(), format!("{:x}", rows.object[row].0)));
+            }
+        })
+        .unwrap();
+        all.sort();
+        all.into_iter().map(|(.., id)| id).collect()
+    }
+
+    #[test]
+    fn objects_are_those_that_meet_all_conditions() {
+        let source = Source::from(Trace::open(REAL.as_ref()).unwrap());
+        let population = et_lives::population(&source, None, Reading::default()).unwrap();
+        let labels = Labels::of(&source, &population);
+        let end = population.end;
+        let check = |query: Query, holds: &dyn Fn(&Rows, usize) -> bool, key: &dyn Fn(&Rows, usize) -> u64| {
+            let expected = by_heart(&population, holds, key);
+            let found = objects(&population, labels, &Query { top: 25, ..query.clone() }).unwrap();
+            assert_eq!(found.found.objects, expected.len() as u64, "{query:?}");
+            let ids: Vec<&str> = found.objects.iter().map(|line| line.id.as_str()).collect();
+            assert_eq!(ids, expected.iter().take(25).map(String::as_str).collect::<Vec<_>>(), "{query:?}");
+            expected.len()
+        };
+        let size = |rows: &Rows, row: usize| rows.size[row];
+        let all = check(Query::default(), &|_, _| true, &size);
+        assert_eq!(all as u64, population.objects);
+        let half = end.tick / 2;
+        let alive = check(
+            Query { alive_at: Some(Moment::Tick(half)), ..Query::default() },
+            &|rows, row| rows.birth_tick[row] <= half && rows.death_tick[row].is_none_or(|tick| tick > half),
+            &size,
+        );
+        assert!(alive > 100 && alive < all, "{alive} of {all}");
+        let (from, to) = (end.bytes / 4, end.bytes / 2);
+        let span = Some(Span { from: Some(Moment::Bytes(from)), to: Some(Moment::Bytes(to)) });
+        let born = check(
+            Query { born: span.clone(), sort: Sort::Birth, ..Query::default() },
+            &|rows, row| rows.birth_bytes[row] > from && rows.birth_bytes[row] <= to,
+            &|rows, row| u64::MAX - rows.number[row],
+        );
+        assert!(born > 10, "{born}");
+        check(
+            Query { died: span, sort: Sort::Death, ..Query::default() },
+            &|rows, row| rows.death_bytes[row].is_some_and(|bytes| bytes > from && bytes <= to),
+            &|rows, row| u64::MAX - rows.death_tick[row].unwrap(),
+        );
+        let age = |rows: &Rows, row: usize| rows.death_bytes[row].unwrap_or(end.bytes) - rows.birth_bytes[row];
+        check(
+            Query { older_than: Some(1000), sort: Sort::Age, ..Query::default() },
+            &|rows, row| age(rows, row) > 1000,
+            &age,
+        );
+        let strings = check(
+            Query { class: Some("java.lang.String".to_owned()), ..Query::default() },
+            &|rows, row| labels.class(rows.class[row]) == "java.lang.String",
+            &size,
+        );
+        assert!(strings > 10, "{strings}");
+        let drag = |rows: &Rows, row: usize| {
+            drag::ticks(rows.kind[row] == AllocKind::Initial, rows.last_use_tick[row], rows.death_tick[row])
+                .unwrap_or(0)
+        };
+        check(
+            Query { thread: Some(1), sort: Sort::Drag, ..Query::default() },
+            &|rows, row| rows.thread[row] == ThreadId(1),
+            &drag,
+        );
+    }
+
+    #[test]
+    fn a_context_is_found_by_any_of_its_methods() {
+        let source = Source::from(Trace::open(REAL.as_ref()).unwrap());
+        let population = et_lives::population(&source, None, Reading::default()).unwrap();
+        let labels = Labels::of(&source, &population);
+        let first = objects(&population, labels, &Query { top: 1000, ..Query::default() }).unwrap();
+        let line = first.objects.iter().find(|line| line.context.len() > 1).unwrap();
+        let outermost = line.context.last().unwrap();
+        let query = Query { context: Some(outermost.clone()), top: 100_000, ..Query::default() };
+        let found = objects(&population, labels, &query).unwrap();
+        assert!(found.objects.contains(line) && found.found.objects < population.objects);
+        let none =
+            objects(&population, labels, &Query { context: Some("no.such.Method".into()), top: 5, ..Query::default() });
+        assert_eq!(none.unwrap().found, Amount::default());
+    }
+
+    #[test]
+    fn ranges_are_pairs_of_moments() {
+        let span = |text: &str| text.parse::<Span>();
+        assert_eq!(span("40%..end"), Ok(Span { from: Some(Moment::Percent(40.0)), to: Some(Moment::End) }));
+        assert_eq!(span("..12.5s"), Ok(Span { from: None, to: Some(Moment::Seconds(12.5)) }));
+        assert_eq!(span("tick:7.."), Ok(Span { from: Some(Moment::Tick(7)), to: None }));
+        for wrong in ["", "..", "40%", "a..b"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn moments_that_rows_do_not_tell_are_refused() {
+        let source = Source::from(Trace::open(REAL.as_ref()).unwrap());
+        let population = et_lives::population(&source, None, Reading::default()).unwrap();
+        let query = Query { alive_at: Some("method:a.B.c".parse().unwrap()), ..Query::default() };
+        let error = objects(&population, Labels::of(&source, &population), &query).unwrap_err();
+        assert!(error.to_string().starts_with("method:a.B.c#1: when a method is entered is not"), "{error}");
+    }
+
+    #[test]
+    fn a_star_is_any_text() {
+        for (pattern, text, expected) in [
+            ("shop.Order", "shop.Order", true),
+            ("shop.Order", "shop.Order[]", false),
+            ("shop.*", "shop.Order", true),
+            ("*Order", "shop.Order", true),
+            ("*.Or*r", "shop.Order", true),
+            ("shop*Order*", "shop.Order", true),
+            ("shop.Or*Order", "shop.Order", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a*a", "a", false),
+            ("a**b", "ab", true),
+        ] {
+            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}
