@@ -2,16 +2,19 @@
 //! between them. From time to time those that nothing reaches and nothing will name are found to have died, by Merlin as
 //! in [`crate::lifetimes`].
 
+mod births;
+
 use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
-use super::local::{Caller, Settled, Stored};
+use super::local::{Caller, Known, Nodes, Settled, Stored};
 use super::walk::{NONE, Named, Part, Stamp};
 use super::weak::{Seen, WeakReferences};
-use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};
+use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, OnStack};
 use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, ThreadId, Totals};
+use crate::resolve::Slots;
 use et_names::MethodId;
 
 /// A step of the trace.
@@ -113,6 +116,8 @@ pub struct Forward<R> {
     tracked: Tracked,
     weak_slots: WeakSlots,
     weak: WeakReferences,
+    /// What slots hold, if only births are wanted.
+    slots: Slots,
     /// What weak slots hold according to the stores alone.
     stored_weakly: FxHashMap<ObjectId, ObjectId>,
     waiting: Vec<Row>,
@@ -131,7 +136,7 @@ pub struct Forward<R> {
     entries: u64,
     noted: Option<u64>,
     held: HeldByLocals,
-    knows_deaths: bool,
+    wanted: Wanted,
     most_rows: usize,
 }
 
@@ -312,8 +317,8 @@ impl Scale<'_> {
 }
 
 impl<R: Rows> Forward<R> {
-    /// Begins before the first part. Without `knows_deaths` all objects live to the end. `most_rows` as [`MOST_ROWS`].
-    pub fn new(rows: R, weak_slots: WeakSlots, knows_deaths: bool, most_rows: usize) -> Self {
+    /// Begins before the first part. `most_rows` as [`MOST_ROWS`].
+    pub fn new(rows: R, weak_slots: WeakSlots, wanted: Wanted, most_rows: usize) -> Self {
         Self {
             rows,
             heap: Heap::default(),
@@ -322,6 +327,7 @@ impl<R: Rows> Forward<R> {
             tracked: Tracked::default(),
             weak_slots,
             weak: WeakReferences::default(),
+            slots: Slots::default(),
             stored_weakly: FxHashMap::default(),
             waiting: Vec::new(),
             late: Vec::new(),
@@ -335,7 +341,7 @@ impl<R: Rows> Forward<R> {
             entries: 0,
             noted: None,
             held: HeldByLocals::default(),
-            knows_deaths,
+            wanted,
             most_rows,
         }
     }
@@ -355,6 +361,18 @@ impl<R: Rows> Forward<R> {
 
     /// Adds an object that existed when tracing began.
     pub fn initial_object(&mut self, alloc: Alloc, is_held: bool, in_use: bool) {
+        match self.wanted {
+            Wanted::Births => self.initial_birth(alloc, in_use),
+            Wanted::Deaths | Wanted::Uses => self.initial_life(alloc, is_held, in_use),
+        }
+        self.sums.births += 1;
+        self.sums.steps += 1;
+        self.sums.records += 1;
+        self.sums.totals.0[RecordKind::Initial as usize] += 1;
+        *self.sums.of_thread.entry(0).or_default() += 1;
+    }
+
+    fn initial_life(&mut self, alloc: Alloc, is_held: bool, in_use: bool) {
         self.weak_slots.saw(&alloc);
         let last = self.now(Some(RecordKind::Initial));
         self.heap.insert(
@@ -375,17 +393,15 @@ impl<R: Rows> Forward<R> {
                 is_held,
             },
         );
-        self.sums.births += 1;
-        self.sums.steps += 1;
-        self.sums.records += 1;
-        self.sums.totals.0[RecordKind::Initial as usize] += 1;
-        *self.sums.of_thread.entry(0).or_default() += 1;
     }
 
     /// A step that no record shows: the target of a slot when tracing began.
     pub fn initial_reference(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
         let at = self.now(None);
         self.sums.steps += 1;
+        if self.wanted == Wanted::Births {
+            return self.initial_slot(origin, slot, target);
+        }
         for id in [origin, target] {
             if let Some(node) = self.heap.node(id) {
                 self.heap.data(node).last = at;
@@ -429,18 +445,14 @@ impl<R: Rows> Forward<R> {
     /// # Errors
     /// [`BlocksError::Surprise`] if it names an object that was found dead.
     pub fn apply(&mut self, settled: Settled) -> Result<(), BlocksError> {
+        if self.wanted == Wanted::Births {
+            return self.apply_births(settled);
+        }
         let Settled { known, nodes, dead, died, stored, weak, mut unchanged, born_in, last_in } = settled;
         let part = &known.part;
         let thread = part.thread;
-        let mut stack = self.stacks.remove(&thread).unwrap_or_default();
-        if stack.frames.len() != part.base as usize {
-            return Err(BlocksError::Stack { thread, expected: part.base as usize, found: stack.frames.len() });
-        }
-        let mut contexts: Vec<ContextId> = Vec::with_capacity(nodes.all.len());
-        for &(caller, method) in &nodes.all {
-            let caller = context_of(caller, &mut stack.frames, &contexts, &mut self.contexts);
-            contexts.push(self.contexts.call(caller, method));
-        }
+        let mut stack = self.take_stack(part)?;
+        let contexts = self.contexts_of(&nodes, &mut stack);
         let before = self.sums.time;
         let times = self.note(part);
         self.sums.time = times.last().map_or(before, |(_, time)| Some(*time));
@@ -675,18 +687,50 @@ impl<R: Rows> Forward<R> {
             }
         }
 
-        let steps = u64::from(part.steps) - unchanged.len() as u64;
+        self.count(&known, unchanged.len() as u64);
+        self.sums.most_alive = self.sums.most_alive.max(self.heap.len());
+        let enough = self.most_rows.max(self.alive / 4);
+        if self.waiting.len() + self.heap.len().saturating_sub(self.alive) >= enough {
+            self.look_for_dead(false);
+        }
+        Ok(())
+    }
+
+    /// The stack on which a part happens.
+    fn take_stack(&mut self, part: &Part) -> Result<Stack, BlocksError> {
+        let (thread, expected) = (part.thread, part.base as usize);
+        let stack = self.stacks.remove(&thread).unwrap_or_default();
+        match stack.frames.len() {
+            found if found != expected => Err(BlocksError::Stack { thread, expected, found }),
+            _ => Ok(stack),
+        }
+    }
+
+    /// The contexts of a part.
+    fn contexts_of(&mut self, nodes: &Nodes, stack: &mut Stack) -> Vec<ContextId> {
+        let mut contexts: Vec<ContextId> = Vec::with_capacity(nodes.all.len());
+        for &(caller, method) in &nodes.all {
+            let caller = context_of(caller, &mut stack.frames, &contexts, &mut self.contexts);
+            contexts.push(self.contexts.call(caller, method));
+        }
+        contexts
+    }
+
+    /// Adds up a part. So many of its stores are none.
+    fn count(&mut self, known: &Known, unchanged: u64) {
+        let part = &known.part;
+        let steps = u64::from(part.steps) - unchanged;
         let records = steps - part.holds.len() as u64;
         for (sum, count) in self.sums.totals.0.iter_mut().zip(part.totals.0) {
             *sum += count;
         }
-        self.sums.totals.0[RecordKind::Update as usize] -= unchanged.len() as u64;
-        let by_vm = part.births.iter().filter(|birth| birth.alloc.thread.0 != thread).count() as u64;
+        self.sums.totals.0[RecordKind::Update as usize] -= unchanged;
+        let by_vm = part.births.iter().filter(|birth| birth.alloc.thread.0 != part.thread).count() as u64;
         if by_vm > 0 {
             *self.sums.of_thread.entry(0).or_default() += by_vm;
         }
         if records > by_vm {
-            *self.sums.of_thread.entry(thread).or_default() += records - by_vm;
+            *self.sums.of_thread.entry(part.thread).or_default() += records - by_vm;
         }
         self.sums.steps += steps;
         self.sums.records += records;
@@ -694,12 +738,6 @@ impl<R: Rows> Forward<R> {
         self.sums.bytes = known.bytes + part.births.last().map_or(0, |birth| birth.bytes);
         self.sums.births = known.births + part.births.len() as u64;
         self.entries += u64::from(part.entries);
-        self.sums.most_alive = self.sums.most_alive.max(self.heap.len());
-        let enough = self.most_rows.max(self.alive / 4);
-        if self.waiting.len() + self.heap.len().saturating_sub(self.alive) >= enough {
-            self.look_for_dead(false);
-        }
-        Ok(())
     }
 
     /// The frame, if it still runs at the end of the part.
@@ -721,7 +759,7 @@ impl<R: Rows> Forward<R> {
 
     /// Finds what has died so far, and passes it on.
     fn look_for_dead(&mut self, is_end: bool) {
-        if self.knows_deaths {
+        if self.wanted == Wanted::Deaths {
             self.collect();
         }
         if is_end {
@@ -761,17 +799,17 @@ impl<R: Rows> Forward<R> {
         let Self { heap, stacks, .. } = self;
         let mut living = Marks::default();
         heap.unmark(&mut living);
-        let on_stacks = stacks
-            .values()
-            .flat_map(|stack| stack.frames.iter().map(|frame| frame.receiver).chain([stack.in_flight]))
-            .filter_map(|object| heap.find(object));
+        let find = |object: ObjectId| heap.find(object);
+        let receivers = stacks.values().flat_map(|stack| &stack.frames).filter_map(|frame| find(frame.receiver));
         let held = heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
-        let in_use = heap.iter().filter(|(_, object)| object.data.in_use).map(|(node, _)| node);
-        for root in heap.statics().map(|(_, held)| held).chain(held).chain(on_stacks) {
+        for root in heap.statics().map(|(_, held)| held).chain(held).chain(receivers) {
             heap.follow(root, &mut living, |_| {});
         }
         let certain = living.clone();
-        for root in in_use {
+        // Another exception may take the place of one in flight, which has died long before if nothing else names it.
+        let in_flight = stacks.values().filter_map(|stack| find(stack.in_flight));
+        let in_use = heap.iter().filter(|(_, object)| object.data.in_use).map(|(node, _)| node);
+        for root in in_use.chain(in_flight) {
             heap.follow(root, &mut living, |_| {});
         }
         let mut dead: Vec<Node> = heap.iter().map(|(node, _)| node).filter(|&node| !living.contains(node)).collect();
@@ -886,9 +924,9 @@ impl<R: Rows> Forward<R> {
             })
             .collect();
         let by_vm = self.heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
-        let held_by_stacks = match self.knows_deaths {
-            true => held_by_stacks(&self.heap, &self.on_stacks(), by_vm),
-            false => Vec::new(),
+        let held_by_stacks = match self.wanted {
+            Wanted::Deaths => held_by_stacks(&self.heap, &self.on_stacks(), by_vm),
+            Wanted::Uses | Wanted::Births => Vec::new(),
         };
         let frames_left = self.stacks.iter().map(|(&thread, stack)| (thread, stack.frames.len()));
         let frames_left = frames_left.filter(|(_, frames)| *frames > 0).collect();
