@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use et_columns::TableWriter;
+use et_columns::{TableWriter, Written};
 use et_reader::blocks::{self, BlocksError, LifeRow, Passed, Rows};
 use et_reader::lifetimes::Known;
 use et_reader::population::Moment;
@@ -38,6 +38,29 @@ impl Rows for Writing {
     }
 }
 
+/// Writes rows that say how objects were made.
+struct WritingBirths {
+    lives: TableWriter<objects::Rows>,
+}
+
+impl Rows for WritingBirths {
+    fn row(&mut self, row: &LifeRow) {
+        self.lives.push(object_row(row, None));
+    }
+
+    // Without deaths there are none.
+    fn clearing(&mut self, _clearing: &Known) {}
+}
+
+/// Writes rows that say how the objects of a trace were made to a file that `file` returns.
+///
+/// # Errors
+/// The trace cannot be read by blocks, or the file cannot be written.
+pub fn births(trace: &Trace, file: impl Fn() -> io::Result<File>) -> Result<(Written, Passed), BlocksError> {
+    let (written, passed) = blocks::read_births(trace, || Ok(WritingBirths { lives: TableWriter::new(file()?) }))?;
+    Ok((written.lives.finish()?, passed))
+}
+
 /// Makes the tables of a trace in the two files that `files` returns; it is called again if they have to be made again.
 ///
 /// # Errors
@@ -54,8 +77,13 @@ pub fn make(trace: &Trace, files: impl Fn() -> io::Result<[File; 2]>) -> Result<
         contexts: passed.contexts.plain(),
         objects: passed.objects,
         used: written.used,
-        end: Moment { tick: passed.ticks, bytes: passed.bytes, nanos: passed.time.map(|time| time.0) },
+        end: end(&passed),
         late: passed.late.clone(),
     };
     Ok((made, passed))
+}
+
+/// The end of the trace.
+pub fn end(passed: &Passed) -> Moment {
+    Moment { tick: passed.ticks, bytes: passed.bytes, nanos: passed.time.map(|time| time.0) }
 }

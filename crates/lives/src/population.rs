@@ -8,11 +8,12 @@ use std::sync::Arc;
 use et_columns::TableReader;
 use et_names::MethodId;
 use et_reader::blocks::Passed;
+use et_reader::deaths_unknown;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::observed::{Observed, Observer};
 use et_reader::population::{Columns, Groups, Population, Rows};
-use et_reader::record::Record;
+use et_reader::record::{Clock, Record};
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use et_reader::told::Told;
@@ -22,7 +23,7 @@ use crate::known::number32;
 use crate::late::LateRows;
 use crate::maker::{Follows, Maker};
 use crate::rows::stored;
-use crate::{CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, held, lock};
+use crate::{BY_RECORDS, CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, by_blocks, held, lock};
 
 /// Why there are no rows.
 #[derive(Debug, Error)]
@@ -101,9 +102,38 @@ pub fn observe_rows(
 pub fn births(source: &Source, reading: Reading) -> Result<(Population, Observed), PopulationError> {
     let deaths = source.deaths(reading.deaths);
     let reading = if deaths == Deaths::None { reading } else { Reading { deaths: Deaths::None, ..reading } };
+    match births_by_blocks(source, reading) {
+        Some(births) => Ok(births),
+        None => births_by_records(source, reading),
+    }
+}
+
+fn births_by_records(source: &Source, reading: Reading) -> Result<(Population, Observed), PopulationError> {
     let mut observer = Observer::new(source, reading);
     let (population, ending) = pass(source, reading, Follows::Births, |record, at| observer.record(record, at))?;
     Ok((population, observer.finish(&ending)))
+}
+
+/// As [`births`], without making records. `None` if that cannot be done: then they are made, and any error shows again.
+fn births_by_blocks(source: &Source, reading: Reading) -> Option<(Population, Observed)> {
+    let trace = source.trace()?;
+    if reading.clock != Clock::default() || std::env::var_os(BY_RECORDS).is_some() {
+        return None;
+    }
+    let (written, passed) = by_blocks::births(trace, tempfile::tempfile).ok()?;
+    let table = Table::open(written.file, HeldRows::Known(Vec::new()), 0..0).ok()?;
+    let observed = passed.observed(source);
+    let population = Population {
+        groups: Box::new(table),
+        objects: passed.objects,
+        end: by_blocks::end(&passed),
+        lost: passed.outcome.lost,
+        contexts: passed.contexts,
+        types: source.types(),
+        has_deaths: false,
+        warnings: deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace).into_iter().collect(),
+    };
+    Some((population, observed))
 }
 
 impl LifeTable {
@@ -304,6 +334,19 @@ mod tests {
         assert!(!population.has_deaths);
         let rows = population.groups.read(0, Columns::DEATH_TICK).unwrap();
         assert!(rows.len > 1000 && rows.death_tick.iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn births_by_blocks_are_those_of_the_records() {
+        for source in [Source::from(Trace::open(REAL.as_ref()).unwrap()), weakly_held().into()] {
+            let reading = Reading { deaths: Deaths::None, ..Reading::default() };
+            let (by_blocks, observed) = births_by_blocks(&source, reading).unwrap();
+            let (by_records, expected) = births_by_records(&source, reading).unwrap();
+            assert_eq!(observed, expected);
+            assert_eq!(all(&by_blocks), all(&by_records));
+            assert_eq!((by_blocks.objects, by_blocks.end), (by_records.objects, by_records.end));
+            assert_eq!(by_blocks.warnings, by_records.warnings);
+        }
     }
 
     /// `class Holder { Object o; void g() { Object a = new int[3]; weak = new WeakReference<>(a); o = a; } }`, called

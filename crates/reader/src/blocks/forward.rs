@@ -2,6 +2,8 @@
 //! between them. From time to time those that nothing reaches and nothing will name are found to have died, by Merlin as
 //! in [`crate::lifetimes`].
 
+mod births;
+
 use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
@@ -9,12 +11,12 @@ use super::living::{Entry, Living};
 use super::local::{Caller, Dead, Known, Nodes, Settled, Stored};
 use super::walk::{NONE, Named, Part, Put, Stamp};
 use super::weak::{Seen, WeakReferences};
-use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};
+use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
-use crate::model::{ContextId, Contexts, Heap, Marks, Node, OnStack};
+use crate::model::{ContextId, Contexts, Heap, Marks, Node, Objects, OnStack};
 use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, ThreadId, Totals};
-use crate::resolve::ObjectIds;
 use crate::resolve::thread::Subject;
+use crate::resolve::{ObjectIds, Slots};
 use crate::types::TypeId;
 use et_names::{MethodId, SiteId};
 
@@ -149,11 +151,15 @@ pub struct Forward<R> {
     heap: Heap<Life>,
     /// Which of its objects may be named.
     pub living: Living,
+    /// Those that may be named, if only births are wanted: there is no heap then.
+    known: Objects<ObjectId>,
     contexts: Contexts,
     stacks: FxHashMap<u32, Stack>,
     tracked: Tracked,
     weak_slots: WeakSlots,
     weak: WeakReferences,
+    /// What slots hold, if only births are wanted.
+    slots: Slots,
     /// What weak slots hold according to the stores alone.
     stored_weakly: FxHashMap<ObjectId, ObjectId>,
     waiting: Vec<Row>,
@@ -172,7 +178,7 @@ pub struct Forward<R> {
     entries: u64,
     noted: Option<u64>,
     held: HeldByLocals,
-    knows_deaths: bool,
+    wanted: Wanted,
     most_rows: usize,
 }
 
@@ -392,17 +398,19 @@ impl Scale<'_> {
 }
 
 impl<R: Rows> Forward<R> {
-    /// Begins before the first part. Without `knows_deaths` all objects live to the end. `most_rows` as [`MOST_ROWS`].
-    pub fn new(rows: R, weak_slots: WeakSlots, knows_deaths: bool, most_rows: usize) -> Self {
+    /// Begins before the first part. `most_rows` as [`MOST_ROWS`].
+    pub fn new(rows: R, weak_slots: WeakSlots, wanted: Wanted, most_rows: usize) -> Self {
         Self {
             rows,
             heap: Heap::default(),
             living: Living::default(),
+            known: Objects::default(),
             contexts: Contexts::default(),
             stacks: FxHashMap::default(),
             tracked: Tracked::default(),
             weak_slots,
             weak: WeakReferences::default(),
+            slots: Slots::default(),
             stored_weakly: FxHashMap::default(),
             waiting: Vec::new(),
             late: Vec::new(),
@@ -416,7 +424,7 @@ impl<R: Rows> Forward<R> {
             entries: 0,
             noted: None,
             held: HeldByLocals::default(),
-            knows_deaths,
+            wanted,
             most_rows,
         }
     }
@@ -436,7 +444,10 @@ impl<R: Rows> Forward<R> {
 
     /// Takes a place for an object that a part has made.
     pub fn reserve(&mut self) -> Node {
-        self.heap.reserve(Life::vacant)
+        match self.wanted {
+            Wanted::Births => self.known.reserve(|| ObjectId::NULL),
+            Wanted::Deaths | Wanted::Uses => self.heap.reserve(Life::vacant),
+        }
     }
 
     /// The place of an object that existed when tracing began.
@@ -446,6 +457,18 @@ impl<R: Rows> Forward<R> {
 
     /// Adds an object that existed when tracing began, and whether blocks may name it, or the VM.
     pub fn initial_object(&mut self, alloc: Alloc, is_held: bool, (in_blocks, by_vm): (bool, bool)) {
+        match self.wanted {
+            Wanted::Births => self.initial_birth(alloc, (in_blocks, by_vm)),
+            Wanted::Deaths | Wanted::Uses => self.initial_life(alloc, is_held, (in_blocks, by_vm)),
+        }
+        self.sums.births += 1;
+        self.sums.steps += 1;
+        self.sums.records += 1;
+        self.sums.totals.0[RecordKind::Initial as usize] += 1;
+        *self.sums.of_thread.entry(0).or_default() += 1;
+    }
+
+    fn initial_life(&mut self, alloc: Alloc, is_held: bool, (in_blocks, by_vm): (bool, bool)) {
         self.weak_slots.saw(&alloc);
         let last = self.now(Some(RecordKind::Initial));
         let node = self.reserve();
@@ -470,17 +493,15 @@ impl<R: Rows> Forward<R> {
                 has_key: true,
             },
         );
-        self.sums.births += 1;
-        self.sums.steps += 1;
-        self.sums.records += 1;
-        self.sums.totals.0[RecordKind::Initial as usize] += 1;
-        *self.sums.of_thread.entry(0).or_default() += 1;
     }
 
     /// A step that no record shows: the target of a slot when tracing began.
     pub fn initial_reference(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
         let at = self.now(None);
         self.sums.steps += 1;
+        if self.wanted == Wanted::Births {
+            return self.initial_slot(origin, slot, target);
+        }
         let (origin_node, target_node) = (self.initial_node(origin), self.initial_node(target));
         for node in [origin_node, target_node].into_iter().flatten() {
             self.heap.data(node).last = at;
@@ -531,6 +552,9 @@ impl<R: Rows> Forward<R> {
     /// # Errors
     /// [`BlocksError::Surprise`] if it names an object that was found dead.
     pub fn apply(&mut self, settled: Settled) -> Result<(), BlocksError> {
+        if self.wanted == Wanted::Births {
+            return self.apply_births(settled);
+        }
         let Settled { mut known, nodes, dead, died, stored, weak, unchanged, born_in, last_in } = settled;
         let places = std::mem::take(&mut known.nodes);
         let mut part = self.begin(&known, places, &nodes)?;
@@ -562,9 +586,9 @@ impl<R: Rows> Forward<R> {
     }
 
     fn begin<'p>(&mut self, known: &'p Known, places: Vec<u32>, nodes: &Nodes) -> Result<Applying<'p>, BlocksError> {
-        let thread = known.part.thread;
+        let (thread, expected) = (known.part.thread, known.part.base as usize);
         let stack = self.stacks.remove(&thread).unwrap_or_default();
-        let (expected, found) = (known.part.base as usize, stack.frames.len());
+        let found = stack.frames.len();
         if found != expected {
             return Err(BlocksError::Stack { thread, expected, found });
         }
@@ -590,7 +614,10 @@ impl<R: Rows> Forward<R> {
     /// Whether the object with this hash, or id, is in that place.
     #[inline]
     fn is_at(&self, key: u64, node: Node) -> bool {
-        let id = self.heap.get(node).id;
+        let id = match self.wanted {
+            Wanted::Births => self.known[node],
+            Wanted::Deaths | Wanted::Uses => self.heap.get(node).id,
+        };
         !id.is_null() && key_of(id) == key
     }
 
@@ -893,7 +920,7 @@ impl<R: Rows> Forward<R> {
 
     /// Finds what has died so far, and passes it on.
     fn look_for_dead(&mut self, is_end: bool) {
-        if self.knows_deaths {
+        if self.wanted == Wanted::Deaths {
             self.collect();
         }
         if is_end {
@@ -936,17 +963,16 @@ impl<R: Rows> Forward<R> {
         let Self { heap, stacks, .. } = self;
         let mut living = Marks::default();
         heap.unmark(&mut living);
-        let on_stacks = stacks
-            .values()
-            .flat_map(|stack| stack.frames.iter().map(|frame| frame.receiver).chain([stack.in_flight]))
-            .flatten();
+        let receivers = stacks.values().flat_map(|stack| &stack.frames).filter_map(|frame| frame.receiver);
         let held = heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
-        let in_use = heap.iter().filter(|(_, object)| object.data.in_use).map(|(node, _)| node);
-        for root in heap.statics().map(|(_, held)| held).chain(held).chain(on_stacks) {
+        for root in heap.statics().map(|(_, held)| held).chain(held).chain(receivers) {
             heap.follow(root, &mut living, |_| {});
         }
         let certain = living.clone();
-        for root in in_use {
+        // Another exception may take the place of one in flight, which has died long before if nothing else names it.
+        let in_flight = stacks.values().filter_map(|stack| stack.in_flight);
+        let in_use = heap.iter().filter(|(_, object)| object.data.in_use).map(|(node, _)| node);
+        for root in in_use.chain(in_flight) {
             heap.follow(root, &mut living, |_| {});
         }
         let mut dead: Vec<Node> = heap.iter().map(|(node, _)| node).filter(|&node| !living.contains(node)).collect();
@@ -1064,9 +1090,9 @@ impl<R: Rows> Forward<R> {
             })
             .collect();
         let by_vm = self.heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
-        let held_by_stacks = match self.knows_deaths {
-            true => held_by_stacks(&self.heap, self.on_stacks(), by_vm),
-            false => Vec::new(),
+        let held_by_stacks = match self.wanted {
+            Wanted::Deaths => held_by_stacks(&self.heap, self.on_stacks(), by_vm),
+            Wanted::Uses | Wanted::Births => Vec::new(),
         };
         let frames_left = self.stacks.iter().map(|(&thread, stack)| (thread, stack.frames.len()));
         let frames_left = frames_left.filter(|(_, frames)| *frames > 0).collect();

@@ -4,6 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::Wanted;
 use super::walk::{NONE, Named, Part, Put, Stamp};
 use crate::model::Node;
 use crate::record::Slot;
@@ -123,7 +124,8 @@ pub struct Settled {
     pub weak: Vec<(Put, Caller)>,
     /// Steps that are none, since the slot held the same target before.
     pub unchanged: Vec<u32>,
-    /// Contexts of allocations and of last mentions of objects that remain, by number.
+    /// Contexts of allocations and of last mentions of objects that remain, by number; if only births are wanted, those of
+    /// allocations in order.
     pub born_in: Vec<Caller>,
     pub last_in: Vec<Caller>,
 }
@@ -191,8 +193,8 @@ fn changed(part: &mut Part, put: &Put) {
     }
 }
 
-/// Finds what has died in the part. Without `knows_deaths`, nothing dies.
-pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
+/// Finds what has died in the part, if deaths are wanted.
+pub fn settle(mut known: Known, wanted: Wanted) -> Settled {
     let part = &mut known.part;
     let mut nodes = Nodes::for_part(part);
     let mut unchanged = Vec::new();
@@ -200,7 +202,7 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
     let puts = std::mem::take(&mut part.puts);
     let mut slots = Slots::for_stores(puts.len());
     for put in &puts {
-        if put.is_weak {
+        if put.is_weak && wanted != Wanted::Births {
             weak.push((*put, nodes.of(part, put.at.frame)));
             continue;
         }
@@ -237,16 +239,23 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
                         changed(part, put);
                     }
                     let if_not = (!is_certain).then_some(put.target);
-                    stored.first = Some(First { at: put.at, in_context: nodes.of(part, put.at.frame), if_not });
+                    let in_context = match wanted {
+                        Wanted::Births => Caller::Nothing,
+                        Wanted::Deaths | Wanted::Uses => nodes.of(part, put.at.frame),
+                    };
+                    stored.first = Some(First { at: put.at, in_context, if_not });
                 }
                 slots.add(place, stored);
             }
         }
     }
+    if wanted == Wanted::Births {
+        return births(known, nodes, slots.all, unchanged);
+    }
     let count = part.named.len();
     let can_die = |named: &Named| {
         const REMAINS: u8 = Named::LATER | Named::HELD | Named::WEAK | Named::ON_STACK;
-        knows_deaths && named.birth != NONE && named.flags & REMAINS == 0
+        wanted == Wanted::Deaths && named.birth != NONE && named.flags & REMAINS == 0
     };
     // References between objects made here: chains from each origin.
     let mut head = vec![NONE; count];
@@ -333,5 +342,12 @@ pub fn settle(mut known: Known, knows_deaths: bool) -> Settled {
             last_in[number] = nodes.of(part, last.frame);
         }
     }
+    Settled { known, nodes, dead, died, stored, weak, unchanged, born_in, last_in }
+}
+
+/// Only how objects were made is wanted.
+fn births(known: Known, mut nodes: Nodes, stored: Vec<Stored>, unchanged: Vec<u32>) -> Settled {
+    let born_in = known.part.births.iter().map(|birth| nodes.of(&known.part, birth.frame)).collect();
+    let (dead, died, weak, last_in) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     Settled { known, nodes, dead, died, stored, weak, unchanged, born_in, last_in }
 }

@@ -390,6 +390,17 @@ enum Running {
     Exact(Box<Walk>, FxHashSet<u64>),
 }
 
+/// What to find out about objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// What became of them, and when they died.
+    Deaths,
+    /// What became of them; the events do not tell when they die.
+    Uses,
+    /// How they were made.
+    Births,
+}
+
 /// Reads a trace. `knows_deaths` is false if its events do not tell when objects die. `rows` makes what receives the
 /// results; they may have to be passed again, to another one.
 ///
@@ -400,12 +411,25 @@ pub fn read<R: Rows + Send>(
     knows_deaths: bool,
     rows: impl Fn() -> std::io::Result<R>,
 ) -> Result<(R, Passed), BlocksError> {
+    let wanted = if knows_deaths { Wanted::Deaths } else { Wanted::Uses };
     let options = Options::default();
-    match read_with(trace, knows_deaths, rows()?, &options) {
+    match read_with(trace, wanted, rows()?, &options) {
         // A word was predicted that has another meaning where it was before: then all events are decoded twice.
-        Err(BlocksError::Surprise) => read_with(trace, knows_deaths, rows()?, &Options { by_events: true, ..options }),
+        Err(BlocksError::Surprise) => read_with(trace, wanted, rows()?, &Options { by_events: true, ..options }),
         read => read,
     }
+}
+
+/// Reads how the objects of a trace were made, and not what became of them. Rows are passed in the order of births. Memory
+/// does not grow with each object: of the slots only those are kept whose owners may be named again.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_births<R: Rows + Send>(
+    trace: &Trace,
+    rows: impl Fn() -> std::io::Result<R>,
+) -> Result<(R, Passed), BlocksError> {
+    read_with(trace, Wanted::Births, rows()?, &Options { by_events: false, ..Options::default() })
 }
 
 /// How to read, for tests.
@@ -423,7 +447,7 @@ struct Options {
 
 fn read_with<R: Rows + Send>(
     trace: &Trace,
-    knows_deaths: bool,
+    wanted: Wanted,
     rows: R,
     options: &Options,
 ) -> Result<(R, Passed), BlocksError> {
@@ -439,12 +463,12 @@ fn read_with<R: Rows + Send>(
     filled.sort_unstable_by_key(|(filled, ..)| *filled);
     let numbers = filled.iter().enumerate().map(|(number, (_, piece, _))| (*piece, number)).collect();
     let blocks: Vec<BlockOf<'_>> = filled.iter().map(|(.., block)| *block).collect();
-    let literals = match knows_deaths {
-        true => {
+    let literals = match wanted {
+        Wanted::Deaths | Wanted::Births => {
             trace.file.begin_events("finding last uses");
             Literals::find(&trace.file, &blocks, options.by_events)?
         }
-        false => Literals::find(&trace.file, &[], false)?,
+        Wanted::Uses => Literals::find(&trace.file, &[], false)?,
     };
     trace.file.begin_events("reading events");
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -469,7 +493,7 @@ fn read_with<R: Rows + Send>(
             pool: &pool,
             hands: &mut hands,
             literals,
-            knows_deaths,
+            wanted,
             in_order: options.in_order,
             before: Before {
                 trace,
@@ -484,7 +508,7 @@ fn read_with<R: Rows + Send>(
             forward: Forward::new(
                 rows,
                 WeakSlots::new(&special),
-                knows_deaths,
+                wanted,
                 options.most_rows.unwrap_or(forward::MOST_ROWS),
             ),
             running: FxHashMap::default(),
@@ -568,7 +592,7 @@ struct Reading<'r, 'a, R> {
     pool: &'r Pool<'a, Hands<'a>>,
     hands: &'r mut Hands<'a>,
     literals: Literals,
-    knows_deaths: bool,
+    wanted: Wanted,
     in_order: bool,
     before: Before<'a>,
     class_type: Option<TypeId>,
@@ -755,7 +779,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             self.cost.groups += 1;
             if let Some(planned) = schedule.finish(of.group) {
                 self.lost.add(&planned.lost);
-                if self.knows_deaths {
+                if self.wanted != Wanted::Uses {
                     for block in planned.blocks {
                         for hash in self.literals.pass(block)? {
                             self.forward.living.passed(hash);
@@ -788,7 +812,11 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let mut nodes = Vec::with_capacity(part.named.len());
         for named in &mut part.named {
             let node = match u32::try_from(named.key) {
-                _ if named.birth == walk::NONE => self.node(named)?.0,
+                _ if named.birth == walk::NONE => match self.node(named) {
+                    Some(node) => node.0,
+                    None if self.wanted == Wanted::Births && named.is(Named::BY_STACK) => walk::NONE,
+                    None => return None,
+                },
                 Ok(hash) if named.is(Named::UNKNOWN) && self.before.ids.current(ObjectHash(hash)).is_some() => {
                     return None;
                 }
@@ -860,7 +888,12 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
                 }
                 Err(_) => alloc.object = ObjectId(named.key),
             }
-            if named.flags & (Named::LATER | Named::HELD | Named::ON_STACK) == 0 {
+            let may_be_named = match self.wanted {
+                Wanted::Deaths => named.flags & (Named::LATER | Named::HELD | Named::ON_STACK) != 0,
+                Wanted::Births => named.is(Named::LATER),
+                Wanted::Uses => true,
+            };
+            if !may_be_named {
                 continue;
             }
             let place = self.forward.reserve();
@@ -883,8 +916,8 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         self.births += known.part.births.len() as u64;
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
         self.ticks += u64::from(known.part.ticks);
-        let knows_deaths = self.knows_deaths;
-        let settle = move |_: &mut Hands<'a>| local::settle(known, knows_deaths);
+        let wanted = self.wanted;
+        let settle = move |_: &mut Hands<'a>| local::settle(known, wanted);
         self.settling.push_back(self.pool.add(Urgency::Settle, settle));
     }
 

@@ -47,6 +47,8 @@ pub struct Named {
 }
 
 impl Named {
+    /// A frame on the stack is called on it, so it is known.
+    pub const BY_STACK: u8 = 1;
     /// It was taken to be unknown before.
     pub const UNKNOWN: u8 = 2;
     /// The VM holds it to the end of the trace.
@@ -770,7 +772,11 @@ impl<O: Oracle> Making<'_, '_, O> {
             return Some(frame.receiver);
         }
         let (method, receiver) = self.open[self.top as usize];
-        Some(self.subject(Subject(receiver), method))
+        let number = self.subject(Subject(receiver), method);
+        if let Some(named) = self.part.named.get_mut(number as usize) {
+            named.flags |= Named::BY_STACK;
+        }
+        Some(number)
     }
 
     fn stamp(&self, step: u32, kind: RecordKind) -> Stamp {

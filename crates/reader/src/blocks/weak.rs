@@ -17,8 +17,8 @@ pub struct Seen {
     pub step: u64,
     pub thread: u32,
     pub is_dead: bool,
-    /// Whether it certainly lives now. An object that is neither dead nor that only seems to be named again, or depends on
-    /// one that does.
+    /// Whether it certainly lives now. One that is neither dead nor that depends on an object that only seems to be named
+    /// again, or on an exception in flight.
     pub is_alive: bool,
 }
 
