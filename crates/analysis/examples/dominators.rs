@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use et_analysis::heap::dominators::Roots;
 use et_analysis::heap::{Dominance, Graph};
 
 /// A generator of numbers (xorshift) that are the same each time.
@@ -45,7 +46,7 @@ fn main() {
     [0, list - 1, list].into_iter().for_each(|root| graph.edge(0, root));
     graph.end_node();
     let before = Instant::now();
-    let dominance = Dominance::of(&graph, graph.targets(graph.root()), |_| 24);
+    let dominance = Dominance::of(&graph, Roots::of(&graph), |_| 24);
     println!(
         "{count} objects, {} references: {:.2} s, {} of them at the top, {} bytes retained in all",
         graph.edges(),

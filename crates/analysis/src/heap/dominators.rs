@@ -73,16 +73,18 @@ impl Children {
     }
 }
 
-/// A graph whose root leads to these nodes.
-struct Rooted<'g> {
-    graph: &'g Graph,
-    roots: &'g [u32],
+/// What the root of a graph leads to.
+#[derive(Clone, Copy, Debug)]
+pub struct Roots<'g> {
+    pub lasting: &'g [u32],
+    /// Roots that dominate only what no lasting root leads to: elsewhere they, and what they lead to, do not count.
+    pub passing: &'g [u32],
 }
 
-impl Rooted<'_> {
-    #[inline]
-    fn targets(&self, node: u32) -> &[u32] {
-        if node == self.graph.root() { self.roots } else { self.graph.targets(node) }
+impl<'g> Roots<'g> {
+    /// All that the root of a graph has edges to.
+    pub fn of(graph: &'g Graph) -> Self {
+        Self { lasting: graph.targets(graph.root()), passing: &[] }
     }
 }
 
@@ -93,28 +95,40 @@ struct Walk {
     parent: Vec<u32>,
     /// Number of each node.
     number: Vec<u32>,
+    /// Numbers below it are those of nodes that lasting roots lead to.
+    lasting: usize,
 }
 
 impl Walk {
-    fn new(graph: &Rooted<'_>) -> Self {
-        let root = graph.graph.root();
-        let mut walk = Self { vertex: Vec::new(), parent: Vec::new(), number: vec![NONE; graph.graph.len()] };
+    fn new(graph: &Graph, roots: Roots<'_>) -> Self {
+        let mut walk = Self { vertex: Vec::new(), parent: Vec::new(), number: vec![NONE; graph.len()], lasting: 0 };
+        walk.meet(graph.root(), 0);
+        walk.go(graph, roots.lasting);
+        walk.lasting = walk.vertex.len();
+        walk.go(graph, roots.passing);
+        walk
+    }
+
+    fn go(&mut self, graph: &Graph, roots: &[u32]) {
         // Of each node on the way, how many of its edges were followed.
         let mut stack: Vec<(u32, usize)> = Vec::new();
-        walk.meet(root, 0);
-        stack.push((root, 0));
-        while let Some((node, followed)) = stack.last_mut() {
-            let Some(&target) = graph.targets(*node).get(*followed) else {
-                stack.pop();
-                continue;
-            };
-            *followed += 1;
-            if walk.number[target as usize] == NONE {
-                walk.meet(target, walk.number[*node as usize]);
-                stack.push((target, 0));
+        for &first in roots {
+            if self.number[first as usize] == NONE {
+                self.meet(first, 0);
+                stack.push((first, 0));
+            }
+            while let Some((node, followed)) = stack.last_mut() {
+                let Some(&target) = graph.targets(*node).get(*followed) else {
+                    stack.pop();
+                    continue;
+                };
+                *followed += 1;
+                if self.number[target as usize] == NONE {
+                    self.meet(target, self.number[*node as usize]);
+                    stack.push((target, 0));
+                }
             }
         }
-        walk
     }
 
     fn meet(&mut self, node: u32, parent: u32) {
@@ -123,26 +137,31 @@ impl Walk {
         self.parent.push(parent);
     }
 
+    /// Calls `visit` with the numbers of both ends of each edge that counts.
+    fn edges(&self, graph: &Graph, roots: Roots<'_>, mut visit: impl FnMut(usize, usize)) {
+        let number = |node: &u32| self.number[*node as usize] as usize;
+        roots.lasting.iter().for_each(|root| visit(0, number(root)));
+        roots.passing.iter().map(number).filter(|&root| root >= self.lasting).for_each(|root| visit(0, root));
+        for (at, &node) in self.vertex.iter().enumerate().skip(1) {
+            let targets = graph.targets(node).iter().map(number);
+            targets.filter(|&target| at < self.lasting || target >= self.lasting).for_each(|target| visit(at, target));
+        }
+    }
+
     /// Predecessors of each node.
-    fn incoming(&self, graph: &Rooted<'_>) -> (Vec<usize>, Vec<u32>) {
+    fn incoming(&self, graph: &Graph, roots: Roots<'_>) -> (Vec<usize>, Vec<u32>) {
         let count = self.vertex.len();
         let mut starts = vec![0; count + 1];
-        for &node in &self.vertex {
-            graph.targets(node).iter().for_each(|&target| starts[self.number[target as usize] as usize + 1] += 1);
-        }
+        self.edges(graph, roots, |_, target| starts[target + 1] += 1);
         for at in 0..count {
             starts[at + 1] += starts[at];
         }
         let mut sources = vec![0; starts[count]];
-        // Filled from the end of each node's room, which ends up where the room begins.
-        let mut next = starts[1..].to_vec();
-        for (at, &node) in self.vertex.iter().enumerate().rev() {
-            for &target in graph.targets(node) {
-                let next = &mut next[self.number[target as usize] as usize];
-                *next -= 1;
-                sources[*next] = at as u32;
-            }
-        }
+        let mut next = starts.clone();
+        self.edges(graph, roots, |source, target| {
+            sources[next[target]] = source as u32;
+            next[target] += 1;
+        });
         (starts, sources)
     }
 }
@@ -191,15 +210,14 @@ impl Forest {
     }
 }
 
-/// The dominator tree of a graph whose root leads to these nodes, and not to those of its own edges.
-pub fn dominators(graph: &Graph, roots: &[u32]) -> DominatorTree {
+/// The dominator tree of a graph whose root leads to these nodes; its own edges do not count.
+pub fn dominators(graph: &Graph, roots: Roots<'_>) -> DominatorTree {
     if graph.is_empty() {
         return DominatorTree { above: Vec::new(), order: Vec::new() };
     }
-    let rooted = Rooted { graph, roots };
-    let walk = Walk::new(&rooted);
+    let walk = Walk::new(graph, roots);
     let count = walk.vertex.len();
-    let (starts, sources) = walk.incoming(&rooted);
+    let (starts, sources) = walk.incoming(graph, roots);
     let mut semi: Vec<u32> = (0..count as u32).collect();
     let mut above = vec![NONE; count];
     let mut forest = Forest::new(count);
@@ -275,10 +293,42 @@ pub(super) mod tests {
     }
 
     proptest! {
+        /// By definition: as if passing roots, and what only they lead to, had no edges to what lasting roots lead to.
+        #[test]
+        fn passing_roots_count_only_where_no_lasting_one_leads(
+            graph in any_graph(),
+            is_passing in prop::collection::vec(any::<bool>(), 0..8),
+        ) {
+            let root = graph.root();
+            let roots = graph.targets(root).iter().copied().zip(is_passing.iter().copied().chain(std::iter::repeat(false)));
+            let (passing, lasting): (Vec<_>, Vec<_>) = roots.partition(|(_, is_passing)| *is_passing);
+            let [passing, lasting] = [passing, lasting].map(|of| of.into_iter().map(|(node, _)| node).collect::<Vec<u32>>());
+            let copy = |root_edges: &[u32], is_left_out: &dyn Fn(u32, u32) -> bool| {
+                let mut copy = Graph::with_capacity(graph.len(), graph.edges());
+                for node in 0..root {
+                    let targets = graph.slots(node).filter(|&(_, target)| !is_left_out(node, target));
+                    targets.for_each(|(slot, target)| copy.edge(slot, target));
+                    copy.end_node();
+                }
+                root_edges.iter().for_each(|&target| copy.edge(0, target));
+                copy.end_node();
+                copy
+            };
+            let held = reached_without(&copy(&lasting, &|_, _| false), NONE);
+            let edges: Vec<u32> =
+                lasting.iter().chain(passing.iter().filter(|&&node| !held[node as usize])).copied().collect();
+            let expected = copy(&edges, &|node, target| !held[node as usize] && held[target as usize]);
+            let expected = dominators(&expected, Roots::of(&expected));
+            let tree = dominators(&graph, Roots { lasting: &lasting, passing: &passing });
+            for node in 0..graph.len() as u32 {
+                prop_assert_eq!(tree.above(node), expected.above(node), "of {}", node);
+            }
+        }
+
         /// By definition: without its dominators a node is not reached, without any other it is.
         #[test]
         fn without_a_dominator_there_is_no_way(graph in any_graph()) {
-            let tree = dominators(&graph, graph.targets(graph.root()));
+            let tree = dominators(&graph, Roots::of(&graph));
             let reached = reached_without(&graph, NONE);
             let dominators_of = |node: u32| {
                 let next = |&at: &u32| Some(tree.above(at)).filter(|&above| above != NONE);
@@ -322,7 +372,7 @@ pub(super) mod tests {
         graph.edge(0, 0);
         graph.edge(0, LENGTH - 1);
         graph.end_node();
-        let tree = dominators(&graph, graph.targets(graph.root()));
+        let tree = dominators(&graph, Roots::of(&graph));
         // Two ways lead to each: from the front and from the back.
         assert!((0..LENGTH).all(|node| tree.above(node) == graph.root()));
     }

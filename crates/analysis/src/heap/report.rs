@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use super::dominators::Roots;
 use super::paths::{self, Path, root_text};
 use super::retained::{Dominance, retained_by_group};
 use super::snapshot::{Snapshot, Taken};
@@ -105,36 +106,19 @@ impl HeapLine {
 /// Computes what each object of a snapshot dominates and retains.
 pub fn dominance(snapshot: &Snapshot<'_>) -> Dominance {
     let graph = snapshot.graph();
-    Dominance::of(graph, graph.targets(graph.root()), |node| snapshot.object(Node(node)).size)
+    Dominance::of(graph, Roots::of(graph), |node| snapshot.object(Node(node)).size)
 }
 
 /// Computes dominators and retained sizes without regard to stacks, but for what nothing else holds: a list that a
-/// running method is adding to belongs to its holder as it did a moment before.
+/// running method is adding to belongs to its holder as it did a moment before, even if the method has just copied it.
 pub fn lasting_dominance(snapshot: &Snapshot<'_>) -> Dominance {
     let graph = snapshot.graph();
     let lasting: FxHashSet<u32> =
         snapshot.roots().iter().filter(|root| !root.kind.is_on_stack()).map(|root| root.node.0).collect();
-    let (mut roots, on_stack): (Vec<u32>, Vec<u32>) =
+    let (lasting, passing): (Vec<u32>, Vec<u32>) =
         graph.targets(graph.root()).iter().partition(|&node| lasting.contains(node));
-    let mut reached = vec![false; graph.len()];
-    let mut waiting = roots.clone();
-    let follow = |waiting: &mut Vec<u32>, reached: &mut [bool]| {
-        while let Some(node) = waiting.pop() {
-            if !std::mem::replace(&mut reached[node as usize], true) {
-                waiting.extend(graph.targets(node).iter().filter(|&&target| !reached[target as usize]));
-            }
-        }
-    };
-    follow(&mut waiting, &mut reached);
-    // In the order of the roots: by thread, the outermost frame first.
-    for node in on_stack {
-        if !reached[node as usize] {
-            roots.push(node);
-            waiting.push(node);
-            follow(&mut waiting, &mut reached);
-        }
-    }
-    Dominance::of(graph, &roots, |node| snapshot.object(Node(node)).size)
+    let roots = Roots { lasting: &lasting, passing: &passing };
+    Dominance::of(graph, roots, |node| snapshot.object(Node(node)).size)
 }
 
 /// The classes that retain the most.

@@ -1,6 +1,6 @@
 //! Retained sizes: what would be freed with an object, which is itself and all that it dominates.
 
-use super::dominators::{Children, DominatorTree, NONE, dominators};
+use super::dominators::{Children, DominatorTree, NONE, Roots, dominators};
 use super::graph::Graph;
 
 /// The dominator tree with what each object retains.
@@ -13,8 +13,8 @@ pub struct Dominance {
 }
 
 impl Dominance {
-    /// Computes retained sizes, given the nodes that the root leads to and the size of each object in bytes.
-    pub fn of(graph: &Graph, roots: &[u32], bytes: impl Fn(u32) -> u64) -> Self {
+    /// Computes retained sizes, given what the root leads to and the size of each object in bytes.
+    pub fn of(graph: &Graph, roots: Roots<'_>, bytes: impl Fn(u32) -> u64) -> Self {
         let tree = dominators(graph, roots);
         let retained = retained(&tree, |node| if node == graph.root() { 0 } else { bytes(node) }, graph.len());
         Self { children: tree.children(), tree, retained }
@@ -86,7 +86,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_what_cannot_be_reached_without_it(graph in any_graph(), sizes in prop::collection::vec(1..100u64, 26)) {
-            let tree = dominators(&graph, graph.targets(graph.root()));
+            let tree = dominators(&graph, Roots::of(&graph));
             let size = |node: u32| if node == graph.root() { 0 } else { sizes[node as usize] };
             let retained = retained(&tree, size, graph.len());
             let all = reached_without(&graph, NONE);
@@ -100,7 +100,7 @@ mod tests {
 
         #[test]
         fn groups_count_nothing_twice(graph in any_graph(), groups in prop::collection::vec(0..4usize, 26)) {
-            let tree = dominators(&graph, graph.targets(graph.root()));
+            let tree = dominators(&graph, Roots::of(&graph));
             let size = |node: u32| u64::from(node != graph.root());
             let retained = retained(&tree, size, graph.len());
             let group = |node: u32| (node != graph.root()).then(|| groups[node as usize]);

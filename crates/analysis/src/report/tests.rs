@@ -123,7 +123,8 @@ enum Keeps {
     InBoth,
     /// In the static field `orders`, and nothing that was there before.
     Only,
-    /// In two arrays that an array in the static field `all` holds; it is a method of the second array that is running.
+    /// In two arrays that an array in the static field `all` holds; it is a method of the second array that is running, and
+    /// something that only a local variable holds refers to the first.
     InTwoOfOne,
 }
 
@@ -215,6 +216,10 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
                 }
                 events.push(new(0, ORDER));
                 events.extend(arrays.map(|array| Event::PutElement { index: number, array, target: object }));
+                let local = |number| ObjectHash(0x9000 + number);
+                events.extend(number.checked_sub(1).map(|last| Event::Used { object: local(last) }));
+                events.push(Event::NewArray { depth: 0, site: SiteId(BASE + 2), object: local(number), length: 1 });
+                events.push(Event::PutElement { index: 0, array: local(number), target: arrays[0] });
             }
             Keeps::Only => events.extend([new(0, ORDER), Event::PutStatic { field: orders, target: object }]),
         }
