@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::Path;
+use std::thread;
 
 use anyhow::Result;
 
@@ -69,6 +70,9 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut tests = command::cargo(&layout.repo);
     if command::exists("cargo-nextest") {
         tests.args(["nextest", "run", "--no-fail-fast"]);
+        if env::var_os(THREADS).is_none() {
+            tests.env(THREADS, at_a_time().to_string());
+        }
     } else {
         tests.args(["test", "--no-fail-fast"]);
     }
@@ -82,6 +86,14 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     eprint!("{}", skips.table()?);
     let is_tidy = before.map_or(Ok(()), |before| before.ensure_unchanged(&layout.repo));
     outcome.and(is_tidy)
+}
+
+/// The variable of nextest for the number of tests at a time; its option `--test-threads` prevails.
+const THREADS: &str = "NEXTEST_TEST_THREADS";
+
+/// One more test than there are processors: many wait for a timer or for what the system writes, and use none meanwhile.
+fn at_a_time() -> usize {
+    thread::available_parallelism().map_or(1, usize::from) + 1
 }
 
 /// Free space in bytes that all tests together need in `target` and in the temporary folder.
