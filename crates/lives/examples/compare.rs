@@ -118,6 +118,7 @@ fn compare_records(source: &Source, trace: &et_reader::Trace, knows: bool) {
         outcome.extra_fields == new.outcome.extra_fields,
         new.late,
     );
+    println!("  {:?}", new.cost);
     if outcome.totals != new.outcome.totals {
         println!("    {:?}\n    {:?}", new.outcome.totals, outcome.totals);
     }
