@@ -73,6 +73,8 @@ impl<'env, H> Pool<'env, H> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(hands))) {
             lock(&self.state).panic = Some(panic);
         }
+        // Who has just looked for this result in vain holds the lock until they wait: without it, they could miss this.
+        drop(lock(&self.state));
         self.changed.notify_all();
     }
 
@@ -135,6 +137,8 @@ impl<T> Promise<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -156,6 +160,29 @@ mod tests {
             let mut here = 0;
             for (number, promise) in (0..).zip(&promises) {
                 assert_eq!(pool.wait(promise, &mut here), number * 2);
+            }
+            pool.close();
+        });
+    }
+
+    /// Each job ends about when the other thread begins to wait for it.
+    #[test]
+    fn no_result_is_missed() {
+        let pool = Pool::<()>::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| pool.work(&mut ()));
+            for round in 0..50_000u32 {
+                let has_begun = Arc::new(AtomicBool::new(false));
+                let begins = Arc::clone(&has_begun);
+                let promise = pool.add(Urgency::Walk, move |()| {
+                    begins.store(true, Ordering::Release);
+                    (0..round % 200).for_each(|_| std::hint::spin_loop());
+                    round
+                });
+                while !has_begun.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                assert_eq!(pool.wait(&promise, &mut ()), round);
             }
             pool.close();
         });
