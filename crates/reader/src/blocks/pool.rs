@@ -171,12 +171,12 @@ mod tests {
         let pool = Pool::<()>::default();
         std::thread::scope(|scope| {
             scope.spawn(|| pool.work(&mut ()));
-            for round in 0..20_000u32 {
+            for round in 0..50_000u32 {
                 let has_begun = Arc::new(AtomicBool::new(false));
                 let begins = Arc::clone(&has_begun);
                 let promise = pool.add(Urgency::Walk, move |()| {
                     begins.store(true, Ordering::Release);
-                    (0..round % 64).for_each(|_| std::hint::spin_loop());
+                    (0..round % 200).for_each(|_| std::hint::spin_loop());
                     round
                 });
                 while !has_begun.load(Ordering::Acquire) {
