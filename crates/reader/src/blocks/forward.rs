@@ -525,7 +525,10 @@ impl<R: Rows> Forward<R> {
 
     /// The VM holds the object to the end.
     pub fn hold(&mut self, node: Node) {
-        self.heap.data(node).is_held = true;
+        // Where only births are wanted, nothing dies.
+        if self.wanted != Wanted::Births {
+            self.heap.data(node).is_held = true;
+        }
     }
 
     fn put_weak(&mut self, step: u64, old: ObjectId, origin: Option<Node>, slot: Slot, target: Option<Node>) {

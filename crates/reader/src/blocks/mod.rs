@@ -59,7 +59,7 @@ use living::Entry;
 use local::{Known, Settled};
 use pool::{Pool, Promise, Urgency};
 use scan::Scanner;
-use schedule::{PartOf, Planned, Schedule};
+use schedule::{PartOf, Planned, Schedule, Unseen};
 use walk::{Bound, Group, Named, Part, Walk, Walker};
 
 /// Maximum number of items that wait because a constructor waits for its object.
@@ -210,6 +210,8 @@ trait Oracle {
     fn segment(&mut self, ticket: Ticket) -> Ticket;
     /// The next class that was prepared before `ticket`.
     fn next_mirror(&mut self, ticket: Ticket) -> Option<ClassIndex>;
+    /// The mirror of a class is known now.
+    fn saw_mirror(&mut self, hash: ObjectHash);
     /// Whether the VM held something before `ticket` that has not been told.
     fn is_due(&self, ticket: Ticket) -> bool;
     /// That object, whether it was held until then (or from then on, to the end), and for which thread.
@@ -217,25 +219,35 @@ trait Oracle {
     fn field(&mut self, field: FieldRefId, anomalies: &mut Anomalies) -> FieldId;
 }
 
-/// Assumes what is nearly always so: objects that are named are known, those that are found are not.
+/// Assumes what is nearly always so: objects that are named are known, those that are found are not, and mirrors become
+/// known when their class is prepared.
 #[derive(Debug)]
 struct Likely<'w, 'a> {
     trace: &'a Trace,
+    /// The classes that are prepared in the group.
+    mirrors: std::slice::Iter<'w, (Ticket, ClassIndex)>,
+    /// Their mirrors, as long as they are not known.
+    unknown: FxHashSet<ObjectHash>,
     fields: &'w mut FxHashMap<FieldRefId, FieldId>,
     /// A field is in no table: fields get numbers in the order in which they occur.
     lacks_field: bool,
 }
 
 impl<'w, 'a> Likely<'w, 'a> {
-    fn new(trace: &'a Trace, fields: &'w mut FxHashMap<FieldRefId, FieldId>) -> Self {
-        Self { trace, fields, lacks_field: false }
+    fn new(
+        trace: &'a Trace,
+        mirrors: &'w [(Ticket, ClassIndex)],
+        fields: &'w mut FxHashMap<FieldRefId, FieldId>,
+    ) -> Self {
+        let unknown = mirrors.iter().map(|(_, class)| trace.classes.get(*class).record.class).collect();
+        Self { trace, mirrors: mirrors.iter(), unknown, fields, lacks_field: false }
     }
 }
 
 impl Oracle for Likely<'_, '_> {
     const IS_EXACT: bool = false;
-    fn knows(&mut self, _hash: ObjectHash) -> bool {
-        true
+    fn knows(&mut self, hash: ObjectHash) -> bool {
+        !self.unknown.contains(&hash)
     }
     fn is_new(&mut self, _hash: ObjectHash) -> bool {
         true
@@ -243,8 +255,15 @@ impl Oracle for Likely<'_, '_> {
     fn segment(&mut self, ticket: Ticket) -> Ticket {
         ticket
     }
-    fn next_mirror(&mut self, _ticket: Ticket) -> Option<ClassIndex> {
-        None
+    fn next_mirror(&mut self, ticket: Ticket) -> Option<ClassIndex> {
+        let &(before, class) = self.mirrors.as_slice().first()?;
+        (before < ticket).then(|| {
+            self.mirrors.next();
+            class
+        })
+    }
+    fn saw_mirror(&mut self, hash: ObjectHash) {
+        self.unknown.remove(&hash);
     }
     fn is_due(&self, _ticket: Ticket) -> bool {
         false
@@ -316,6 +335,7 @@ impl Oracle for Before<'_> {
         }
         None
     }
+    fn saw_mirror(&mut self, _hash: ObjectHash) {}
     fn is_due(&self, ticket: Ticket) -> bool {
         self.holds.front().is_some_and(|(change, ..)| *change < ticket)
     }
@@ -359,10 +379,16 @@ impl<'a> Hands<'a> {
 type Walked = Option<VecDeque<Part>>;
 
 /// Makes all parts of a group, assuming what is likely.
-fn walk_ahead<'a>(trace: &'a Trace, hands: &mut Hands<'a>, group: Arc<Group>, bounds: &[Bound]) -> Walked {
+fn walk_ahead<'a>(
+    trace: &'a Trace,
+    hands: &mut Hands<'a>,
+    group: Arc<Group>,
+    bounds: &[Bound],
+    mirrors: &[(Ticket, ClassIndex)],
+) -> Walked {
     let mut walk = Walk::new(group, trace);
     let Hands { walker, fields, .. } = hands;
-    let mut likely = Likely::new(trace, fields);
+    let mut likely = Likely::new(trace, mirrors, fields);
     let mut parts: VecDeque<Part> = bounds.iter().map(|bound| walk.part(bound, walker, &mut likely)).collect();
     if likely.lacks_field || walk.is_lost() || !walk.is_done() {
         return None;
@@ -651,11 +677,19 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         Ok(())
     }
 
-    /// Tickets of what only a walk in order shows.
-    fn changes(&self) -> VecDeque<Ticket> {
-        let classes = self.trace.classes.iter().filter(|class| !class.record.class.is_null());
-        let mut changes: Vec<Ticket> = classes.map(|class| class.record.ticket).collect();
-        changes.extend(self.before.holds.iter().map(|(ticket, ..)| *ticket));
+    /// What no event shows, in order.
+    fn changes(&self) -> VecDeque<Unseen> {
+        let mut changes: Vec<Unseen> = Vec::new();
+        let mut latest = Ticket(0);
+        for index in (0..self.trace.classes.len() as u32).map(ClassIndex) {
+            let record = &self.trace.classes.get(index).record;
+            // Mirrors become known in the order of their records.
+            latest = latest.max(record.ticket);
+            if !record.class.is_null() {
+                changes.push(Unseen { ticket: latest, mirror: Some(index) });
+            }
+        }
+        changes.extend(self.before.holds.iter().map(|&(ticket, ..)| Unseen { ticket, mirror: None }));
         changes.sort_unstable();
         changes.into()
     }
@@ -714,7 +748,8 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             return;
         }
         let (trace, group, bounds) = (self.trace, Arc::clone(&planned.group), planned.bounds.clone());
-        let walk = move |hands: &mut Hands<'a>| walk_ahead(trace, hands, group, &bounds);
+        let mirrors = planned.mirrors.clone();
+        let walk = move |hands: &mut Hands<'a>| walk_ahead(trace, hands, group, &bounds, &mirrors);
         self.running.insert(number, Running::Ahead(self.pool.add(Urgency::Walk, walk)));
     }
 
@@ -799,7 +834,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
     fn walk_to(&mut self, planned: &Planned, left: usize) -> Box<Walk> {
         let mut walk = Box::new(Walk::new(Arc::clone(&planned.group), self.trace));
         let Hands { walker, fields, .. } = &mut *self.hands;
-        let mut likely = Likely::new(self.trace, fields);
+        let mut likely = Likely::new(self.trace, &planned.mirrors, fields);
         for bound in &planned.bounds[..planned.bounds.len().saturating_sub(left)] {
             walk.part(bound, walker, &mut likely);
         }

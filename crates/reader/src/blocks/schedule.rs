@@ -13,6 +13,7 @@ use super::scan::{Mark, Run};
 use super::stacks::{Mounted, Owner, Stack, Unmounted};
 use super::walk::{Bound, Group};
 use super::{BlocksError, Hands};
+use crate::classes::ClassIndex;
 use crate::file::ThreadEvents;
 use crate::resolve::thread::{Item, Reader, Shared, StartedFrame, Subject};
 use crate::resolve::{Lost, first};
@@ -42,6 +43,15 @@ pub fn load(trace: &Trace, hands: &mut Hands<'_>, events: &ThreadEvents, piece: 
     loaded
 }
 
+/// Something that no event of the program shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unseen {
+    /// It was before the events of the first ticket after this one.
+    pub ticket: Ticket,
+    /// The class that was prepared; `None` if the VM holds something, which only a walk in order shows.
+    pub mirror: Option<ClassIndex>,
+}
+
 /// A part in the order of all.
 #[derive(Clone, Copy, Debug)]
 pub struct PartOf {
@@ -59,6 +69,8 @@ pub struct Planned {
     pub bounds: Vec<Bound>,
     /// Whether the last part is among them.
     pub is_whole: bool,
+    /// The classes whose mirrors the VM makes known in it, each with the ticket that they come before, in order.
+    pub mirrors: Vec<(Ticket, ClassIndex)>,
     /// Whether something happens in it that only a walk in order shows.
     pub is_exact: bool,
     /// Its blocks, in the numbering of [`Literals`](super::literals::Literals).
@@ -156,7 +168,7 @@ pub struct Schedule<'a> {
     foreseen: VecDeque<PieceOf>,
     scans: FxHashMap<PieceOf, Promise<Loaded>>,
     /// Tickets of what only a walk in order shows: classes, threads, loaders.
-    changes: VecDeque<Ticket>,
+    changes: VecDeque<Unseen>,
     block_numbers: FxHashMap<PieceOf, usize>,
     unmounted: Unmounted,
     /// For stacks that only a complete reading tells.
@@ -173,7 +185,7 @@ impl std::fmt::Debug for Schedule<'_> {
 }
 
 impl<'a> Schedule<'a> {
-    pub fn new(trace: &'a Trace, changes: VecDeque<Ticket>, block_numbers: FxHashMap<PieceOf, usize>) -> Self {
+    pub fn new(trace: &'a Trace, changes: VecDeque<Unseen>, block_numbers: FxHashMap<PieceOf, usize>) -> Self {
         let firsts = trace.threads.iter().enumerate().filter_map(|thread| first(trace, thread));
         let firsts = firsts.map(|(at, ticket)| Reverse((ticket, at)));
         let mut foreseen: Vec<(Ticket, u64, PieceOf)> = Vec::new();
@@ -311,11 +323,14 @@ impl<'a> Schedule<'a> {
         if self.sources.get(&source).is_some_and(|state| state.group.is_none()) {
             self.next_group(source, pool, hands)?;
         }
-        while self.changes.front().is_some_and(|change| *change < ticket) {
+        while let Some(change) = self.changes.front().copied().filter(|change| change.ticket < ticket) {
             self.changes.pop_front();
             let group = self.sources.get(&source).and_then(|state| state.group);
             if let Some(planned) = group.and_then(|group| self.planned.get_mut(&group)) {
-                planned.is_exact = true;
+                match change.mirror {
+                    Some(class) => planned.mirrors.push((change.ticket, class)),
+                    None => planned.is_exact = true,
+                }
             }
         }
         Ok(())
@@ -378,6 +393,7 @@ impl<'a> Schedule<'a> {
             group: Arc::new(group),
             bounds: Vec::new(),
             is_whole: false,
+            mirrors: Vec::new(),
             is_exact: false,
             blocks: Vec::new(),
             lost: Lost::default(),

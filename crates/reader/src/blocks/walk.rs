@@ -572,6 +572,7 @@ impl<O: Oracle> Making<'_, '_, O> {
     fn mirror(&mut self, class: ClassIndex, thread: u32) -> u32 {
         let alloc = self.walker.allocs.mirror(class);
         let hash = self.walker.trace.classes.get(class).record.class;
+        self.oracle.saw_mirror(hash);
         self.born(hash.0.into(), alloc, thread, Named::UNKNOWN | Named::HELD)
     }
 
