@@ -12,7 +12,7 @@
 //!
 //! Only 3, 5 and 7 are sequential. They see each object once per part and not at each mention.
 //!
-//! A part in which classes are loaded, threads begin, or objects of unknown origin show is walked through in order, since
+//! A part in which threads begin, or objects of unknown origin show, is walked through in order, since
 //! it depends on what was before it.
 
 mod forward;
