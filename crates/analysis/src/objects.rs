@@ -358,16 +358,19 @@ fn age(rows: &Rows, row: usize, end: When) -> u64 {
     rows.death_bytes[row].unwrap_or(end.bytes).saturating_sub(rows.birth_bytes[row])
 }
 
-/// The first objects found so far: key, and where the row is; the last of them on top.
+/// The key of an object, highest first, and where its row is: of equal ones the first row is first.
+type Entry = (u64, Reverse<(usize, usize)>);
+
+/// The first objects found so far, the last of them on top.
 #[derive(Default)]
 struct Tally {
     found: Amount,
     alive: Amount,
-    first: BinaryHeap<Reverse<(u64, Reverse<(usize, usize)>)>>,
+    first: BinaryHeap<Reverse<Entry>>,
 }
 
 impl Tally {
-    fn keep(&mut self, entry: (u64, Reverse<(usize, usize)>), top: usize) {
+    fn keep(&mut self, entry: Entry, top: usize) {
         self.first.push(Reverse(entry));
         if self.first.len() > top {
             self.first.pop();
