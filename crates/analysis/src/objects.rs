@@ -37,7 +37,7 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a range of moments: use A..B, A.. or ..B, such as 40%..60% or 12.5s..");
+        let wrong = || format!("`{text}` is not a range of moments: use A..B, A.. or ..B, such as 12.5s.. or 40%..60%");
         let (from, to) = text.split_once("..").ok_or_else(wrong)?;
         let moment = |text: &str| match text {
             "" => Ok(None),
@@ -109,6 +109,8 @@ pub enum QueryError {
     Method(String),
     #[error("{0}: the trace has no times")]
     NoTimes(String),
+    #[error("{moment} is past the end of the trace, which is at tick {tick}, {bytes} bytes")]
+    PastEnd { moment: String, tick: u64, bytes: u64 },
 }
 
 /// Why objects could not be listed.
@@ -207,6 +209,16 @@ impl Bound {
         }
     }
 
+    /// Whether the trace has ended before.
+    fn is_past(self, end: et_reader::population::Moment) -> bool {
+        match self {
+            Self::Tick(tick) => tick > end.tick,
+            Self::Bytes(bytes) => bytes > end.bytes,
+            Self::Nanos(nanos) => end.nanos.is_some_and(|end| nanos > end),
+            Self::End => false,
+        }
+    }
+
     fn columns(self) -> Columns {
         match self {
             Self::Tick(_) | Self::End => Columns::BIRTH_TICK | Columns::DEATH_TICK,
@@ -241,9 +253,16 @@ impl<'q> Wanted<'q> {
         });
         let contexts = query.context.as_ref().map(|text| with_method(population, labels, text));
         let et_reader::population::Moment { tick, bytes, nanos } = population.end;
+        let alive_at = bound(&query.alive_at)?;
+        if let (Some(at), Some(moment)) = (alive_at, &query.alive_at)
+            && at.is_past(population.end)
+        {
+            let et_reader::population::Moment { tick, bytes, .. } = population.end;
+            return Err(QueryError::PastEnd { moment: moment.to_string(), tick, bytes });
+        }
         Ok(Self {
             query,
-            alive_at: bound(&query.alive_at)?,
+            alive_at,
             born: span(&query.born)?,
             died: span(&query.died)?,
             classes,
@@ -629,6 +648,9 @@ mod tests {
         let query = Query { alive_at: Some("method:a.B.c".parse().unwrap()), ..Query::default() };
         let error = objects(&population, Labels::of(&source, &population), &query).unwrap_err();
         assert!(error.to_string().starts_with("method:a.B.c#1: when a method is entered is not"), "{error}");
+        let query = Query { alive_at: Some(Moment::Tick(population.end.tick + 1)), ..Query::default() };
+        let error = objects(&population, Labels::of(&source, &population), &query).unwrap_err();
+        assert!(error.to_string().contains(" is past the end of the trace, which is at tick "), "{error}");
     }
 
     #[test]

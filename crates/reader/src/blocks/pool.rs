@@ -73,7 +73,7 @@ impl<'env, H> Pool<'env, H> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(hands))) {
             lock(&self.state).panic = Some(panic);
         }
-        // Who has just looked for this result in vain holds the lock until they wait: without it, they could miss this.
+        // A thread that has just found no result holds the lock until it waits. Without the lock it could miss this notice.
         drop(lock(&self.state));
         self.changed.notify_all();
     }

@@ -4,7 +4,8 @@
 use super::super::living::Entry;
 use super::super::local::{Settled, Stored};
 use super::super::walk::{NONE, Named, Part};
-use super::{Applying, BlocksError, Forward, LifeRow, OpenFrame, Rows, Stack};
+use super::apply::Applying;
+use super::{BlocksError, Forward, LifeRow, OpenFrame, Rows, Stack};
 use crate::model::{ContextId, Node};
 use crate::record::{Alloc, ObjectId, RecordKind, Slot};
 
