@@ -145,6 +145,8 @@ impl Conversion {
 
     fn publish(&self, tables: &[(&'static str, Vec<Part>)]) -> io::Result<()> {
         let partition = format!("run={}", self.run);
+        // First: whenever the conversion is killed, the folder is known to be one of tables.
+        fs::create_dir_all(self.folder.join(RUNS))?;
         match fs::remove_file(self.manifest()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -176,7 +178,6 @@ impl Conversion {
             files,
         };
         let text = serde_json::to_string_pretty(&manifest).map_err(io::Error::other)?;
-        fs::create_dir_all(self.folder.join(RUNS))?;
         let mut file = Whole::create(&self.manifest(), 0o666, PREFIX)?;
         file.file().write_all(text.as_bytes())?;
         file.finish()
@@ -273,6 +274,9 @@ impl Tables {
             }
         }
         tables.has_no_others()?;
+        if tables.runs.is_empty() {
+            return Err(FolderError::NoTables { path: folder.to_owned() });
+        }
         Ok(tables)
     }
 
@@ -369,4 +373,35 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let mut paths = read().map_err(|source| FolderError::Read { path: folder.to_owned(), source })?;
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between two tables: the second is not there to be moved.
+    #[test]
+    fn a_conversion_that_stopped_in_the_middle_can_be_repeated() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("app.tables");
+        let conversion = Conversion::begin(&folder, "app", None).unwrap();
+        let calls = conversion.place().join("calls");
+        fs::create_dir(&calls).unwrap();
+        fs::write(calls.join("part-00000.parquet"), "rows").unwrap();
+        conversion.finish(&[("calls", Vec::new()), ("updates", Vec::new())]).unwrap_err();
+        assert!(matches!(Tables::open(&folder), Err(FolderError::Incomplete { .. })), "{:?}", Tables::open(&folder));
+
+        let again = Conversion::begin(&folder, "app", None).unwrap();
+        fs::create_dir(again.place().join("calls")).unwrap();
+        again.finish(&[("calls", Vec::new())]).unwrap();
+        assert_eq!(Tables::open(&folder).unwrap().runs().len(), 1);
+    }
+
+    #[test]
+    fn a_folder_without_a_run_has_no_tables() {
+        let temporary = tempfile::tempdir().unwrap();
+        fs::create_dir(temporary.path().join(RUNS)).unwrap();
+        assert!(matches!(Tables::open(temporary.path()), Err(FolderError::NoTables { .. })));
+        assert!(Conversion::begin(temporary.path(), "app", None).is_ok());
+    }
 }
