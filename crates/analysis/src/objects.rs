@@ -9,7 +9,7 @@ use std::str::FromStr;
 use et_names::units::{bytes, counted, number, seconds};
 use et_reader::made_in::{MadeIn, Places};
 use et_reader::model::ContextId;
-use et_reader::population::{Columns, Population, Rows};
+use et_reader::population::{Columns, Moment as When, Population, Rows};
 use et_reader::record::{AllocKind, ThreadId};
 use et_reader::types::TypeId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -165,17 +165,6 @@ pub struct ObjectLine {
     pub drag_ticks: Option<u64>,
 }
 
-/// A moment, on each clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct When {
-    pub tick: u64,
-    /// Bytes allocated so far.
-    pub bytes: u64,
-    /// Since the start of the run; `None` if the trace has no times.
-    pub nanos: Option<u64>,
-}
-
 /// A moment on the clock that it is given in.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
@@ -210,7 +199,7 @@ impl Bound {
     }
 
     /// Whether the trace has ended before.
-    fn is_past(self, end: et_reader::population::Moment) -> bool {
+    fn is_past(self, end: When) -> bool {
         match self {
             Self::Tick(tick) => tick > end.tick,
             Self::Bytes(bytes) => bytes > end.bytes,
@@ -252,23 +241,14 @@ impl<'q> Wanted<'q> {
             all.filter(|class| fits(pattern, &labels.class(*class))).collect()
         });
         let contexts = query.context.as_ref().map(|text| with_method(population, labels, text));
-        let et_reader::population::Moment { tick, bytes, nanos } = population.end;
+        let end = population.end;
         let alive_at = bound(&query.alive_at)?;
         if let (Some(at), Some(moment)) = (alive_at, &query.alive_at)
-            && at.is_past(population.end)
+            && at.is_past(end)
         {
-            let et_reader::population::Moment { tick, bytes, .. } = population.end;
-            return Err(QueryError::PastEnd { moment: moment.to_string(), tick, bytes });
+            return Err(QueryError::PastEnd { moment: moment.to_string(), tick: end.tick, bytes: end.bytes });
         }
-        Ok(Self {
-            query,
-            alive_at,
-            born: span(&query.born)?,
-            died: span(&query.died)?,
-            classes,
-            contexts,
-            end: When { tick, bytes, nanos },
-        })
+        Ok(Self { query, alive_at, born: span(&query.born)?, died: span(&query.died)?, classes, contexts, end })
     }
 
     /// The columns that the conditions and the order need.
@@ -290,7 +270,7 @@ impl<'q> Wanted<'q> {
         need(query.thread.is_some(), Columns::THREAD);
         need(query.older_than.is_some() || query.sort == Sort::Age, Columns::BIRTH_BYTES | Columns::DEATH_BYTES);
         need(query.sort == Sort::Drag, Columns::KIND | Columns::LAST_USE_TICK);
-        need(matches!(query.sort, Sort::Birth | Sort::Drag), Columns::NUMBER);
+        need(query.sort == Sort::Birth, Columns::NUMBER);
         columns
     }
 

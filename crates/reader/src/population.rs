@@ -6,6 +6,7 @@ use std::ops::BitOr;
 use std::sync::Arc;
 
 use et_names::SiteId;
+use serde::Serialize;
 
 use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
@@ -140,7 +141,7 @@ pub trait Groups: Send + Sync {
 }
 
 /// A point in the course of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Moment {
     /// Value of the clock.
     pub tick: u64,

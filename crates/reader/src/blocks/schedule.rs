@@ -167,7 +167,7 @@ pub struct Schedule<'a> {
     /// All blocks in the order in which they will probably be needed.
     foreseen: VecDeque<PieceOf>,
     scans: FxHashMap<PieceOf, Promise<Loaded>>,
-    /// Tickets of what only a walk in order shows: classes, threads, loaders.
+    /// What no event shows, in order.
     changes: VecDeque<Unseen>,
     block_numbers: FxHashMap<PieceOf, usize>,
     unmounted: Unmounted,

@@ -172,6 +172,18 @@ impl Part {
         self.frames.get(frame.checked_sub(self.base)? as usize)
     }
 
+    /// The frames entered in the part on the stack whose innermost frame is `top`, with their numbers, outermost first.
+    pub fn entered(&self, top: u32) -> Vec<(u32, Frame)> {
+        let mut entered = Vec::new();
+        let mut at = top;
+        while let Some(frame) = self.frame(at) {
+            entered.push((at, *frame));
+            at = frame.caller;
+        }
+        entered.reverse();
+        entered
+    }
+
     /// The step that left a frame; `NONE` if none did.
     #[inline]
     pub fn left_at(&self, frame: u32) -> u32 {
@@ -964,13 +976,7 @@ impl<O: Oracle> Making<'_, '_, O> {
     /// Ends the part.
     fn finish(mut self) -> Part {
         // Frames that are still running, and what they hold.
-        let mut entered = Vec::new();
-        let mut at = self.top;
-        while let Some(frame) = self.part.frame(at) {
-            entered.push(*frame);
-            at = frame.caller;
-        }
-        for frame in entered.iter().rev() {
+        for (_, frame) in self.part.entered(self.top) {
             let receiver = self.part.named.get_mut(frame.receiver as usize);
             let key = receiver.map_or(0, |named| {
                 named.flags |= Named::ON_STACK;

@@ -193,7 +193,7 @@ pub struct Shared<'a> {
     continuations: FxHashMap<ObjectHash, (ThreadId, CallStack)>,
     most_continuations: usize,
     next_continuation: u32,
-    /// Whether readers stop where another stack is mounted, since who reads keeps the stacks.
+    /// Whether readers stop where another stack is mounted, since their caller keeps the stacks.
     stops_at_switches: bool,
 }
 
@@ -460,7 +460,7 @@ impl Reader {
         !self.queue.is_empty()
     }
 
-    /// The continuation whose stack is mounted next (null for the thread's own): who reads goes on with another reader, which
+    /// The continuation whose stack is mounted next (null for the thread's own): the caller goes on with another reader, which
     /// has that stack, once everything in the queue has been taken.
     pub(crate) fn unmounted(&self) -> Option<ObjectHash> {
         self.next_owner

@@ -437,13 +437,7 @@ impl<R: Rows> Forward<R> {
                 self.tracked.leave(place, scale.step_of(left));
             }
         }
-        let mut entered = Vec::new();
-        let mut at = of.top;
-        while let Some(frame) = of.frame(at) {
-            entered.push((at, frame));
-            at = frame.caller;
-        }
-        for (number, frame) in entered.into_iter().rev() {
+        for (number, frame) in of.entered(of.top) {
             let open = OpenFrame {
                 method: frame.method,
                 receiver: part.node(frame.receiver),

@@ -136,11 +136,11 @@ impl<R: Rows> Forward<R> {
 fn move_stack(stack: &mut Stack, part: &Part) {
     let stay = stack.frames.len().saturating_sub(part.left.len());
     stack.frames.truncate(stay);
-    let mut at = part.top;
-    while let Some(frame) = part.frame(at) {
-        let (method, receiver) = (frame.method, None);
-        stack.frames.push(OpenFrame { method, receiver, serial: 0, context: None, tracked: None });
-        at = frame.caller;
-    }
-    stack.frames[stay..].reverse();
+    stack.frames.extend(part.entered(part.top).into_iter().map(|(_, frame)| OpenFrame {
+        method: frame.method,
+        receiver: None,
+        serial: 0,
+        context: None,
+        tracked: None,
+    }));
 }
