@@ -14,8 +14,9 @@ use xtask::jdks::Jdk;
 use xtask::{browser, command};
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 8] = [
+    let cases: [(&str, lab::Case); 9] = [
         ("objects", objects),
+        ("references", references),
         ("escape", escape),
         ("correlate", correlate),
         ("pretenure", pretenure),
@@ -82,6 +83,55 @@ fn objects(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ensure!(has_died_at_once || alive.iter().any(|line| line["id"] == *first), "{first} is not alive: {at}");
     }
     Ok(())
+}
+
+/// What `object` and `field` say of boxes, each with its item; of what is kept in a list to the end; and of what is handed to a thread.
+fn references(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "references", &[])?;
+    let ask = |command: &str, what: &str, more: &[&str]| -> Result<Value> {
+        let mut ask = Command::new(lab.tools.et_trace());
+        let output = ask.arg(command).arg(&run.trace).arg(what).args(more).arg("--json").output()?;
+        ensure!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout)?)
+    };
+    let first = |class: &str| -> Result<String> {
+        let found = json(lab, &["objects", "--class", class], &run)?;
+        Ok(found["objects"][0]["id"].as_str().context("no id")?.to_owned())
+    };
+    let field = ask("field", "Lives$Box.item", &[])?;
+    for (what, expected) in [("references", 40), ("objects", 40), ("writtenOnce", 40), ("values", 40)] {
+        ensure!(field[what] == expected, "{what}: {field}");
+    }
+    ensure!(
+        field["ended"]["origin died"] == 40 && field["classes"] == serde_json::json!([["Lives$Item", 40]]),
+        "{field}"
+    );
+    let writer = &field["writers"][0];
+    ensure!(writer["method"] == "Lives$Box.<init>" && writer["threadName"] == "main", "{field}");
+    let item = ask("object", &first("Lives$Item")?, &[])?;
+    let holder = &item["holders"][0];
+    ensure!(item["holders"].as_array().is_some_and(|all| all.len() == 1), "{item}");
+    ensure!(holder["slot"] == "Lives$Box.item" && holder["other"]["class"] == "Lives$Box", "{item}");
+    ensure!(holder["from"]["context"][0] == "Lives$Box.<init>" && holder["ended"] == "origin died", "{item}");
+    ensure!(item["death"]["context"][0] == "Lives.boxed" && item["death"]["classes"][0][0] == "Lives$Box", "{item}");
+    let holder = holder["other"]["id"].as_str().context("no holder")?;
+    let of_box = ask("object", holder, &[])?;
+    ensure!(of_box["slots"][0]["held"][0]["other"]["id"] == item["object"]["id"], "{of_box}");
+    let history = ask("field", "Lives$Box.item", &["--of", holder])?;
+    ensure!(history["references"] == 1 && history["history"][0]["other"]["id"] == item["object"]["id"], "{history}");
+    // Held by the elements of each array that the list had, by the last of them to the end.
+    let kept = ask("object", &first("Lives$Kept")?, &[])?;
+    let holders = kept["holders"].as_array().context("no holders")?;
+    let lasting: Vec<&Value> = holders.iter().filter(|holder| holder["to"].is_null()).collect();
+    ensure!(kept["death"].is_null() && lasting.len() == 1, "{kept}");
+    ensure!(lasting[0]["other"]["class"] == "java.lang.Object[]", "{kept}");
+    // Nothing stores it in another thread: its lambda has it from the start.
+    let shared = ask("object", &first("Lives$Shared")?, &[])?;
+    ensure!(shared["handed"] == serde_json::json!([]), "{shared}");
+    ensure!(shared["holders"][0]["from"]["threadName"] == "main", "{shared}");
+    let lists = ask("field", "Lives.KEPT", &[])?;
+    ensure!(lists["references"] == 1 && lists["objects"] == 0, "{lists}");
+    run.clean()
 }
 
 fn escape(lab: &Lab, jdk: &Jdk) -> Result<()> {

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write;
 use std::io;
-use std::str::FromStr;
 
 use et_names::units::{bytes, counted, number, seconds};
 use et_reader::made_in::{MadeIn, Places};
@@ -18,37 +17,14 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::drag;
 use crate::fold::fold_groups;
-use crate::heap::{Moment, MomentError};
+use crate::heap::Moment;
 use crate::labels::Labels;
 use crate::place::Spot;
+use crate::span::{Bound, QueryError, Span};
 use crate::table::{more, table};
 
 /// Number of methods of a calling context that are displayed.
 const CONTEXT: usize = 8;
-
-/// A range of moments; without a bound on a side, it is open there.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Span {
-    pub from: Option<Moment>,
-    pub to: Option<Moment>,
-}
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a range of moments: use A..B, A.. or ..B, such as 12.5s.. or 40%..60%");
-        let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-        let moment = |text: &str| match text {
-            "" => Ok(None),
-            text => text.parse().map(Some).map_err(|error: MomentError| error.to_string()),
-        };
-        match (from, to) {
-            ("", "") => Err(wrong()),
-            (from, to) => Ok(Self { from: moment(from)?, to: moment(to)? }),
-        }
-    }
-}
 
 /// What objects are listed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,17 +78,6 @@ impl Query {
     }
 }
 
-/// A moment that rows cannot tell.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QueryError {
-    #[error("{0}: when a method is entered is not in the life table; `et-trace heap --at {0}` says which tick that is")]
-    Method(String),
-    #[error("{0}: the trace has no times")]
-    NoTimes(String),
-    #[error("{moment} is past the end of the trace, which is at tick {tick}, {bytes} bytes")]
-    PastEnd { moment: String, tick: u64, bytes: u64 },
-}
-
 /// Why objects could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectsError {
@@ -163,58 +128,6 @@ pub struct ObjectLine {
     pub age_bytes: u64,
     /// Ticks between its last use and its death; `None` if it is alive at the end.
     pub drag_ticks: Option<u64>,
-}
-
-/// A moment on the clock that it is given in.
-#[derive(Clone, Copy, Debug)]
-enum Bound {
-    Tick(u64),
-    Bytes(u64),
-    Nanos(u64),
-    End,
-}
-
-impl Bound {
-    fn of(moment: &Moment, population: &Population) -> Result<Self, QueryError> {
-        let end = population.end;
-        Ok(match *moment {
-            Moment::Percent(percent) => Self::Tick((end.tick as f64 * percent / 100.0) as u64),
-            Moment::Seconds(_) if end.nanos.is_none() => return Err(QueryError::NoTimes(moment.to_string())),
-            Moment::Seconds(seconds) => Self::Nanos((seconds * 1e9) as u64),
-            Moment::Tick(tick) => Self::Tick(tick),
-            Moment::Bytes(bytes) => Self::Bytes(bytes),
-            Moment::Entry { .. } => return Err(QueryError::Method(moment.to_string())),
-            Moment::End => Self::End,
-        })
-    }
-
-    /// Whether something has happened by then.
-    fn is_at_or_after(self, when: When) -> bool {
-        match self {
-            Self::Tick(tick) => when.tick <= tick,
-            Self::Bytes(bytes) => when.bytes <= bytes,
-            Self::Nanos(nanos) => when.nanos.is_some_and(|at| at <= nanos),
-            Self::End => true,
-        }
-    }
-
-    /// Whether the trace has ended before.
-    fn is_past(self, end: When) -> bool {
-        match self {
-            Self::Tick(tick) => tick > end.tick,
-            Self::Bytes(bytes) => bytes > end.bytes,
-            Self::Nanos(nanos) => end.nanos.is_some_and(|end| nanos > end),
-            Self::End => false,
-        }
-    }
-
-    fn columns(self) -> Columns {
-        match self {
-            Self::Tick(_) | Self::End => Columns::BIRTH_TICK | Columns::DEATH_TICK,
-            Self::Bytes(_) => Columns::BIRTH_BYTES | Columns::DEATH_BYTES,
-            Self::Nanos(_) => Columns::BIRTH_NANOS | Columns::DEATH_NANOS,
-        }
-    }
 }
 
 /// The conditions in terms of rows.
@@ -325,7 +238,7 @@ fn with_method(population: &Population, labels: Labels<'_>, text: &str) -> Vec<b
 }
 
 /// Whether a text is that of a pattern, in which `*` is any text.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -418,7 +331,7 @@ pub fn objects(population: &Population, labels: Labels<'_>, query: &Query) -> Re
 }
 
 /// What rows say, each by its group and its number in it.
-fn lines(
+pub(crate) fn lines(
     population: &Population,
     labels: Labels<'_>,
     wanted: &[(usize, usize)],
@@ -608,17 +521,6 @@ mod tests {
         let none =
             objects(&population, labels, &Query { context: Some("no.such.Method".into()), top: 5, ..Query::default() });
         assert_eq!(none.unwrap().found, Amount::default());
-    }
-
-    #[test]
-    fn ranges_are_pairs_of_moments() {
-        let span = |text: &str| text.parse::<Span>();
-        assert_eq!(span("40%..end"), Ok(Span { from: Some(Moment::Percent(40.0)), to: Some(Moment::End) }));
-        assert_eq!(span("..12.5s"), Ok(Span { from: None, to: Some(Moment::Seconds(12.5)) }));
-        assert_eq!(span("tick:7.."), Ok(Span { from: Some(Moment::Tick(7)), to: None }));
-        for wrong in ["", "..", "40%", "a..b"] {
-            assert!(span(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

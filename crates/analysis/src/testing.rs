@@ -6,6 +6,9 @@ use et_reader::source::{Deaths, Reading, Source};
 use crate::report::{Records, Report, report};
 use crate::summary::{self, Summary};
 
+/// A run of a real program, without the names of the JDK.
+pub(crate) const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
+
 /// The summary of a trace; lists are cut to `top` entries.
 pub(crate) fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, PopulationError> {
     let (population, observed) = match source.deaths(reading.deaths) {

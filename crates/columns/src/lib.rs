@@ -10,7 +10,7 @@ mod writer;
 
 pub use encode::{Encoder, FileWriter, Group, Written};
 pub use parquet::data_type::ByteArray;
-pub use reader::TableReader;
+pub use reader::{Bounds, TableReader};
 pub use row::{Cell, Maybe, Rows, Values, Word};
 pub use schema::{Column, Packing, Table, Type};
 pub use writer::{GROUP, TableWriter};

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 
 use crate::encode::io_error;
 
@@ -56,6 +57,14 @@ impl ChunkReader for Shared {
     }
 }
 
+/// What the statistics of a row group say of an integer column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Smallest and largest value; `None` if all are null.
+    pub range: Option<(i64, i64)>,
+    pub has_nulls: bool,
+}
+
 /// Reads columns of a table; can be shared by threads.
 pub struct TableReader {
     reader: SerializedFileReader<Shared>,
@@ -96,6 +105,32 @@ impl TableReader {
         groups.get(group).and_then(|group| usize::try_from(group.num_rows()).ok()).unwrap_or(0)
     }
 
+    /// What a row group may contain in an integer column, without reading it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such column, it has another type, or the file has no statistics of it.
+    pub fn bounds(&self, group: usize, column: &str) -> io::Result<Bounds> {
+        let group = self.reader.metadata().row_group(group);
+        let statistics = group.column(self.place_of(column)?).statistics();
+        let Some(Statistics::Int64(statistics)) = statistics else {
+            let what = format!("the table {} has no statistics of {column}", self.name());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        };
+        let range = statistics.min_opt().copied().zip(statistics.max_opt().copied());
+        // Where the number of nulls is not told, there may be some.
+        Ok(Bounds { range, has_nulls: statistics.null_count_opt() != Some(0) })
+    }
+
+    /// Index of a column.
+    fn place_of(&self, column: &str) -> io::Result<usize> {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        schema.columns().iter().position(|described| described.name() == column).ok_or_else(|| {
+            let table = self.name();
+            io::Error::new(io::ErrorKind::InvalidData, format!("the table {table} has no column {column}"))
+        })
+    }
+
     /// An integer column of a row group; `None` for null.
     pub fn numbers(&self, group: usize, column: &str) -> io::Result<Vec<Option<i64>>> {
         self.read::<Int64Type>(group, column)
@@ -121,10 +156,7 @@ impl TableReader {
         let group = self.reader.get_row_group(group).map_err(io_error)?;
         let rows = usize::try_from(group.metadata().num_rows()).map_err(io::Error::other)?;
         let schema = group.metadata().schema_descr();
-        let at = schema.columns().iter().position(|described| described.name() == column).ok_or_else(|| {
-            let table = self.name();
-            io::Error::new(io::ErrorKind::InvalidData, format!("the table {table} has no column {column}"))
-        })?;
+        let at = self.place_of(column)?;
         let is_optional = schema.column(at).max_def_level() > 0;
         let mut reader = get_typed_column_reader::<T>(group.get_column_reader(at).map_err(io_error)?);
         let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());

@@ -47,6 +47,13 @@ impl<R: Rows> TableWriter<R> {
         }
     }
 
+    /// Ends the row group: the next row is in another one.
+    pub fn end_group(&mut self) {
+        if !self.rows.is_empty() {
+            self.hand_over();
+        }
+    }
+
     #[cold]
     fn hand_over(&mut self) {
         let values = std::mem::take(&mut self.rows).values();
@@ -65,9 +72,7 @@ impl<R: Rows> TableWriter<R> {
     ///
     /// A write failed, or the thread could not be started.
     pub fn finish(mut self) -> io::Result<Written> {
-        if !self.rows.is_empty() {
-            self.hand_over();
-        }
+        self.end_group();
         drop(self.groups);
         match self.thread?.join() {
             Ok(written) => written,
@@ -79,7 +84,7 @@ impl<R: Rows> TableWriter<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TableReader;
+    use crate::{Bounds, TableReader};
 
     crate::table! {
         /// Things.
@@ -120,7 +125,8 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let mut writer = TableWriter::<Rows>::new(file.try_clone().unwrap());
         rows(7).into_iter().for_each(|row| writer.push(row));
-        writer.hand_over();
+        writer.end_group();
+        writer.end_group();
         rows(8).into_iter().for_each(|row| writer.push(row));
         assert!(!writer.has_failed());
         let written = writer.finish().unwrap();
@@ -134,6 +140,10 @@ mod tests {
         assert_eq!(reader.flags(0, "flag").unwrap(), [Some(true), Some(false), Some(true)]);
         assert_eq!(reader.flags(0, "whether").unwrap(), [None, Some(true), Some(false)]);
         assert!(reader.numbers(0, "nothing").is_err());
+        let bounds = |group, column| reader.bounds(group, column).unwrap();
+        assert_eq!(bounds(1, "number"), Bounds { range: Some((-1, i64::MAX)), has_nulls: false });
+        assert_eq!(bounds(1, "maybe"), Bounds { range: Some((8, 8)), has_nulls: true });
+        assert!(reader.bounds(0, "word").is_err() && reader.bounds(0, "nothing").is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use et_system::files::{nameless, parent};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::tables;
+use crate::{references, tables};
 
 /// The file that describes the folder.
 pub const MANIFEST: &str = "lives.json";
@@ -170,13 +170,16 @@ fn names(folder: &Path) -> Vec<OsString> {
 }
 
 /// Prefixes of the names of files that commands keep with a table.
-const KEPT: [&str; 5] = ["observed-", "summary-", "report-", "timeline-", "checked-"];
+const KEPT: [&str; 6] = ["observed-", "summary-", "report-", "timeline-", "checked-", "references-"];
+/// Tables that are added to a life table when they are first needed.
+const ADDED: [&str; 2] = [references::REFERENCES, references::CONTEXTS];
 
 /// Whether a file with that name may be removed with its folder.
 fn is_of_table(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     name == MANIFEST
         || crate::TABLES.contains(&name)
+        || ADDED.contains(&name)
         || KEPT.iter().any(|kind| name.starts_with(kind)) && name.ends_with(".json")
         || name.starts_with(PREFIX)
 }
@@ -187,9 +190,17 @@ fn has(folder: &Path, file: &TableFile) -> bool {
 
 /// Opens a file of the folder. Fails if its length or hash is not that in the manifest.
 pub fn open(folder: &Path, manifest: &Manifest, name: &str) -> io::Result<File> {
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, format!("{name} is damaged"));
-    let entry = manifest.files.iter().find(|file| file.name == name).ok_or_else(damaged)?;
-    let mut file = File::open(folder.join(name))?;
+    let entry = manifest.files.iter().find(|file| file.name == name);
+    open_as(folder, entry.ok_or_else(|| damaged(name))?)
+}
+
+fn damaged(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{name} is damaged"))
+}
+
+/// Opens a file of the folder. Fails if its content is not as that entry says.
+pub fn open_as(folder: &Path, entry: &TableFile) -> io::Result<File> {
+    let mut file = File::open(folder.join(&entry.name))?;
     let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 18]);
     loop {
         match file.read(&mut buffer)? {
@@ -197,7 +208,7 @@ pub fn open(folder: &Path, manifest: &Manifest, name: &str) -> io::Result<File> 
             read => hash.update(&buffer[..read]),
         }
     }
-    if format!("{:016x}", hash.digest()) == entry.xxh3 { Ok(file) } else { Err(damaged()) }
+    if format!("{:016x}", hash.digest()) == entry.xxh3 { Ok(file) } else { Err(damaged(&entry.name)) }
 }
 
 /// Creates a file for a table in that folder: unnamed, so that it vanishes however the process ends.
@@ -276,6 +287,18 @@ fn name_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
         at += read as u64;
     }
     Ok(())
+}
+
+/// Puts a table into a life table that is in place already. Returns whether it did: the folder of another user is left as it is.
+pub fn add(folder: &Path, name: &str, table: &Written) -> io::Result<bool> {
+    if !is_mine(&fs::metadata(folder)?) {
+        return Ok(false);
+    }
+    let place = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
+    let path = place.path().join(name);
+    name_file(&table.file, &path, table.bytes)?;
+    fs::rename(path, folder.join(name))?;
+    Ok(true)
 }
 
 /// Header of a kept file: hash of the content, and hash of the manifest that it belongs to.

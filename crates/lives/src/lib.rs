@@ -19,6 +19,7 @@ mod maker;
 mod names;
 mod passing;
 mod population;
+mod references;
 mod rows;
 mod stamp;
 pub mod tables;
@@ -43,6 +44,7 @@ pub use folder::{MANIFEST, Manifest, TableFile};
 use maker::{Follows, Made, Maker};
 use passing::Passing;
 pub use population::{PopulationError, births, observe, observe_rows, population};
+pub use references::{references, row as reference_row};
 use stamp::Stamp;
 
 /// Environment variable: life tables are made from the records, to compare both ways.

@@ -6,7 +6,7 @@ use std::io;
 use et_columns::{Rows, TableWriter, Written};
 use et_names::{MethodId, SiteId};
 use et_reader::Trace;
-use et_reader::model::Contexts;
+use et_reader::model::{Context, ContextId, Contexts};
 use et_reader::types::{TypeId, for_people};
 
 use crate::maker::Named;
@@ -49,13 +49,17 @@ pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
 
 /// Writes the tree of calling contexts, callers before callees; 0 is the empty one.
 pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
-    let rows = contexts.iter().map(|(id, context)| tables::contexts::Row {
+    write::<tables::contexts::Rows>(file, contexts.iter().map(|(id, context)| context_row(id, context)))
+}
+
+/// The row of a calling context.
+pub fn context_row(id: ContextId, context: &Context) -> tables::contexts::Row {
+    tables::contexts::Row {
         context: id.0.into(),
         caller: context.caller.0.into(),
         method: context.method.0.into(),
         depth: context.depth.into(),
-    });
-    write::<tables::contexts::Rows>(file, rows)
+    }
 }
 
 /// Writes the methods of contexts and sites, by id.

@@ -138,7 +138,7 @@ fn births_by_blocks(source: &Source, reading: Reading) -> Option<(Population, Ob
 
 impl LifeTable {
     /// Whether its rows are those of a reading.
-    fn is_for(&self, source: &Source, reading: Reading) -> bool {
+    pub(crate) fn is_for(&self, source: &Source, reading: Reading) -> bool {
         source.deaths(reading.deaths) == Deaths::Trace && reading.clock == self.clock
     }
 

@@ -194,3 +194,51 @@ pub mod threads {
         }
     }
 }
+
+/// Stays of references in slots.
+pub mod references {
+    use et_columns::Word;
+
+    et_columns::table! {
+        /// One row per stay of a reference: the time during which a slot holds what was stored into it. The name is short because `references` is a keyword of SQL.
+        "refs",
+        "stays that end are in groups by the time that they span, and those that last to the end follow; in a group, by their beginnings. So a moment's stays are in few groups, which engines find by the smallest and largest ticks of each",
+        None,
+        {
+            /// The object with the slot: its `number` in `objects`; null for a static field.
+            origin: Option<i64> as Delta,
+            /// The field; null for an array element.
+            field: Option<i64> as Dictionary,
+            /// The index of the array element; null for a field.
+            element: Option<i64> as Dictionary,
+            /// The object that the slot holds: its `number` in `objects`.
+            target: i64 as Delta,
+            /// Number of the record that stored it, from 1, deaths and clearings not counted; 0: it was there when tracing began.
+            from_record: i64 as Delta,
+            /// The clock before that record.
+            from_tick: i64 as Delta,
+            /// Bytes allocated by then.
+            from_bytes: i64 as Delta,
+            /// Wall time then.
+            from_nanos: Option<i64> as Delta,
+            /// The thread that stored it; null if it was there when tracing began.
+            thread: Option<i64> as Dictionary,
+            /// Methods on its stack.
+            context: i64 as Dictionary,
+            /// Number of the record that ended the stay: the next store into the slot, or what made the origin or the referent unreachable. Null: it lasts to the end of the trace.
+            to_record: Option<i64> as Delta,
+            /// The clock before that record.
+            to_tick: Option<i64> as Delta,
+            /// Bytes allocated by then.
+            to_bytes: Option<i64> as Delta,
+            /// Wall time then.
+            to_nanos: Option<i64> as Delta,
+            /// What ended it: `overwritten`, `cleared` (a weak reference whose referent died) or `origin died`.
+            ended: Option<Word> as Dictionary,
+            /// The thread that overwrote it.
+            end_thread: Option<i64> as Dictionary,
+            /// Methods on its stack.
+            end_context: Option<i64> as Dictionary,
+        }
+    }
+}

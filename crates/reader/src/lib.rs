@@ -42,6 +42,7 @@ mod reading;
 pub mod record;
 pub mod records;
 pub mod recover;
+pub mod references;
 pub mod resolve;
 pub mod source;
 mod store;

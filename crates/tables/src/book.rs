@@ -93,6 +93,13 @@ impl<R: Rows> TableWriter<R> {
         }
     }
 
+    /// Ends the row group: the next row is in another one.
+    pub fn end_group(&mut self) {
+        if !self.rows.is_empty() {
+            self.hand_over();
+        }
+    }
+
     #[cold]
     fn hand_over(&mut self) {
         let next = self.sheet.take_written().map_or_else(R::default, R::reuse);
@@ -109,8 +116,6 @@ impl<R: Rows> TableWriter<R> {
     }
 
     pub fn finish(mut self) {
-        if !self.rows.is_empty() {
-            self.hand_over();
-        }
+        self.end_group();
     }
 }

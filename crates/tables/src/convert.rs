@@ -156,10 +156,12 @@ fn fill(
             calls: table(book, wanted).map_err(fail)?,
             updates: table(book, wanted).map_err(fail)?,
             exceptions: table(book, wanted).map_err(fail)?,
+            refs: table(book, wanted).map_err(fail)?,
         };
         // Weak references are cleared when their referents die: without deaths, there would be fewer updates than other
-        // commands report.
-        let deaths = if wanted.has(&tables::updates::TABLE) { reading.deaths } else { Deaths::None };
+        // commands report. And a reference ends when the object that has it dies.
+        let needs_deaths = wanted.has(&tables::updates::TABLE) || wanted.has(&tables::refs::TABLE);
+        let deaths = if needs_deaths { reading.deaths } else { Deaths::None };
         let passed = Pass::over(source, Reading { deaths, ..reading }, contexts, fill)?;
         let outcome = passed.ending.outcome;
         (contexts, named, extra) = (passed.contexts, passed.named, outcome.extra_fields);
@@ -263,7 +265,7 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
     };
     let events = [
         lacks(EventSet::ALLOC, &["objects", "allocations_by_second", "sites"], "allocations"),
-        lacks(EventSet::UPDATE, &["updates", "fields"], "updates"),
+        lacks(EventSet::UPDATE, &["updates", "refs", "fields"], "updates"),
         lacks(EventSet::METHOD, &["calls", "contexts"], "methods"),
         lacks(EventSet::EXCEPTION, &["exceptions"], "exceptions"),
     ];
@@ -272,7 +274,10 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
     }
     if !found.has_deaths {
         let unknown = deaths_unknown(source.events()).filter(|_| reading.deaths != Deaths::None);
-        say(&["objects.death_tick"], &unknown.unwrap_or_else(|| "deaths are off (--deaths none)".to_owned()));
+        say(
+            &["objects.death_tick", "refs.to_tick"],
+            &unknown.unwrap_or_else(|| "deaths are off (--deaths none)".to_owned()),
+        );
     }
     if found.end.nanos.is_none() {
         say(&["objects.birth_nanos"], "the trace has no times");

@@ -1,7 +1,7 @@
 //! The predefined queries, from `queries/*.sql`.
 
 /// Name and text of each query.
-pub const ALL: [(&str, &str); 20] = [
+pub const ALL: [(&str, &str); 25] = [
     ("top_sites", include_str!("../../../queries/top_sites.sql")),
     ("drag_sites", include_str!("../../../queries/drag_sites.sql")),
     ("leaks", include_str!("../../../queries/leaks.sql")),
@@ -22,6 +22,11 @@ pub const ALL: [(&str, &str); 20] = [
     ("who_keeps", include_str!("../../../queries/who_keeps.sql")),
     ("tenured_garbage", include_str!("../../../queries/tenured_garbage.sql")),
     ("captured", include_str!("../../../queries/captured.sql")),
+    ("heap_at", include_str!("../../../queries/heap_at.sql")),
+    ("held_by", include_str!("../../../queries/held_by.sql")),
+    ("field_history", include_str!("../../../queries/field_history.sql")),
+    ("who_wrote", include_str!("../../../queries/who_wrote.sql")),
+    ("reference_lifetimes", include_str!("../../../queries/reference_lifetimes.sql")),
 ];
 
 #[cfg(test)]

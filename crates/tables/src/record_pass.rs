@@ -1,4 +1,4 @@
-//! One pass over the records: calls, updates and exceptions.
+//! One pass over the records: calls, updates, references and exceptions.
 
 use std::ops::ControlFlow;
 
@@ -6,11 +6,13 @@ use et_names::{FieldId, MethodId};
 use et_reader::model::{ContextId, Contexts, Frame, Stacks};
 use et_reader::place::Place;
 use et_reader::record::{ObjectId, Record, Slot, ThreadId};
+use et_reader::references::{Arranger, End, Group, Mark, Slots};
 use et_reader::source::{At, Ending, Reading, Source, SourceError};
+use et_reader::told::{Hold, Told};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::book::TableWriter;
-use crate::tables::{calls, exceptions, updates};
+use crate::tables::{calls, exceptions, refs, updates};
 use et_columns::Word;
 
 /// Data of a call until it returns.
@@ -56,12 +58,50 @@ pub struct Fill {
     pub calls: Option<TableWriter<calls::Rows>>,
     pub updates: Option<TableWriter<updates::Rows>>,
     pub exceptions: Option<TableWriter<exceptions::Rows>>,
+    pub refs: Option<TableWriter<refs::Rows>>,
+}
+
+/// The references that slots hold, on their way to the table.
+#[derive(Debug)]
+struct Held {
+    slots: Slots,
+    arranger: Arranger,
+    table: TableWriter<refs::Rows>,
+}
+
+impl Held {
+    fn write(table: &mut TableWriter<refs::Rows>, group: &Group) {
+        group.iter().for_each(|stay| table.push(et_lives::reference_row(stay)));
+        table.end_group();
+    }
+
+    fn put(&mut self, (origin, slot, target): (ObjectId, Slot, ObjectId), mark: Mark, how: End) {
+        let Self { slots, arranger, table } = self;
+        if let Some(stay) = slots.put(origin, slot, target, mark, how) {
+            arranger.add(stay, |group| Self::write(table, &group));
+        }
+    }
+
+    fn died(&mut self, object: ObjectId, mark: Mark) {
+        let Self { slots, arranger, table } = self;
+        slots.died(object, mark, |stay| arranger.add(stay, |group| Self::write(table, &group)));
+    }
+
+    fn finish(self) {
+        let Self { slots, mut arranger, mut table } = self;
+        slots.finish(|stay| arranger.add(stay, |group| Self::write(&mut table, &group)));
+        arranger.finish(|group| Self::write(&mut table, &group));
+        table.finish();
+    }
 }
 
 /// State of the pass.
 #[derive(Debug)]
 pub struct Pass {
     fill: Fill,
+    held: Option<Held>,
+    /// The last record.
+    last: Mark,
     stacks: Stacks<Called>,
     contexts: Contexts,
     thrown: FxHashMap<ThreadId, Thrown>,
@@ -98,9 +138,13 @@ fn id(object: ObjectId) -> Option<i64> {
 
 impl Pass {
     /// Fills the tables from all records. Starts with the known `contexts`, so that numbers agree with other tables.
-    pub fn over(source: &Source, reading: Reading, contexts: Contexts, fill: Fill) -> Result<Passed, SourceError> {
+    pub fn over(source: &Source, reading: Reading, contexts: Contexts, mut fill: Fill) -> Result<Passed, SourceError> {
+        let held = fill.refs.take().map(|table| Held { slots: Slots::default(), arranger: Arranger::default(), table });
+        let holders = held.is_some() && source.tells_holders();
         let mut pass = Self {
             fill,
+            held,
+            last: Mark::default(),
             stacks: Stacks::default(),
             contexts,
             thrown: FxHashMap::default(),
@@ -112,9 +156,12 @@ impl Pass {
             exceptions: 0,
             made_bytes: 0,
         };
-        let ending = source.for_each(Reading { holders: false, places: true, ..reading }, |record, at| {
-            pass.record(record, at);
-            if pass.fill.have_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let ending = source.for_each_told(Reading { holders, places: true, ..reading }, |told, at| {
+            match told {
+                Told::Record(record) => pass.record(record, at),
+                Told::Hold(hold) => pass.hold(hold),
+            }
+            if pass.have_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         Ok(pass.finish(ending))
     }
@@ -128,6 +175,11 @@ impl Pass {
         }
         self.tick = at.tick.0 + u64::from(record.ticks());
         let tick = at.tick.0;
+        if !at.is_clearing && !matches!(record, Record::Death { .. }) {
+            self.last.record += 1;
+            self.last.tick = tick;
+            self.last.nanos = self.nanos.map(i64::cast_unsigned);
+        }
         match *record {
             Record::Entry { method, thread, .. } => self.enter(record, method, thread, tick),
             Record::Exit { thread, .. } => {
@@ -161,6 +213,8 @@ impl Pass {
             }
             Record::Alloc(alloc) if record.letter() != 'I' => {
                 self.made_bytes += alloc.size;
+                self.last.bytes = self.made_bytes;
+                self.born(alloc.object);
                 if self.stacks.top(alloc.thread).is_some()
                     && let Some(top) = self.stacks.of_mut(alloc.thread).frames.last_mut()
                 {
@@ -168,8 +222,34 @@ impl Pass {
                     top.data.bytes += alloc.size.cast_signed();
                 }
             }
-            Record::Alloc(_) | Record::Death { .. } | Record::Use { .. } => {}
+            Record::Alloc(alloc) => self.born(alloc.object),
+            Record::Death { object, .. } => {
+                if let Some(held) = &mut self.held {
+                    held.died(object, self.last);
+                }
+            }
+            Record::Use { .. } => {}
         }
+    }
+
+    fn born(&mut self, object: ObjectId) {
+        if let Some(held) = &mut self.held {
+            held.slots.born(object);
+        }
+    }
+
+    /// Takes what holds an object although no record says so.
+    fn hold(&mut self, hold: &Hold) {
+        if let (Some(held), Hold::Initial { origin, slot, target }) = (&mut self.held, hold) {
+            held.put((*origin, *slot, *target), Mark::default(), End::Overwritten);
+            if let Slot::Field(field) = slot {
+                self.named.fields.insert(*field);
+            }
+        }
+    }
+
+    fn have_failed(&self) -> bool {
+        self.fill.have_failed() || self.held.as_ref().is_some_and(|held| held.table.has_failed())
     }
 
     fn context(&self, thread: ThreadId) -> ContextId {
@@ -230,6 +310,10 @@ impl Pass {
         tick: u64,
     ) {
         let context = self.context(thread);
+        if let Some(held) = &mut self.held {
+            let how = if thread.0 == 0 { End::Cleared } else { End::Overwritten };
+            held.put((origin, slot, target), Mark { thread, context, ..self.last }, how);
+        }
         let (field, element) = match slot {
             Slot::Field(field) => {
                 self.named.fields.insert(field);
@@ -270,7 +354,10 @@ impl Pass {
                 exceptions.push(exception(&thrown, thread, Word("in flight"), None, None));
             }
         }
-        let Fill { calls, updates, exceptions } = self.fill;
+        if let Some(held) = self.held {
+            held.finish();
+        }
+        let Fill { calls, updates, exceptions, refs: _ } = self.fill;
         if let Some(calls) = calls {
             calls.finish();
         }

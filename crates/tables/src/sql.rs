@@ -33,7 +33,7 @@ impl Query {
 
     /// Whether it depends on deaths, or on what was alive.
     pub fn needs_deaths(&self) -> bool {
-        ["death_", "has_deaths", "escaped_frame"].iter().any(|word| self.text.contains(word))
+        ["death_", "has_deaths", "escaped_frame", "to_tick", "ended"].iter().any(|word| self.text.contains(word))
     }
 
     /// Names of its parameters: `/*:class*/'…'` declares `class`, with the literal after it as the default.
@@ -53,10 +53,20 @@ impl Query {
                 return Err(SettingError::Unknown { setting: name.clone() });
             }
             let no_number = || SettingError::NoNumber { setting: name.clone(), value: value.clone() };
-            text = set(&text, &mark, value).ok_or_else(no_number)?;
+            let value = if name == OBJECT { object(value).ok_or_else(no_number)? } else { value.clone() };
+            text = set(&text, &mark, &value).ok_or_else(no_number)?;
         }
         Ok(text)
     }
+}
+
+/// The parameter that is an id as it is printed.
+const OBJECT: &str = "object";
+
+/// The number in columns of an id as it is printed: hexadecimal, of 64 bits without a sign.
+fn object(text: &str) -> Option<String> {
+    let id = u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()?;
+    Some(id.cast_signed().to_string())
 }
 
 const OPEN: &str = "/*:";
@@ -162,6 +172,12 @@ mod tests {
         for value in ["1; drop", "", "many", "1.5"] {
             assert_eq!(set("top", value), Err(SettingError::NoNumber { setting: "top".into(), value: value.into() }));
         }
+        let query = Query { name: "q", text: "-- What?\nselect * from t where o = /*:object*/0" };
+        let of = |value: &str| query.with(&[("object".to_owned(), value.to_owned())]);
+        for (value, expected) in [("1f3a", "7994"), ("0x10", "16"), ("ffffffffffffffff", "-1")] {
+            assert!(of(value).unwrap().ends_with(&format!("= /*:object*/{expected}")), "{value}");
+        }
+        assert_eq!(of("g"), Err(SettingError::NoNumber { setting: "object".into(), value: "g".into() }));
         assert_eq!(set("x", "1"), Err(SettingError::Unknown { setting: "x".into() }));
     }
 

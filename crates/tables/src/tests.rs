@@ -354,7 +354,7 @@ fn views_are_of_all_tables() {
 #[test]
 fn an_unknown_table_is_named_with_those_there_are() {
     let error = "call".parse::<TableName>().unwrap_err();
-    assert!(error.contains("choose from: objects, updates, calls"), "{error}");
+    assert!(error.contains("choose from: objects, updates, refs, calls"), "{error}");
 }
 
 /// A thread's next action.

@@ -26,8 +26,13 @@ const OF_OBJECTS: [&Table; 7] = [
     &tables::contexts::TABLE,
 ];
 /// Tables that are made from records.
-const OF_RECORDS: [&Table; 4] =
-    [&tables::calls::TABLE, &tables::updates::TABLE, &tables::exceptions::TABLE, &tables::fields::TABLE];
+const OF_RECORDS: [&Table; 5] = [
+    &tables::calls::TABLE,
+    &tables::updates::TABLE,
+    &tables::refs::TABLE,
+    &tables::exceptions::TABLE,
+    &tables::fields::TABLE,
+];
 
 impl Wanted {
     /// Selects these tables only.

@@ -5,6 +5,7 @@ mod diff;
 mod export;
 mod heap;
 mod kept;
+mod life;
 mod report;
 mod spill;
 mod sql;
@@ -62,6 +63,8 @@ Examples:
   et-trace escape app.ettrace                  what could have lived on the stack
   et-trace heap app.ettrace --at 40% --dominators   what held the most memory at that moment
   et-trace objects app.ettrace --class shop.Order   its objects: when they were made, when they died
+  et-trace object app.ettrace 1f3a             the life of one of them: what it held, who held it
+  et-trace field app.ettrace shop.Order.items  who stored into a field, what, and how long it stayed
   et-trace tables app.ettrace -o app.tables    Parquet tables, for DuckDB, Spark and others
   et-trace sql app.tables --query top_sites    query them
   et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
@@ -95,6 +98,10 @@ enum Command {
     Heap(heap::HeapArgs),
     /// Lists objects by class, site, thread, time and age, with their births and deaths
     Objects(analyses::ObjectsArgs),
+    /// Tells the life of one object: who made it, what it held and when, who held it, how it died
+    Object(life::ObjectArgs),
+    /// Tells the history of a field: who stored into it, what, and how long that stayed
+    Field(life::FieldArgs),
     /// Combines a trace that is cut off and the buffer file (.buf) beside it into a complete trace
     Recover(RecoverArgs),
     /// Shows which objects outlive the methods that allocated them, or are seen by other threads
@@ -398,6 +405,8 @@ pub fn main() -> ExitCode {
         Command::CompareDeaths(args) => run_compare_deaths(args),
         Command::Heap(args) => heap::run(args),
         Command::Objects(args) => analyses::objects(args),
+        Command::Object(args) => life::object(args),
+        Command::Field(args) => life::field(args),
         Command::Recover(args) => run_recover(args),
         Command::Escape(args) => analyses::escape(args),
         Command::Correlate(args) => analyses::correlate(args),

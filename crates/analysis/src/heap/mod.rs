@@ -16,7 +16,7 @@ pub mod retained;
 mod snapshot;
 mod take;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use graph::Graph;
 pub use moment::{Moment, MomentError, Timeline};

@@ -20,7 +20,7 @@ const HANDLER: u32 = 0x15;
 /// A list of three nodes in a static field, the first and the last of which hold the same bytes; a weak reference, in a static field too, to
 /// the last; a node that nothing holds, which is used again later, and holds another; and the receiver of a running method. Behind the first
 /// call of `mark` the list is cut behind its first node, behind the second all is let go.
-pub(super) fn list() -> TraceBuilder {
+pub(crate) fn list() -> TraceBuilder {
     let mut builder = TraceBuilder::new();
     let reference = class("java/lang/ref/Reference", "java/lang/Object", &[]).with_fields(&["referent"]);
     let weak = class("java/lang/ref/WeakReference", "java/lang/ref/Reference", &[]);
@@ -266,4 +266,56 @@ fn texts_have_the_same_heap() {
         assert_eq!(all(&one), all(&other), "{moment}");
     }
     assert!(at(&text, "1s").map(|_| ()).unwrap_err().to_string().contains("the trace has no times"));
+}
+
+/// The heap at a moment by its references' lives: the same slots as when the trace is read up to there.
+#[test]
+fn references_that_are_there_at_a_tick_are_those_of_the_heap() {
+    use std::collections::BTreeSet;
+
+    use et_reader::population::Columns;
+    use et_reader::references::Wanted;
+
+    let real = Source::from(Trace::open(crate::testing::REAL.as_ref()).unwrap());
+    let small = Source::from(Trace::from_file(TraceFile::from_bytes(list().finish(), None).unwrap()).unwrap());
+    for (source, moments) in [(real, 50), (small, 8)] {
+        let population = et_lives::population(&source, None, Reading::default()).unwrap();
+        let references = et_lives::references(&source, None, &population, Reading::default()).unwrap();
+        let mut ids = vec![ObjectId::NULL; population.objects as usize];
+        for group in 0..population.groups.len() {
+            let rows = population.groups.read(group, Columns::ALL).unwrap();
+            (0..rows.len).for_each(|row| ids[rows.number[row] as usize] = rows.object[row]);
+        }
+        let end = population.end.tick;
+        for tick in (1..=moments).map(|share| end * share / moments) {
+            let request = Request { moment: Moment::Tick(tick), ..Request::default() };
+            let snapshot = take(&source, &request).unwrap();
+            let mut expected = BTreeSet::new();
+            for (node, object) in snapshot.nodes() {
+                for reference in snapshot.references(node) {
+                    // Static fields are listed with the mirrors of their classes, and alone.
+                    if let Via::Field(_) | Via::Element(_) = reference.via {
+                        let slot = match reference.via {
+                            Via::Field(field) => field.0,
+                            Via::Element(index) => index,
+                            Via::Static(_) => unreachable!("not here"),
+                        };
+                        expected.insert((Some(object.id), slot, snapshot.object(reference.target).id));
+                    }
+                }
+            }
+            expected.extend(
+                snapshot.statics().iter().map(|&(field, _, target)| (None, field.0, snapshot.object(target).id)),
+            );
+            let mut found = BTreeSet::new();
+            let wanted = Wanted { at: Some(tick), ..Wanted::default() };
+            let add = &mut |stay: &et_reader::references::Stay| {
+                let origin = stay.origin.map(|origin| ids[origin as usize]);
+                found.insert((origin, stay.slot.number(), ids[stay.target as usize]));
+            };
+            references.for_each(&wanted, add).unwrap();
+            assert_eq!(found, expected, "tick {tick}");
+            assert!(!found.is_empty() || moments < 50);
+        }
+    }
 }

@@ -15,5 +15,5 @@ pub use heap::{Heap, Holder, Marks, Object};
 pub use incoming::Incoming;
 pub use object_set::ObjectSet;
 pub use objects::{Node, Objects};
-pub use refs::Refs;
+pub use refs::{Kept, Refs};
 pub use stacks::{Frame, FrameRef, OnStack, Stack, Stacks};

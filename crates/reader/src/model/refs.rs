@@ -5,37 +5,53 @@ use rustc_hash::FxHashMap;
 use super::objects::Node;
 use crate::record::Slot;
 
+/// What is kept of a slot that is not null.
+pub trait Kept: Copy {
+    /// Stands for null in an array.
+    const NOTHING: Self;
+
+    fn is_nothing(self) -> bool;
+}
+
+impl Kept for Node {
+    const NOTHING: Self = Node(u32::MAX);
+
+    #[inline]
+    fn is_nothing(self) -> bool {
+        self == Self::NOTHING
+    }
+}
+
 /// The references of an object, by slot. Optimized for objects with few fields and arrays that are filled from the
 /// start.
 #[derive(Debug, Default)]
-pub enum Refs {
+pub enum Refs<T = Node> {
     /// All slots are null.
     #[default]
     None,
     /// Fields, unordered.
-    Few(Vec<(u32, Node)>),
-    /// Array elements; [`NOTHING`] stands for null.
-    Elements(Vec<Node>),
+    Few(Vec<(u32, T)>),
+    /// Array elements; [`Kept::NOTHING`] stands for null.
+    Elements(Vec<T>),
     /// Many scattered slots.
-    Many(Box<FxHashMap<u32, Node>>),
+    Many(Box<FxHashMap<u32, T>>),
 }
 
-const NOTHING: Node = Node(u32::MAX);
 /// Maximum length of a linear search.
 const FEW: usize = 32;
 /// An array is not stored as one if it would be longer than twice the number of its filled elements plus this.
 const GAP: usize = 64;
 
-impl Refs {
+impl<T: Kept> Refs<T> {
     /// Stores to a slot and returns the old target.
-    pub fn put(&mut self, slot: Slot, target: Option<Node>) -> Option<Node> {
+    pub fn put(&mut self, slot: Slot, target: Option<T>) -> Option<T> {
         let number = slot.number();
         match self {
             Self::None => {
                 let target = target?;
                 *self = match slot {
                     Slot::Element(index) if (index as usize) < GAP => {
-                        let mut elements = vec![NOTHING; index as usize + 1];
+                        let mut elements = vec![T::NOTHING; index as usize + 1];
                         elements[index as usize] = target;
                         Self::Elements(elements)
                     }
@@ -52,7 +68,7 @@ impl Refs {
                     None
                 }
                 (None, Some(target)) => {
-                    let mut many: FxHashMap<u32, Node> = few.drain(..).collect();
+                    let mut many: FxHashMap<u32, T> = few.drain(..).collect();
                     many.insert(number, target);
                     *self = Self::Many(Box::new(many));
                     None
@@ -61,18 +77,18 @@ impl Refs {
             Self::Elements(elements) => {
                 let index = number as usize;
                 if let Some(place) = elements.get_mut(index) {
-                    let old = std::mem::replace(place, target.unwrap_or(NOTHING));
-                    return (old != NOTHING).then_some(old);
+                    let old = std::mem::replace(place, target.unwrap_or(T::NOTHING));
+                    return (!old.is_nothing()).then_some(old);
                 }
                 let target = target?;
                 // Filled elements are counted only when the vector has to grow.
-                let filled = |elements: &[Node]| elements.iter().filter(|&&node| node != NOTHING).count();
+                let filled = |elements: &[T]| elements.iter().filter(|held| !held.is_nothing()).count();
                 if index < elements.capacity() || index < 2 * filled(elements) + GAP {
-                    elements.resize(index + 1, NOTHING);
+                    elements.resize(index + 1, T::NOTHING);
                     elements[index] = target;
                 } else {
-                    let filled = (0..).zip(elements.iter().copied()).filter(|&(_, node)| node != NOTHING);
-                    let mut many: FxHashMap<u32, Node> = filled.collect();
+                    let filled = (0..).zip(elements.iter().copied()).filter(|(_, held)| !held.is_nothing());
+                    let mut many: FxHashMap<u32, T> = filled.collect();
                     many.insert(number, target);
                     *self = Self::Many(Box::new(many));
                 }
@@ -86,21 +102,37 @@ impl Refs {
     }
 
     /// Target of a slot.
-    pub fn get(&self, slot: u32) -> Option<Node> {
+    pub fn get(&self, slot: u32) -> Option<T> {
         match self {
             Self::None => None,
             Self::Few(few) => few.iter().find(|&&(known, _)| known == slot).map(|&(_, held)| held),
-            Self::Elements(elements) => elements.get(slot as usize).copied().filter(|&held| held != NOTHING),
+            Self::Elements(elements) => elements.get(slot as usize).copied().filter(|held| !held.is_nothing()),
             Self::Many(many) => many.get(&slot).copied(),
         }
     }
 
     /// Calls `visit` with the target of every slot; targets may repeat.
     #[inline]
-    pub fn for_each(&self, mut visit: impl FnMut(Node)) {
+    pub fn for_each(&self, mut visit: impl FnMut(T)) {
         self.for_each_slot(|_, target| visit(target));
     }
 
+    /// Calls `visit` with the number and target of every slot that is not null.
+    #[inline]
+    pub fn for_each_slot(&self, mut visit: impl FnMut(u32, T)) {
+        match self {
+            Self::None => {}
+            Self::Few(few) => few.iter().for_each(|&(slot, target)| visit(slot, target)),
+            Self::Elements(elements) => {
+                let filled = (0..).zip(elements).filter(|(_, held)| !held.is_nothing());
+                filled.for_each(|(slot, &target)| visit(slot, target));
+            }
+            Self::Many(many) => many.iter().for_each(|(&slot, &target)| visit(slot, target)),
+        }
+    }
+}
+
+impl Refs {
     /// Whether some slot refers to the target.
     pub fn holds(&self, target: Node) -> bool {
         match self {
@@ -108,20 +140,6 @@ impl Refs {
             Self::Few(few) => few.iter().any(|&(_, held)| held == target),
             Self::Elements(elements) => elements.contains(&target),
             Self::Many(many) => many.values().any(|&held| held == target),
-        }
-    }
-
-    /// Calls `visit` with the number and target of every slot that is not null.
-    #[inline]
-    pub fn for_each_slot(&self, mut visit: impl FnMut(u32, Node)) {
-        match self {
-            Self::None => {}
-            Self::Few(few) => few.iter().for_each(|&(slot, target)| visit(slot, target)),
-            Self::Elements(elements) => {
-                let filled = (0..).zip(elements).filter(|&(_, &node)| node != NOTHING);
-                filled.for_each(|(slot, &target)| visit(slot, target));
-            }
-            Self::Many(many) => many.iter().for_each(|(&slot, &target)| visit(slot, target)),
         }
     }
 }

@@ -4,12 +4,14 @@ use et_names::{FieldId, FieldRefId, ID_LIMIT};
 use rustc_hash::FxHashMap;
 
 use super::Anomalies;
+use serde::{Deserialize, Serialize};
+
 use super::recent::Recent;
 use crate::names::Names;
 use crate::types::Types;
 
 /// A field of a class that is in no names table, or is described incompletely.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ExtraField {
     /// Internal name of the class that the reference names.
     pub class: String,

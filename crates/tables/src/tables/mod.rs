@@ -10,6 +10,7 @@ pub mod fields;
 pub mod methods;
 pub mod monitors;
 pub mod objects;
+pub mod refs;
 pub mod sites;
 pub mod threads;
 pub mod trace;
@@ -18,9 +19,10 @@ pub mod updates;
 use et_columns::Table;
 
 /// All tables: first those about what happened, then those that explain numbers.
-pub const ALL: [&Table; 14] = [
+pub const ALL: [&Table; 15] = [
     &objects::TABLE,
     &updates::TABLE,
+    &refs::TABLE,
     &calls::TABLE,
     &allocations_by_second::TABLE,
     &exceptions::TABLE,

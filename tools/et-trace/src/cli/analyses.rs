@@ -5,11 +5,12 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use et_analysis::correlation::{self, By};
 use et_analysis::heap::Moment;
-use et_analysis::objects::{self as listing, ObjectsError, Query, Sort, Span};
-use et_analysis::{Labels, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape};
+use et_analysis::objects::{self as listing, ObjectsError, Query, Sort};
+use et_analysis::{Labels, Span, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape};
 use et_lives::{LifeTable, population};
 use et_names::size as names;
 use et_reader::population::Population;
+use et_reader::references::References;
 use et_reader::source::{Deaths, Reading, Source, deaths_unknown};
 use serde::Serialize;
 
@@ -32,7 +33,7 @@ impl Opened {
     }
 
     /// The same for an analysis that says nothing without deaths.
-    fn with_deaths(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
+    pub fn with_deaths(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
         let lacks = |what| CliError::Lacks { path: input.trace.clone(), what };
         if Deaths::from(input.deaths) == Deaths::None {
             return Err(lacks("this command needs deaths: leave out --deaths none".to_owned()));
@@ -53,6 +54,11 @@ impl Opened {
 
     pub fn labels(&self) -> Labels<'_> {
         Labels::of(&self.source, &self.population)
+    }
+
+    /// The stays of all references; the first time this takes a reading of the trace.
+    pub fn references(&self) -> Result<Box<dyn References>, CliError> {
+        Ok(et_lives::references(&self.source, self.lives.as_deref(), &self.population, Reading::default())?)
     }
 
     /// Says what is missing; the exit code.

@@ -40,7 +40,7 @@ pub(super) struct HeapArgs {
     dominators: bool,
     /// Show why this object is alive: the shortest paths from static fields, stacks and the VM. Its id is hexadecimal, as in
     /// texts of the trace and in --dominators
-    #[arg(long, group = "view", value_name = "OBJECT", value_parser = object)]
+    #[arg(long, group = "view", value_name = "OBJECT", value_parser = object_id)]
     path_to: Option<ObjectId>,
     /// How many classes, objects or paths to list
     #[arg(long, default_value_t = 20, value_name = "N")]
@@ -63,7 +63,8 @@ pub(super) struct HeapArgs {
     no_lives: bool,
 }
 
-fn object(text: &str) -> Result<ObjectId, ParseIntError> {
+/// An object id as it is printed: hexadecimal.
+pub(super) fn object_id(text: &str) -> Result<ObjectId, ParseIntError> {
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).map(ObjectId)
 }
 

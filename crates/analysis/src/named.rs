@@ -1,0 +1,62 @@
+//! Objects that are known by their numbers, and fields by their ids, for people.
+
+use std::io;
+
+use et_names::FieldId;
+use et_reader::naming::Naming;
+use et_reader::population::{Columns, Population};
+use et_reader::record::{ObjectId, Slot};
+use et_reader::references::References;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::fold::fold;
+use crate::labels::Labels;
+
+/// An object that another one is told of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Named {
+    /// Hexadecimal, as in texts.
+    pub id: String,
+    pub class: String,
+}
+
+/// Finds ids and classes of objects by their numbers, which are sorted.
+pub(crate) fn named(population: &Population, labels: Labels<'_>, wanted: &[u64]) -> io::Result<FxHashMap<u64, Named>> {
+    if wanted.is_empty() {
+        return Ok(FxHashMap::default());
+    }
+    let columns = Columns::NUMBER | Columns::OBJECT | Columns::CLASS;
+    let found = fold(
+        population,
+        columns,
+        Vec::new,
+        |found, rows| {
+            let at = (0..rows.len).filter(|&row| wanted.binary_search(&rows.number[row]).is_ok());
+            found.extend(at.map(|row| (rows.number[row], rows.object[row], rows.class[row])));
+        },
+        |mut one: Vec<_>, mut other| {
+            one.append(&mut other);
+            one
+        },
+    )?;
+    let name = |(number, ObjectId(id), class)| (number, Named { id: format!("{id:x}"), class: labels.class(class) });
+    Ok(found.into_iter().map(name).collect())
+}
+
+/// A field for people: `java.util.HashMap.table`.
+pub(crate) fn field(naming: Naming<'_>, references: &dyn References, id: FieldId) -> String {
+    let extra = id.0.checked_sub(et_names::ID_LIMIT).and_then(|at| references.extra_fields().get(at as usize));
+    match extra {
+        Some(extra) => format!("{}.{}", extra.class.replace('/', "."), extra.name),
+        None => naming.field(id),
+    }
+}
+
+/// A slot for people: its field, or `[7]`.
+pub(crate) fn slot(naming: Naming<'_>, references: &dyn References, slot: Slot) -> String {
+    match slot {
+        Slot::Field(id) => field(naming, references, id),
+        Slot::Element(index) => format!("[{index}]"),
+    }
+}

@@ -1,0 +1,154 @@
+//! The table of references: made when it is first asked for, and kept with the life table.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+
+use et_columns::{TableReader, TableWriter, Written};
+use et_names::MethodId;
+use et_reader::model::{ContextId, Contexts};
+use et_reader::population::Population;
+use et_reader::references::References;
+use et_reader::source::{Reading, Source};
+use serde::{Deserialize, Serialize};
+
+pub use table::row;
+use table::{Meanings, Table, Writing};
+
+use crate::folder::{self, TableFile};
+use crate::known::number32;
+use crate::population::PopulationError;
+use crate::stamp::Stamp;
+use crate::{LifeTable, tables};
+
+/// The table itself.
+pub(crate) const REFERENCES: &str = "references.parquet";
+/// Contexts of its rows that the life table does not have.
+pub(crate) const CONTEXTS: &str = "reference-contexts.parquet";
+/// What is known of both, by the version of what their rows mean.
+const KEPT: &str = "references-1.json";
+
+/// What is kept of the files, which the manifest does not have: they are made later, or never.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// XXH3 of the schemas.
+    columns: String,
+    files: [TableFile; 2],
+    /// The state of the files when they were last found intact.
+    stamps: [Option<Stamp>; 2],
+    meanings: Meanings,
+}
+
+/// Returns the stays of all references of a trace. `lives` and `population` belong to it: if a table of references is kept
+/// with them, it is used, otherwise it is made in one reading of the records, and kept if the life table is.
+///
+/// # Errors
+/// The trace cannot be read, or the table could not be written.
+pub fn references(
+    source: &Source,
+    lives: Option<&LifeTable>,
+    population: &Population,
+    reading: Reading,
+) -> Result<Box<dyn References>, PopulationError> {
+    let lives = lives.filter(|lives| lives.is_for(source, reading));
+    if let Some(lives) = lives
+        && let Some(table) = kept(lives, population)
+    {
+        return Ok(Box::new(table));
+    }
+    let fail = PopulationError::Temporary;
+    let file = || match lives.filter(|lives| lives.manifest().is_some()).and_then(LifeTable::folder) {
+        Some(folder) => folder::nameless(folder).or_else(|_| tempfile::tempfile()),
+        None => tempfile::tempfile(),
+    };
+    let mut writing = Writing::new(file().map_err(fail)?, population.contexts.clone());
+    let ending =
+        source.for_each_told(Reading { holders: source.tells_holders(), places: true, ..reading }, |told, at| {
+            writing.told(told, at);
+            if writing.has_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+    let (written, all, meanings) = writing.finish(ending.outcome.extra_fields).map_err(fail)?;
+    let more = write_contexts(file().map_err(fail)?, &all, population.contexts.len()).map_err(fail)?;
+    if let Some(lives) = lives {
+        // If it cannot be kept, it is made again.
+        let _ = keep(lives, &written, &more, &meanings);
+    }
+    Ok(Box::new(Table::open(written.file, all, meanings).map_err(fail)?))
+}
+
+/// The table that is kept, if it is intact.
+fn kept(lives: &LifeTable, population: &Population) -> Option<Table> {
+    let folder = lives.folder()?;
+    let mut kept: Kept = serde_json::from_slice(&lives.kept(KEPT)?).ok()?;
+    if kept.columns != columns() {
+        return None;
+    }
+    let paths = [REFERENCES, CONTEXTS].map(|name| folder.join(name));
+    let stamps = paths.each_ref().map(|path| Stamp::of(path));
+    let [table, more] = if stamps == kept.stamps && stamps.iter().all(Option::is_some) {
+        [File::open(&paths[0]).ok()?, File::open(&paths[1]).ok()?]
+    } else {
+        // The folder may have been copied.
+        let [one, other] = &kept.files;
+        let files = [folder::open_as(folder, one).ok()?, folder::open_as(folder, other).ok()?];
+        kept.stamps = stamps;
+        put(lives, &kept);
+        files
+    };
+    Table::open(table, read_contexts(more, population.contexts.clone()).ok()?, kept.meanings).ok()
+}
+
+/// Keeps a table with the life table.
+fn keep(lives: &LifeTable, table: &Written, more: &Written, meanings: &Meanings) -> io::Result<()> {
+    let Some(folder) = lives.folder().filter(|_| lives.manifest().is_some()) else { return Ok(()) };
+    let names = [(REFERENCES, table), (CONTEXTS, more)];
+    for (name, written) in names {
+        if !folder::add(folder, name, written)? {
+            return Ok(());
+        }
+    }
+    let files = names.map(|(name, written)| folder::entry(name, written));
+    let stamps = names.map(|(name, _)| Stamp::of(&folder.join(name)));
+    put(lives, &Kept { columns: columns(), files, stamps, meanings: meanings.clone() });
+    Ok(())
+}
+
+fn put(lives: &LifeTable, kept: &Kept) {
+    if let Ok(text) = serde_json::to_vec(kept) {
+        lives.keep(KEPT, &text);
+    }
+}
+
+fn columns() -> String {
+    let schemas = tables::references::TABLE.message() + &tables::contexts::TABLE.message();
+    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(schemas.as_bytes()))
+}
+
+/// Writes the contexts from that number on.
+fn write_contexts(file: File, contexts: &Contexts, first: usize) -> io::Result<Written> {
+    let mut writer = TableWriter::<tables::contexts::Rows>::new(file);
+    for (id, context) in contexts.iter().skip(first) {
+        writer.push(crate::names::context_row(id, context));
+    }
+    writer.finish()
+}
+
+/// Appends contexts to those that are known.
+fn read_contexts(file: File, mut contexts: Contexts) -> io::Result<Contexts> {
+    let table = TableReader::open(file)?;
+    for group in 0..table.groups() {
+        let column = |name| table.numbers(group, name);
+        let (numbers, callers, methods) = (column("context")?, column("caller")?, column("method")?);
+        for (row, number) in numbers.into_iter().enumerate() {
+            let (caller, method) = (ContextId(number32(callers[row])?), MethodId(number32(methods[row])?));
+            if contexts.append(caller, method) != Some(ContextId(number32(number)?)) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "contexts are out of order"));
+            }
+        }
+    }
+    Ok(contexts)
+}
