@@ -1,6 +1,7 @@
 //! Analyses of a trace, one module for each question: computed from its records, or from the rows of its objects.
 
 mod amount;
+pub mod changes;
 pub mod compare;
 pub mod connectivity;
 pub mod contention;

@@ -155,12 +155,7 @@ impl<'q> Wanted<'q> {
         });
         let contexts = query.context.as_ref().map(|text| with_method(population, labels, text));
         let end = population.end;
-        let alive_at = bound(&query.alive_at)?;
-        if let (Some(at), Some(moment)) = (alive_at, &query.alive_at)
-            && at.is_past(end)
-        {
-            return Err(QueryError::PastEnd { moment: moment.to_string(), tick: end.tick, bytes: end.bytes });
-        }
+        let alive_at = query.alive_at.as_ref().map(|moment| Bound::within(moment, population)).transpose()?;
         Ok(Self { query, alive_at, born: span(&query.born)?, died: span(&query.died)?, classes, contexts, end })
     }
 
@@ -202,8 +197,7 @@ impl<'q> Wanted<'q> {
         let is_within = |[from, to]: [Option<Bound>; 2], when: When| {
             from.is_none_or(|from| !from.is_at_or_after(when)) && has_happened(to, when)
         };
-        let was_alive =
-            self.alive_at.is_none_or(|at| at.is_at_or_after(born) && died.is_none_or(|died| !at.is_at_or_after(died)));
+        let was_alive = self.alive_at.is_none_or(|at| at.is_in_life(born, died));
         let has_died = query.died.is_none() || died.is_some_and(|died| is_within(self.died, died));
         was_alive && is_within(self.born, born) && has_died
     }
@@ -256,11 +250,11 @@ fn at<T: Copy + Default>(column: &[T], row: usize) -> T {
     column.get(row).copied().unwrap_or_default()
 }
 
-fn born(rows: &Rows, row: usize) -> When {
+pub(crate) fn born(rows: &Rows, row: usize) -> When {
     When { tick: at(&rows.birth_tick, row), bytes: at(&rows.birth_bytes, row), nanos: at(&rows.birth_nanos, row) }
 }
 
-fn died(rows: &Rows, row: usize) -> Option<When> {
+pub(crate) fn died(rows: &Rows, row: usize) -> Option<When> {
     let tick = at(&rows.death_tick, row)?;
     Some(When { tick, bytes: at(&rows.death_bytes, row).unwrap_or(0), nanos: at(&rows.death_nanos, row) })
 }

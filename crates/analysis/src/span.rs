@@ -66,6 +66,23 @@ impl Bound {
         })
     }
 
+    /// As [`of`](Self::of), for a moment that must be in the trace.
+    ///
+    /// # Errors
+    /// Rows do not tell when that was, or the trace has ended before.
+    pub fn within(moment: &Moment, population: &Population) -> Result<Self, QueryError> {
+        let (bound, end) = (Self::of(moment, population)?, population.end);
+        if bound.is_past(end) {
+            return Err(QueryError::PastEnd { moment: moment.to_string(), tick: end.tick, bytes: end.bytes });
+        }
+        Ok(bound)
+    }
+
+    /// Whether an object that was made and died then was alive. It was made; `None`: it never died.
+    pub fn is_in_life(self, born: When, died: Option<When>) -> bool {
+        self.is_at_or_after(born) && died.is_none_or(|died| !self.is_at_or_after(died))
+    }
+
     /// Whether something has happened by then.
     pub fn is_at_or_after(self, when: When) -> bool {
         match self {
@@ -77,7 +94,7 @@ impl Bound {
     }
 
     /// Whether the trace has ended before.
-    pub fn is_past(self, end: When) -> bool {
+    fn is_past(self, end: When) -> bool {
         match self {
             Self::Tick(tick) => tick > end.tick,
             Self::Bytes(bytes) => bytes > end.bytes,

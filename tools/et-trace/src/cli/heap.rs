@@ -3,8 +3,10 @@
 use std::num::ParseIntError;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use et_analysis::changes::{self, By, ChangesError};
 
+use super::analyses::Opened;
 use super::{CliError, DeathsArg, InputArgs, LifeTable, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -21,6 +23,7 @@ Examples:
   et-trace heap app.ettrace --at 40% --dominators            what holds the most when 40 % of all calls have happened
   et-trace heap app.ettrace --at method:com.acme.Main.run#3  when the method is entered for the third time
   et-trace heap app.ettrace --path-to 1f3a                   why that object is alive
+  et-trace heap app.ettrace --diff 40% 60% --by site         what came, what went and what stayed
   et-trace heap app.ettrace --at 12.5s --hprof app.hprof     a heap dump for Eclipse MAT, VisualVM and others")]
 pub(super) struct HeapArgs {
     /// The trace: a file written by the runtime, a text of dialect et or replayer, or - for standard input
@@ -42,6 +45,12 @@ pub(super) struct HeapArgs {
     /// texts of the trace and in --dominators
     #[arg(long, group = "view", value_name = "OBJECT", value_parser = object_id)]
     path_to: Option<ObjectId>,
+    /// Show what came, what went and what stayed between two moments
+    #[arg(long, group = "view", num_args = 2, value_names = ["MOMENT", "MOMENT"], conflicts_with_all = ["at", "hprof"])]
+    diff: Option<Vec<Moment>>,
+    /// What --diff groups objects by
+    #[arg(long, value_enum, default_value = "class", requires = "diff")]
+    by: ByArg,
     /// How many classes, objects or paths to list
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
@@ -63,6 +72,26 @@ pub(super) struct HeapArgs {
     no_lives: bool,
 }
 
+/// What two moments are compared by.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ByArg {
+    Class,
+    /// Where the objects were made
+    Site,
+    /// The methods that were running when they were made
+    Context,
+}
+
+impl From<ByArg> for By {
+    fn from(arg: ByArg) -> Self {
+        match arg {
+            ByArg::Class => Self::Class,
+            ByArg::Site => Self::Site,
+            ByArg::Context => Self::Context,
+        }
+    }
+}
+
 /// An object id as it is printed: hexadecimal.
 pub(super) fn object_id(text: &str) -> Result<ObjectId, ParseIntError> {
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).map(ObjectId)
@@ -77,6 +106,9 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
         lives: args.lives.clone(),
         no_lives: args.no_lives,
     };
+    if let Some([from, to]) = args.diff.as_deref() {
+        return diff(&input, args, [from, to], bar);
+    }
     let (source, lives) = input.open(&bar)?;
     // Begun before the long work: a wrong path shows at once.
     let begin = |path: &PathBuf| Output::create(path, Kind::HeapDump, args.force, &[&args.trace]);
@@ -119,6 +151,23 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
     let taken = snapshot.taken();
     warn(&source, &taken.warnings);
     Ok(completeness(&source, taken.lost))
+}
+
+/// Compares two moments, by the rows of objects.
+fn diff(input: &InputArgs, args: &HeapArgs, moments: [&Moment; 2], bar: Bar) -> Result<u8, CliError> {
+    let opened = Opened::with_deaths(input, &bar)?;
+    let found = changes::changes(&opened.population, opened.labels(), moments, args.by.into(), args.top);
+    let found = found.map_err(|error| match error {
+        ChangesError::Rows(error) => CliError::Rows(error),
+        error => CliError::Lacks { path: args.trace.clone(), what: error.to_string() },
+    })?;
+    drop(bar);
+    if args.json {
+        print_json(&found)?
+    } else {
+        print(&changes::render(&found))?
+    }
+    Ok(opened.finish())
 }
 
 /// Makes the life table on the way, if there is to be one: what follows is faster then.
