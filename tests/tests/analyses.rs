@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use et_tests::flight;
 use et_tests::lab::{self, Lab, SOME_JDKS};
 use et_tests::program::{Run, Setup};
 use serde_json::Value;
-use xtask::jdks::Jdk;
+use xtask::jdks::{self, Jdk};
 use xtask::{browser, command};
 
 fn main() -> ExitCode {
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         ("shape", shape),
         ("diff", diff),
         ("export", export),
+        ("recording", recording),
     ];
     let none = |_: &Lab, _: &Jdk| None;
     let mut trials: Vec<_> = cases
@@ -343,6 +345,70 @@ fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {
         bail!("a profile for pprof is no text");
     }
     run.clean()
+}
+
+/// A recording as the JDKs' own readers understand it: the counts of `summary`, stacks with lines, threads, and collections.
+fn recording(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "recording", &["-Dcollect=true"])?;
+    let file = run.folder.join("lives.jfr");
+    let written = et_trace(lab, &["export", "--to", "jfr", "-o", &file.to_string_lossy()], &run).output()?;
+    ensure!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    ensure!(fs::metadata(&file)?.len() < 100_000_000, "a large recording");
+    let summary = json(lab, &["summary"], &run)?;
+    let collections = summary["gcs"].as_array().context("no collections")?.len();
+    ensure!(collections > 0, "no collection");
+    let mut readers = 0;
+    for reader in SOME_JDKS.iter().filter_map(|&feature| jdks::of_feature(&lab.layout, feature)) {
+        if flight::reader(&reader).is_none() {
+            lab.not_tested("recordings", &format!("no jfr in {}", reader.home.display()));
+            continue;
+        }
+        let context = || format!("read by the jfr of {}", reader.home.display());
+        read_recording(&reader, &file, &summary, collections).with_context(context)?;
+        readers += 1;
+    }
+    ensure!(readers > 0, "no JDK has jfr");
+    run.clean()
+}
+
+fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize) -> Result<()> {
+    let jfr = flight::reader(reader).context("no jfr")?;
+    let overview = command::quiet(Command::new(&jfr).arg("summary").arg(file))?;
+    let overview = String::from_utf8_lossy(&overview.stdout).into_owned();
+    ensure!(overview.contains("jdk.ObjectAllocationSample"), "{overview}");
+    let events = |wanted: &str| -> Result<Vec<Value>> {
+        let printed = command::quiet(
+            Command::new(&jfr).args(["print", "--json", "--stack-depth", "64", "--events", wanted]).arg(file),
+        )?;
+        let mut read: Value = serde_json::from_slice(&printed.stdout)?;
+        let Value::Array(events) = read["recording"]["events"].take() else { bail!("no events {wanted}") };
+        Ok(events.into_iter().map(|mut event| event["values"].take()).collect())
+    };
+    let made = events("jdk.ObjectAllocationSample")?;
+    let sum = |field: &str| made.iter().filter_map(|event| event[field].as_u64()).sum::<u64>();
+    ensure!(sum("objects") == summary["allocated"]["objects"], "{} objects", sum("objects"));
+    ensure!(sum("bytes") == summary["allocated"]["bytes"] && sum("weight") == sum("bytes"), "{} bytes", sum("bytes"));
+    ensure!(sum("aliveObjects") <= sum("objects"), "more alive than made");
+    let kept: Vec<&Value> = made.iter().filter(|event| event["objectClass"]["name"] == "Lives$Kept").collect();
+    ensure!(kept.iter().filter_map(|event| event["objects"].as_u64()).sum::<u64>() == 2000, "{kept:?}");
+    for event in kept {
+        ensure!(event["eventThread"]["javaName"] == "main", "{event}");
+        ensure!(event["site"].as_str().is_some_and(|site| site.starts_with("Lives.keep:")), "{event}");
+        let frames = event["stackTrace"]["frames"].as_array().context("no stack")?;
+        let names: Vec<&str> = frames.iter().filter_map(|frame| frame["method"]["name"].as_str()).collect();
+        ensure!(names == ["keep", "main"] && event["stackTrace"]["truncated"] == false, "{event}");
+        ensure!(frames[0]["lineNumber"].as_i64().is_some_and(|line| line > 0), "{event}");
+        ensure!(frames[1]["method"]["descriptor"] == "([Ljava/lang/String;)V", "{event}");
+    }
+    let pauses = events("jdk.GarbageCollection")?;
+    ensure!(pauses.len() == collections, "{} collections, not {collections}", pauses.len());
+    let heaps = events("jdk.GCHeapSummary")?;
+    ensure!(heaps.len() <= pauses.len() && heaps.iter().all(|heap| heap["when"] == "After GC"), "{heaps:?}");
+    let notes = events("org.elephanttracks.Note")?;
+    ensure!(notes[0]["text"].as_str().is_some_and(|text| text.ends_with("weights are bytes allocated")), "{notes:?}");
+    let jvm = events("jdk.JVMInformation")?;
+    ensure!(jvm.len() == 1 && jvm[0]["pid"].as_u64().is_some_and(|pid| pid > 0), "{jvm:?}");
+    Ok(())
 }
 
 fn self_sizes(node: &Value) -> u64 {

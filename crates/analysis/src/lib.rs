@@ -6,6 +6,7 @@ pub mod compare;
 pub mod connectivity;
 pub mod contention;
 pub mod correlation;
+pub mod course;
 pub mod diff;
 mod drag;
 pub mod escape;

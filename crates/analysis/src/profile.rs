@@ -63,61 +63,101 @@ pub struct Profile {
 
 /// The columns of a row that determine its origin.
 type Row = (ContextId, SiteId, TypeId, AllocKind);
-/// As it is summed up: drag in bytes times ticks.
-type Cells<K> = FxHashMap<K, (Cell, u128)>;
 
-fn add<K: Eq + Hash>(cells: &mut Cells<K>, key: K, (cell, drag): &(Cell, u128)) {
-    let sum = cells.entry(key).or_default();
-    sum.0.merge(cell);
-    sum.1 += drag;
+/// Cells under construction.
+pub(crate) struct Cells<K> {
+    /// Drag in bytes times ticks.
+    cells: FxHashMap<K, (Cell, u128)>,
+    /// Objects that die before this much is allocated die young.
+    young: u64,
+}
+
+impl<K: Eq + Hash> Cells<K> {
+    /// The columns that [`Cells::add`] reads.
+    pub const COLUMNS: Columns = Columns::CLASS
+        .and(Columns::KIND)
+        .and(Columns::SIZE)
+        .and(Columns::SITE)
+        .and(Columns::CONTEXT)
+        .and(Columns::BIRTH_BYTES)
+        .and(Columns::LAST_USE_TICK)
+        .and(Columns::DEATH_TICK)
+        .and(Columns::DEATH_BYTES);
+
+    pub fn new(young: u64) -> Self {
+        Self { cells: FxHashMap::default(), young }
+    }
+
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Adds an object.
+    pub fn add(&mut self, key: K, rows: &Rows, row: usize) {
+        let is_initial = rows.kind[row] == AllocKind::Initial;
+        let (cell, sum) = self.cells.entry(key).or_default();
+        let size = rows.size[row];
+        if !is_initial {
+            cell.allocated.add(size);
+        }
+        match rows.death_bytes[row] {
+            None => cell.alive.add(size),
+            Some(died) if !is_initial && died.saturating_sub(rows.birth_bytes[row]) < self.young => {
+                cell.young.add(size);
+            }
+            Some(_) => {}
+        }
+        let ticks = drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]);
+        *sum += u128::from(size) * u128::from(ticks.unwrap_or(0));
+    }
+
+    /// Adds those of others, whose keys may become equal.
+    pub fn merge<J>(&mut self, others: Cells<J>, mut key: impl FnMut(J) -> K) {
+        for (other, (cell, drag)) in others.cells {
+            let sum = self.cells.entry(key(other)).or_default();
+            sum.0.merge(&cell);
+            sum.1 += drag;
+        }
+    }
+
+    /// The cells, in no particular order, with drag in its unit.
+    pub fn finish(self) -> impl Iterator<Item = (K, Cell)> {
+        self.cells.into_iter().map(|(key, (cell, drag))| {
+            let drag = u64::try_from(drag / 1000).unwrap_or(u64::MAX);
+            (key, Cell { drag, ..cell })
+        })
+    }
+}
+
+/// Where the object of a row was allocated.
+pub(crate) fn row(rows: &Rows, row: usize) -> Row {
+    (rows.context[row], rows.site[row], rows.class[row], rows.kind[row])
+}
+
+/// Its origin.
+pub(crate) fn origin((context, site, class, kind): Row, places: &mut Places<'_>, population: &Population) -> Origin {
+    let made = Made { kind, site, ty: class };
+    let place = places.in_context(made, context, &population.contexts, &population.types);
+    Origin { context, place, class, is_initial: kind == AllocKind::Initial }
 }
 
 /// Computes the profile. Objects that die before `young` bytes were allocated after them die young.
 pub fn profile(population: &Population, naming: Naming<'_>, young: u64) -> io::Result<Profile> {
-    let columns = Columns::CLASS
-        | Columns::KIND
-        | Columns::SIZE
-        | Columns::SITE
-        | Columns::CONTEXT
-        | Columns::BIRTH_BYTES
-        | Columns::LAST_USE_TICK
-        | Columns::DEATH_TICK
-        | Columns::DEATH_BYTES;
     let each = |cells: &mut Cells<Row>, rows: &Rows| {
-        for row in 0..rows.len {
-            let is_initial = rows.kind[row] == AllocKind::Initial;
-            let key = (rows.context[row], rows.site[row], rows.class[row], rows.kind[row]);
-            let (cell, sum) = cells.entry(key).or_default();
-            let size = rows.size[row];
-            if !is_initial {
-                cell.allocated.add(size);
-            }
-            match rows.death_bytes[row] {
-                None => cell.alive.add(size),
-                Some(died) if !is_initial && died.saturating_sub(rows.birth_bytes[row]) < young => cell.young.add(size),
-                Some(_) => {}
-            }
-            let ticks = drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]);
-            *sum += u128::from(size) * u128::from(ticks.unwrap_or(0));
+        for at in 0..rows.len {
+            cells.add(row(rows, at), rows, at);
         }
     };
-    let merge = |mut one: Cells<Row>, other: Cells<Row>| {
-        other.into_iter().for_each(|(key, more)| add(&mut one, key, &more));
+    let merge = |mut one: Cells<Row>, other| {
+        one.merge(other, |row| row);
         one
     };
+    let by_row = fold(population, Cells::<Row>::COLUMNS, || Cells::new(young), each, merge)?;
     let mut places = Places::new(naming);
-    let mut cells = Cells::default();
-    for ((context, site, class, kind), more) in fold(population, columns, Cells::default, each, merge)? {
-        let made = Made { kind, site, ty: class };
-        let place = places.in_context(made, context, &population.contexts, &population.types);
-        add(&mut cells, Origin { context, place, class, is_initial: kind == AllocKind::Initial }, &more);
-    }
+    let mut cells = Cells::new(young);
+    cells.merge(by_row, |row| origin(row, &mut places, population));
+    let mut cells: Vec<(Origin, Cell)> = cells.finish().collect();
     let mut total = Cell::default();
-    let whole = |(origin, (cell, drag)): (Origin, (Cell, u128))| {
-        let cell = Cell { drag: u64::try_from(drag / 1000).unwrap_or(u64::MAX), ..cell };
-        (origin, cell)
-    };
-    let mut cells: Vec<(Origin, Cell)> = cells.into_iter().map(whole).collect();
     cells.iter().for_each(|(_, cell)| total.merge(cell));
     cells.sort_unstable_by_key(|(origin, cell)| (Reverse((cell.allocated.bytes, cell.alive.bytes)), *origin));
     Ok(Profile { cells, total })

@@ -27,6 +27,19 @@ pub struct Code {
     pub line: u32,
 }
 
+/// The name of a method in its parts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MethodName {
+    /// Internal name of the class that declares it; empty if unknown.
+    pub class: String,
+    /// `<init>` for a constructor.
+    pub name: String,
+    /// Its descriptor (JVMS §4.3.3); `()V` if unknown, as in a text.
+    pub descriptor: String,
+    /// `access_flags` (JVMS §4.6); 0 if unknown.
+    pub access: u16,
+}
+
 impl Source {
     /// Returns the names of the trace's ids.
     pub fn naming(&self) -> Naming<'_> {
@@ -93,6 +106,21 @@ impl<'a> Naming<'a> {
                 Some(class.replace('.', "/"))
             }
         }
+    }
+
+    /// The name of a method in its parts.
+    pub fn name_of_method(&self, id: MethodId) -> MethodName {
+        if let Of::Trace(names, _) = self.0
+            && let Some((table, method)) = names.method(id)
+        {
+            let class = table.str(table.classes[method.class as usize].name).to_owned();
+            let (name, descriptor) = (table.str(method.name).to_owned(), table.str(method.descriptor).to_owned());
+            return MethodName { class, name, descriptor, access: method.access };
+        }
+        let text = self.method(id);
+        let (class, name) = text.rsplit_once('.').unwrap_or(("", &text));
+        let class = class.replace('.', "/");
+        MethodName { class, name: name.to_owned(), descriptor: "()V".to_owned(), access: 0 }
     }
 
     /// The method that contains a site.

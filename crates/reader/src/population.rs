@@ -113,13 +113,19 @@ impl Columns {
     pub fn has(self, columns: Self) -> bool {
         self.0 & columns.0 == columns.0
     }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
 }
 
 impl BitOr for Columns {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.and(other)
     }
 }
 

@@ -1,7 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** What becomes of objects, by hand: `tests/tests/analyses.rs` has the numbers. With `-Dfactor=3` it makes more of some. */
+/** What becomes of objects, by hand: `tests/tests/analyses.rs` has the numbers. With `-Dfactor=3` it makes more of some, with `-Dcollect=true` there is a collection. */
 public class Lives {
     static class Local {
         int value = 1;
@@ -86,6 +86,9 @@ public class Lives {
         }
         for (int i = 0; i < 2000 * factor; i++) {
             keep();
+        }
+        if (Boolean.getBoolean("collect")) {
+            System.gc();
         }
         for (int i = 0; i < 10; i++) {
             Shared shared = new Shared();

@@ -3,6 +3,7 @@
 mod collapsed;
 mod firefox;
 mod heapprofile;
+pub mod jfr;
 mod pprof;
 mod speedscope;
 #[cfg(test)]

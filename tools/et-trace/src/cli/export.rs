@@ -4,8 +4,12 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use et_analysis::course::course;
 use et_analysis::profile::profile;
 use et_names::EventSet;
+use et_reader::source::Source;
+use et_reader::{Thread, Trace};
+use et_report::export::jfr::{self, Meaning, Recording};
 use et_report::export::{About, Format, Tree, Weight};
 
 use super::analyses::{Opened, program, size};
@@ -26,6 +30,8 @@ enum FormatArg {
     Collapsed,
     /// A .heapprofile for the Memory panel of Chrome's DevTools
     Chrome,
+    /// A recording for JDK Mission Control, IntelliJ and `jfr`, with threads, times and collections
+    Jfr,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -46,15 +52,21 @@ enum WeightArg {
     Drag,
 }
 
-impl From<FormatArg> for Format {
-    fn from(arg: FormatArg) -> Self {
-        match arg {
-            FormatArg::Pprof => Self::Pprof,
-            FormatArg::Firefox => Self::Firefox,
-            FormatArg::Speedscope => Self::Speedscope,
-            FormatArg::Collapsed => Self::Collapsed,
-            FormatArg::Chrome => Self::Chrome,
+impl FormatArg {
+    /// The format of a profile without times; `None` for a recording.
+    fn profile(self) -> Option<Format> {
+        match self {
+            Self::Pprof => Some(Format::Pprof),
+            Self::Firefox => Some(Format::Firefox),
+            Self::Speedscope => Some(Format::Speedscope),
+            Self::Collapsed => Some(Format::Collapsed),
+            Self::Chrome => Some(Format::Chrome),
+            Self::Jfr => None,
         }
+    }
+
+    fn is_binary(self) -> bool {
+        matches!(self, Self::Pprof | Self::Jfr)
     }
 }
 
@@ -79,7 +91,7 @@ pub(crate) struct ExportArgs {
     /// Format of the profile
     #[arg(long, value_enum)]
     to: FormatArg,
-    /// Weight of the stacks; pprof shows this one first
+    /// Weight of the stacks; pprof shows this one first, and recordings of events have others as well
     #[arg(long, value_enum, default_value = "bytes")]
     weight: WeightArg,
     /// An object dies young if it dies before this much more is allocated
@@ -95,7 +107,7 @@ pub(crate) struct ExportArgs {
 
 pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     let is_terminal = io::stdout().is_terminal();
-    if args.output.is_none() && args.to == FormatArg::Pprof && is_terminal {
+    if args.output.is_none() && args.to.is_binary() && is_terminal {
         return Err(CliError::Binary);
     }
     let bar = Bar::new(args.output.is_some() || !is_terminal);
@@ -103,12 +115,26 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     let create = |path: &PathBuf| Output::create(path, Kind::Profile, args.force, &[&args.input.trace]);
     let mut output = args.output.as_ref().map(create).transpose()?;
     let opened = Opened::new(&args.input, &bar)?;
-    let found = profile(&opened.population, opened.source.naming(), args.young).map_err(CliError::Rows)?;
-    let tree = Tree::of(&found, &opened.population.contexts, opened.labels());
-    let about = about(&opened);
+    let mut about = about(&opened);
+    let weight: Weight = args.weight.into();
+    let run = run_of(&opened);
+    let (population, naming) = (&opened.population, opened.source.naming());
+    let made = match args.to.profile() {
+        Some(format) => {
+            let found = profile(population, naming, args.young).map_err(CliError::Rows)?;
+            Made::Profile(Tree::of(&found, &population.contexts, opened.labels()), format)
+        }
+        None => {
+            let found = course(population, naming, args.young).map_err(CliError::Rows)?;
+            let meaning = Meaning { naming, contexts: &population.contexts, types: &population.types };
+            let recording = Recording::new(&found, weight, &run, meaning);
+            about.comments.extend(recording.left_out().notes());
+            Made::Recording(Box::new(recording))
+        }
+    };
     let write = |out: &mut dyn Write| {
         let mut out = BufWriter::new(out);
-        et_report::export::write(&tree, args.to.into(), args.weight.into(), &about, &mut out)?;
+        made.write(weight, &about, &mut out)?;
         out.flush()
     };
     match &mut output {
@@ -121,6 +147,64 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
         PROGRAM.say(format_args!("note: {comment}"));
     }
     Ok(opened.finish())
+}
+
+/// What is to be written.
+enum Made<'a> {
+    Profile(Tree, Format),
+    Recording(Box<Recording<'a>>),
+}
+
+impl Made<'_> {
+    fn write(self, weight: Weight, about: &About, out: impl Write) -> io::Result<()> {
+        match self {
+            Self::Profile(tree, format) => et_report::export::write(&tree, format, weight, about, out),
+            Self::Recording(recording) => {
+                let what = format!("{}: weights are {}", about.program, weight.name());
+                let notes: Vec<String> = std::iter::once(what).chain(about.comments.iter().cloned()).collect();
+                recording.write(&notes, out)
+            }
+        }
+    }
+}
+
+/// The run itself: threads, collections and times.
+fn run_of(opened: &Opened) -> jfr::Run {
+    let mut run = jfr::Run { nanos: opened.population.end.nanos.unwrap_or(0), ..jfr::Run::default() };
+    let Source::Trace(trace) = &opened.source else { return run };
+    let meta = trace.file.meta();
+    run.start_unix_millis = meta.start_unix_millis;
+    run.jvm_name.clone_from(&meta.jvm.name);
+    run.jvm_version.clone_from(&meta.jvm.version);
+    run.command.clone_from(&meta.command);
+    run.pid = meta.pid;
+    run.threads = trace.threads.iter().map(|thread| thread_of(trace, thread)).collect();
+    run.collections = trace
+        .gcs
+        .iter()
+        .map(|gc| jfr::Collection {
+            start_nanos: gc.start_nanos,
+            finish_nanos: gc.finish_nanos,
+            heap_used: gc.heap_used,
+            heap_committed: gc.heap_committed,
+        })
+        .collect();
+    run
+}
+
+/// A thread, with the times of its first and last events, which are the nearest that the trace knows.
+fn thread_of(trace: &Trace, thread: &Thread) -> jfr::Thread {
+    let events = trace.file.thread(thread.index);
+    let wall = |piece: Option<usize>| events.zip(piece).and_then(|(events, piece)| trace.file.wall(events, piece));
+    let count = events.map_or(0, |events| events.len());
+    let first = wall((count > 0).then_some(0)).map(|wall| wall.begin.0);
+    let last = wall(count.checked_sub(1)).and_then(|wall| wall.end).map(|end| end.0);
+    jfr::Thread {
+        id: thread.index,
+        name: thread.name.clone(),
+        start_nanos: first.filter(|_| !thread.from_start),
+        end_nanos: last.filter(|_| thread.end.is_some()),
+    }
 }
 
 /// Metadata of the profile, including what the trace lacks.

@@ -1,0 +1,202 @@
+//! The pools of values that events refer to: names, classes, methods, stacks, threads. Number 0 is none.
+
+use std::hash::Hash;
+
+use et_names::MethodId;
+use et_reader::naming::{MethodName, Naming};
+use rustc_hash::FxHashMap;
+
+use super::encode::{event, int, number, numbers, string};
+use super::metadata::Type;
+
+/// Values of a type with their numbers, from 1.
+#[derive(Debug)]
+struct Pool<K> {
+    numbers: FxHashMap<K, u64>,
+    content: Vec<u8>,
+}
+
+impl<K> Default for Pool<K> {
+    fn default() -> Self {
+        Self { numbers: FxHashMap::default(), content: Vec::new() }
+    }
+}
+
+impl<K: Eq + Hash> Pool<K> {
+    /// The number of a value, and whether it is new: then the caller encodes it.
+    fn of(&mut self, key: K) -> (u64, bool) {
+        let next = self.numbers.len() as u64 + 1;
+        let number = *self.numbers.entry(key).or_insert(next);
+        (number, number == next)
+    }
+
+    fn write(&self, ty: Type, out: &mut Vec<u8>) {
+        number(out, ty as u64);
+        number(out, self.numbers.len() as u64);
+        out.extend_from_slice(&self.content);
+    }
+}
+
+/// A frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Number of the method in its pool.
+    pub method: u64,
+    /// -1 if it is not known.
+    pub line: i32,
+}
+
+/// The pools of a recording.
+#[derive(Debug, Default)]
+pub struct Pools {
+    strings: Pool<String>,
+    symbols: Pool<String>,
+    packages: Pool<String>,
+    classes: Pool<String>,
+    methods: Pool<MethodName>,
+    stacks: Pool<(bool, Box<[Frame]>)>,
+    threads: Pool<u32>,
+    names: Pool<&'static str>,
+    causes: Pool<&'static str>,
+    whens: Pool<&'static str>,
+    of_methods: FxHashMap<MethodId, u64>,
+}
+
+fn text_in<K: Eq + Hash + AsRef<str> + Clone>(pool: &mut Pool<K>, text: K) -> u64 {
+    let (at, is_new) = pool.of(text.clone());
+    if is_new {
+        number(&mut pool.content, at);
+        string(&mut pool.content, text.as_ref());
+    }
+    at
+}
+
+/// All frames have this type: a trace does not say how a method was executed.
+const FRAME_TYPE: (u64, &str) = (1, "Unknown");
+
+impl Pools {
+    pub fn string(&mut self, text: String) -> u64 {
+        text_in(&mut self.strings, text)
+    }
+
+    fn symbol(&mut self, text: &str) -> u64 {
+        text_in(&mut self.symbols, text.to_owned())
+    }
+
+    pub fn gc_name(&mut self, text: &'static str) -> u64 {
+        text_in(&mut self.names, text)
+    }
+
+    pub fn gc_cause(&mut self, text: &'static str) -> u64 {
+        text_in(&mut self.causes, text)
+    }
+
+    pub fn gc_when(&mut self, text: &'static str) -> u64 {
+        text_in(&mut self.whens, text)
+    }
+
+    fn package(&mut self, name: &str) -> u64 {
+        let (at, is_new) = self.packages.of(name.to_owned());
+        if is_new {
+            let symbol = self.symbol(name);
+            // Its module is not known.
+            let (module, is_exported) = (0, 1);
+            numbers(&mut self.packages.content, &[at, symbol, module, is_exported]);
+        }
+        at
+    }
+
+    /// A class by its internal name: `java/lang/String`, `[I`, `[Ljava/lang/String;`.
+    pub fn class(&mut self, name: &str) -> u64 {
+        let (at, is_new) = self.classes.of(name.to_owned());
+        if is_new {
+            let symbol = self.symbol(name);
+            let package = match name.rsplit_once('/') {
+                Some((package, _)) if !name.starts_with('[') => self.package(package),
+                _ => 0,
+            };
+            let (loader, modifiers, is_hidden) = (0, 0, 0);
+            numbers(&mut self.classes.content, &[at, loader, symbol, package, modifiers, is_hidden]);
+        }
+        at
+    }
+
+    pub fn method(&mut self, id: MethodId, naming: Naming<'_>) -> u64 {
+        if let Some(&known) = self.of_methods.get(&id) {
+            return known;
+        }
+        let name = naming.name_of_method(id);
+        let class = self.class(&name.class);
+        let (symbol, descriptor) = (self.symbol(&name.name), self.symbol(&name.descriptor));
+        let access = name.access;
+        let (at, is_new) = self.methods.of(name);
+        if is_new {
+            let is_hidden = 0;
+            numbers(&mut self.methods.content, &[at, class, symbol, descriptor, access.into(), is_hidden]);
+        }
+        self.of_methods.insert(id, at);
+        at
+    }
+
+    /// A stack, innermost frame first; none if it is empty.
+    pub fn stack(&mut self, frames: &[Frame], is_cut: bool) -> u64 {
+        if frames.is_empty() {
+            return 0;
+        }
+        let (at, is_new) = self.stacks.of((is_cut, frames.into()));
+        if is_new {
+            let out = &mut self.stacks.content;
+            numbers(out, &[at, is_cut.into(), frames.len() as u64]);
+            for frame in frames {
+                let bytecode_index = -1;
+                number(out, frame.method);
+                int(out, frame.line);
+                int(out, bytecode_index);
+                number(out, FRAME_TYPE.0);
+            }
+        }
+        at
+    }
+
+    /// A thread, for which `name` is called if it is new; 0 is none.
+    pub fn thread(&mut self, id: u32, name: impl FnOnce() -> (String, bool)) -> u64 {
+        if id == 0 {
+            return 0;
+        }
+        let (at, is_new) = self.threads.of(id);
+        if is_new {
+            let (name, is_virtual) = name();
+            let out = &mut self.threads.content;
+            let group = 0;
+            number(out, at);
+            string(out, &name);
+            number(out, id.into());
+            string(out, &name);
+            number(out, id.into());
+            number(out, group);
+            out.push(is_virtual.into());
+        }
+        at
+    }
+
+    /// Appends all pools.
+    pub fn write(&self, out: &mut Vec<u8>, start: u64) {
+        let mut frame_types = Pool::default();
+        text_in(&mut frame_types, FRAME_TYPE.1);
+        let mut content = Vec::new();
+        let (duration, to_the_one_before, kind, pools) = (0, 0, 1, 11);
+        numbers(&mut content, &[Type::Pools as u64, start, duration, to_the_one_before, kind, pools]);
+        self.strings.write(Type::String, &mut content);
+        self.symbols.write(Type::Symbol, &mut content);
+        self.packages.write(Type::Package, &mut content);
+        self.classes.write(Type::Class, &mut content);
+        self.methods.write(Type::Method, &mut content);
+        frame_types.write(Type::FrameKind, &mut content);
+        self.stacks.write(Type::StackTrace, &mut content);
+        self.threads.write(Type::Thread, &mut content);
+        self.names.write(Type::GcName, &mut content);
+        self.causes.write(Type::GcCause, &mut content);
+        self.whens.write(Type::GcWhen, &mut content);
+        event(out, &content);
+    }
+}
