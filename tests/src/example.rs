@@ -26,6 +26,33 @@ pub fn change_word(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Has the code that may allocate nothing allocate something: a change of one test.
+pub fn allocate_more(folder: &Path) -> Result<()> {
+    let test = folder.join("src/test/java/words/AllocationsTest.java");
+    let text = fs::read_to_string(&test)?;
+    let more = text
+        .replace("Allocations.of(() -> index.count(\"be\")).none()", "Allocations.of(() -> index.toString()).none()");
+    ensure!(more != text, "the test has changed");
+    fs::write(&test, more).map_err(Into::into)
+}
+
+/// JUnit's reports say which limit was exceeded where allocations count, and that limits are skipped where they do not.
+pub fn limits_in(counting: &Path, plain: &Path) -> Result<()> {
+    const REPORT: &str = "TEST-words.AllocationsTest.xml";
+    let read = |folder: &Path| {
+        let path = folder.join(REPORT);
+        fs::read_to_string(&path).with_context(|| format!("no report {}", path.display()))
+    };
+    let (failed, skipped) = (read(counting)?, read(plain)?);
+    for what in ["tests=\"2\"", "failures=\"1\"", "at most 0 objects allowed, but ", "words.Index.toString("] {
+        ensure!(failed.contains(what), "not in the report: {what}\n{failed}");
+    }
+    for what in ["tests=\"2\"", "skipped=\"2\"", "failures=\"0\""] {
+        ensure!(skipped.contains(what), "not in the report: {what}\n{skipped}");
+    }
+    Ok(())
+}
+
 /// The report of a plugin lists only that class.
 pub fn only_word_was_rewritten(report: &Path) -> Result<()> {
     let report: Value = serde_json::from_slice(&fs::read(report)?)?;

@@ -134,6 +134,7 @@ fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
         "libet_jvmpi.so",
         "libet_monitor.so",
         "et-ddm.jar",
+        "et-test.jar",
         "heap-proxy-8.jar",
         "heap-proxy-21.jar",
     ] {

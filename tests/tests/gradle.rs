@@ -44,7 +44,7 @@ fn gradle_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
 
     let first = Ran::well(build.gradle().args(["etRun", "etTest"]))?;
-    let of_tests = if has_mocks { " jars and 3 class files" } else { " jars and 1 class file" };
+    let of_tests = if has_mocks { " jars and 4 class files" } else { " jars and 2 class files" };
     for line in ["rewrote 3 class files", of_tests, "[be 2, not 1, or 1, to 2]"] {
         first.says(line)?;
     }
@@ -63,6 +63,18 @@ fn gradle_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
     second.says_nothing_of("rewrote")?;
     let kept = example::traces(&build.at("test-traces"))?;
     ensure!(kept == traces, "the tests were not run, and their trace has gone");
+
+    // Tests that count, and leave no traces: well, too much allocated, and on a JDK where nothing counts.
+    let counts = "-PelephantTracks.counts=true";
+    Ran::well(build.gradle().args([counts, "etTest"]))?;
+    ensure!(example::traces(&build.at("test-traces"))?.is_empty(), "there are traces");
+    example::allocate_more(&build.folder)?;
+    let failed = Ran::of(build.gradle().args([counts, "--continue", "test", "etTest"]))?;
+    ensure!(!failed.succeeded, "{}", failed.text);
+    failed.says("Execution failed for task ':etTest'")?;
+    failed.says_nothing_of("Execution failed for task ':test'")?;
+    let results = |task: &str| build.folder.join(format!("build/test-results/{task}"));
+    example::limits_in(&results("etTest"), &results("test"))?;
 
     example::change_word(&build.folder)?;
     let mistakes = build.folder.join("mistakes.gradle");

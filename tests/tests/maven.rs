@@ -37,8 +37,8 @@ fn maven_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
     let first = Ran::well(build.maven().args(GOALS))?;
     let (of_tests, ran) = match has_mocks {
-        true => (" jars and 3 class files", "Tests run: 2, Failures: 0, Errors: 0"),
-        false => (" jars and 1 class file", "Tests run: 1, Failures: 0, Errors: 0"),
+        true => (" jars and 4 class files", "Tests run: 4, Failures: 0, Errors: 0"),
+        false => (" jars and 2 class files", "Tests run: 3, Failures: 0, Errors: 0"),
     };
     for line in ["[INFO] rewrote 3 class files", of_tests, "[be 2, not 1, or 1, to 2]", ran] {
         first.says(line)?;
@@ -59,6 +59,16 @@ fn maven_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
     second.says_nothing_of("rewrote")?;
     let again = example::traces(&build.at("test-traces"))?;
     ensure!(again.len() == 1 && again != traces, "the traces are those of this run: {again:?}");
+
+    // Tests that count, and leave no traces: well, too much allocated, and on a JDK where nothing counts.
+    let counts = "-DelephantTracks.counts=true";
+    Ran::well(build.maven().args([counts, "et:test"]))?;
+    ensure!(example::traces(&build.at("test-traces"))?.is_empty(), "there are traces");
+    example::allocate_more(&build.folder)?;
+    let failed = Ran::of(build.maven().args([counts, "test", "et:test"]))?;
+    ensure!(!failed.succeeded, "{}", failed.text);
+    failed.says("AllocationsTest.aKnownWordCostsNothing")?;
+    example::limits_in(&build.at("surefire-reports"), &build.folder.join("target/surefire-reports"))?;
 
     example::change_word(&build.folder)?;
     // As they are bound to phases; and a program that fails.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::jdks::{self, Jdk};
 use crate::layout::{
-    DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, JVMPI_PROXY_JAR, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools,
+    DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, JVMPI_PROXY_JAR, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, TEST_JAR, Tools,
 };
 use crate::plugins;
 use crate::runtime_java;
@@ -133,6 +133,7 @@ fn tools(layout: &Layout, build: &Build, tools: Tools) -> Result<Tools> {
     heap_proxy(layout, &compiler, &tools)?;
     if build.parts == Parts::All {
         ddm_jar(layout, &compiler, &tools)?;
+        test_library(layout, &compiler, &tools)?;
         plugins::build(layout, &compiler, &tools)?;
     }
     eprintln!("built {}", tools.root.display());
@@ -204,6 +205,13 @@ fn ddm_jar(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     fs::create_dir_all(&fresh).context("cannot make target/ddm-java")?;
     let jar = runtime_java::ddm(&compiler.home, &layout.repo, &fresh)?;
     place(&jar, &tools.lib().join(DDM_JAR))
+}
+
+fn test_library(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
+    let fresh = layout.target.join("test-library");
+    fs::create_dir_all(&fresh).context("cannot make target/test-library")?;
+    let jar = runtime_java::test_library(&compiler.home, &layout.repo, &fresh)?;
+    place(&jar, &tools.lib().join(TEST_JAR))
 }
 
 /// Copies a file to its place unless it is there with the same content: instrumented JDKs are cached by the sizes and

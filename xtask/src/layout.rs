@@ -119,6 +119,9 @@ pub const MONITOR_LIBRARY: &str = "libet_monitor.so";
 /// The library for programs that send their own chunks to a monitor.
 pub const DDM_JAR: &str = "et-ddm.jar";
 
+/// The library with which tests count allocations.
+pub const TEST_JAR: &str = "et-test.jar";
+
 /// The Java half, one jar for each range of Java versions.
 pub const HEAP_PROXY_JARS: [&str; 4] =
     ["heap-proxy-8.jar", "heap-proxy-11.jar", "heap-proxy-12.jar", "heap-proxy-21.jar"];

@@ -35,6 +35,8 @@ enum Task {
     Replayer,
     /// Make an archive to unpack anywhere, and a Debian package
     Dist(dist::Options),
+    /// Make a Python wheel of the tools, with the package that reads traces
+    Wheel(dist::wheel::Options),
     /// Rebuild the bundle of JavaScript libraries that reports use (needs npm)
     Assets,
     /// Generate the parts of docs that come from the code, such as tables of options
@@ -69,6 +71,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Loom => loom::run(&layout),
         Task::Replayer => replayer::run(&layout).map(drop),
         Task::Dist(options) => dist::run(&layout, &options),
+        Task::Wheel(options) => dist::wheel::run(&layout, &options),
         Task::Assets => assets::run(&layout),
         Task::Docs => docs::run(&layout),
         Task::Book => book::run(&layout),

@@ -15,7 +15,10 @@ const WRAPPERS: [&str; 4] = ["time", "sudo", "nice", "valgrind"];
 /// All pages of the repository for readers.
 pub fn all(repo: &Path) -> Result<Vec<PathBuf>> {
     let mut pages = vec![repo.join("README.md"), repo.join("SECURITY.md"), repo.join("runtime-java/README.md")];
-    pages.extend(["gradle-plugin", "maven-plugin"].map(|plugin| repo.join(plugin).join("README.md")));
+    pages.extend(
+        ["gradle-plugin", "maven-plugin", "runtime-java/test-library"]
+            .map(|plugin| repo.join(plugin).join("README.md")),
+    );
     for folder in ["docs", "examples"] {
         pages.extend(in_folder(&repo.join(folder))?);
     }

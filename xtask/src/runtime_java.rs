@@ -68,6 +68,41 @@ pub fn ddm(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
     Ok(jar)
 }
 
+/// Writes `et-test.jar`, with which tests count allocations, for Java 11 and later.
+pub fn test_library(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
+    let sources = repo.join("runtime-java/test-library");
+    let (stubs, classes) = (sources.join("stubs"), out_dir.join("classes"));
+    // What instrumented JDKs have, and what JUnit has: only for compilation.
+    let (base, junit) = (out_dir.join("base"), out_dir.join("junit"));
+    for folder in [&base, &junit, &classes] {
+        folders::empty(folder)?;
+    }
+    let compile = |out: &Path, patch: &Path, sources: &Path| -> Result<()> {
+        let mut javac = Command::new(javac_home.join("bin/javac"));
+        javac.args([
+            "-Xlint:all,-options,-missing-explicit-ctor,-exports",
+            "-Werror",
+            "-source",
+            "11",
+            "-target",
+            "11",
+            "-g",
+            "-encoding",
+            "UTF-8",
+        ]);
+        javac.arg("-d").arg(out).arg("--patch-module").arg(concat("java.base=", patch.to_owned().into()));
+        javac.arg("-cp").arg(&junit).args(java_files(sources)?);
+        command::quiet(&mut javac)?;
+        Ok(())
+    };
+    compile(&base, &stubs, &stubs.join("java"))?;
+    compile(&junit, &base, &stubs.join("org"))?;
+    compile(&classes, &base, &sources.join("src"))?;
+    let jar = out_dir.join("et-test.jar");
+    pack(javac_home, &jar, &classes, "org")?;
+    Ok(jar)
+}
+
 fn pack(javac_home: &Path, jar: &Path, classes: &Path, folder: &str) -> Result<()> {
     let mut pack = Command::new(javac_home.join("bin/jar"));
     // Reproducible: a fixed time, and no manifest, which would contain the version of the JDK.

@@ -8,6 +8,7 @@ mod deb;
 mod needs;
 mod notices;
 mod tree;
+pub mod wheel;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail};
 
 use crate::layout::{
-    DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, JVMPI_PROXY_JAR, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools,
+    DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, JVMPI_PROXY_JAR, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, TEST_JAR, Tools,
 };
 use crate::plugins::{gradle, maven};
 use crate::{build, command, docs, folders, setup};
@@ -113,7 +114,7 @@ impl Parts<'_> {
         for library in [RUNTIME_LIBRARY, JVMPI_LIBRARY, MONITOR_LIBRARY] {
             stripped(&tree.add(&lib.join(library), to)?)?;
         }
-        for jar in HEAP_PROXY_JARS.into_iter().chain([JVMPI_PROXY_JAR, DDM_JAR]) {
+        for jar in HEAP_PROXY_JARS.into_iter().chain([JVMPI_PROXY_JAR, DDM_JAR, TEST_JAR]) {
             tree.add(&lib.join(jar), to)?;
         }
         if self.with_plugins {

@@ -20,21 +20,31 @@ const PACKAGES: [(&str, &str, &str); 5] = [
 ];
 
 /// A version as a list of numbers, for comparison.
-type Version = Vec<u32>;
+pub(super) type Version = Vec<u32>;
 
 /// The value of `Depends`.
 pub(super) fn of(files: &[PathBuf]) -> Result<String> {
+    let needed = all(files)?;
+    let packages = needed.iter().map(|(package, version)| {
+        let numbers: Vec<String> = version.iter().map(u32::to_string).collect();
+        if numbers.is_empty() { (*package).to_owned() } else { format!("{package} (>= {})", numbers.join(".")) }
+    });
+    Ok(packages.collect::<Vec<_>>().join(", "))
+}
+
+/// The oldest version of the C library that has all symbols, as in `[2, 34]`.
+pub(super) fn c_library(files: &[PathBuf]) -> Result<Version> {
+    all(files)?.remove("libc6").filter(|version| version.len() > 1).context("no program needs the C library")
+}
+
+fn all(files: &[PathBuf]) -> Result<BTreeMap<&'static str, Version>> {
     let mut needed = BTreeMap::new();
     for file in files {
         let mut objdump = Command::new("objdump");
         let text = command::read(objdump.env("LC_ALL", "C").arg("--private-headers").arg(file))?;
         add(&mut needed, &text).with_context(|| format!("{}", file.display()))?;
     }
-    let packages = needed.iter().map(|(package, version)| {
-        let numbers: Vec<String> = version.iter().map(u32::to_string).collect();
-        if numbers.is_empty() { (*package).to_owned() } else { format!("{package} (>= {})", numbers.join(".")) }
-    });
-    Ok(packages.collect::<Vec<_>>().join(", "))
+    Ok(needed)
 }
 
 fn add(needed: &mut BTreeMap<&'static str, Version>, headers: &str) -> Result<()> {

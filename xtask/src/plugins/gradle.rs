@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{GROUP, VERSION, in_path, is_newer, place, write};
+use super::{GROUP, VERSION, in_path, is_newer, place, pom, write};
 use crate::command;
 use crate::jdks::Jdk;
 use crate::layout::Layout;
@@ -88,23 +88,6 @@ fn class_path(gradle: &Path) -> String {
     let own = ["lib/*", "lib/plugins/*"].map(|folder| gradle.join(folder).display().to_string());
     let beside = BESIDE_GRADLE.map(str::to_owned);
     own.into_iter().chain(beside).collect::<Vec<_>>().join(":")
-}
-
-fn pom(group: &str, name: &str, depends_on: Option<&str>) -> String {
-    let dependency = depends_on.map(|name| {
-        format!(
-            "  <dependencies>\n    <dependency>\n      <groupId>{GROUP}</groupId>\n      \
-             <artifactId>{name}</artifactId>\n      <version>{VERSION}</version>\n    </dependency>\n  \
-             </dependencies>\n"
-        )
-    });
-    let packaging = if depends_on.is_some() { "  <packaging>pom</packaging>\n" } else { "" };
-    format!(
-        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  \
-         <groupId>{group}</groupId>\n  <artifactId>{name}</artifactId>\n  <version>{VERSION}</version>\n\
-         {packaging}{}</project>\n",
-        dependency.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

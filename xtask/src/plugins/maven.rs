@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{GROUP, VERSION, in_path, is_newer, place, write};
+use super::{GROUP, VERSION, in_path, is_newer, place, put};
 use crate::command;
 use crate::jdks::Jdk;
 use crate::layout::Layout;
@@ -82,6 +82,11 @@ fn local_repository(layout: &Layout) -> PathBuf {
     layout.target.join("maven-repository")
 }
 
+/// Maven never updates its copies of what has the same version.
+pub fn forget(layout: &Layout) {
+    let _ = fs::remove_dir_all(local_repository(layout).join(GROUP.replace('.', "/")));
+}
+
 /// Builds the plugin and lays it out as a repository, unless it exists and is newer than the sources.
 pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     let sources = layout.repo.join("maven-plugin");
@@ -99,8 +104,7 @@ pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     command::quiet(maven.arg("package"))?;
 
     let _ = fs::remove_dir_all(repository(lib));
-    // Maven never updates its copy of a plugin whose version is the same.
-    let _ = fs::remove_dir_all(local_repository(layout).join(GROUP.replace('.', "/")));
+    forget(layout);
     let built = work.join(format!("{NAME}-{VERSION}.jar"));
     let bytes = fs::read(&built).with_context(|| format!("Maven did not make {}", built.display()))?;
     let text = fs::read(&pom).with_context(|| format!("cannot read {}", pom.display()))?;
@@ -110,14 +114,6 @@ pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     put(&repository(lib).join(GROUP.replace('.', "/")).join(METADATA), metadata_of_prefix().as_bytes())?;
     // Written last: if it exists, all files do.
     put(&jar, &bytes)
-}
-
-/// Puts a file into a repository, with its checksum, without which Maven prints warnings.
-fn put(path: &Path, bytes: &[u8]) -> Result<()> {
-    write(path, bytes)?;
-    let sum = command::read(Command::new("sha1sum").arg(path))?;
-    let hex = sum.split_whitespace().next().with_context(|| format!("no checksum of {}", path.display()))?;
-    write(Path::new(&format!("{}.sha1", path.display())), hex.as_bytes())
 }
 
 /// Metadata that map the prefix to the plugin, for builds without a declaration of the plugin.

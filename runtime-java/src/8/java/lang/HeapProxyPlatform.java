@@ -67,6 +67,18 @@ final class HeapProxyPlatform {
         unsafe.putInt(at, first);
     }
 
+    /** Memory outside the heap, filled with zeros. */
+    static long memory(long bytes) {
+        long at = unsafe.allocateMemory(bytes);
+        unsafe.setMemory(at, bytes, (byte) 0);
+        return at;
+    }
+
+    /** Exchanges eight bytes outside the heap; false if they are not the expected ones. */
+    static boolean exchange(long at, long expected, long value) {
+        return unsafe.compareAndSwapLong(null, at, expected, value);
+    }
+
     /** Eight bytes of an object. */
     static long word(Object base, long offset) {
         return unsafe.getLong(base, offset);

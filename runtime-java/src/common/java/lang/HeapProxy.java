@@ -242,6 +242,9 @@ public final class HeapProxy {
             if (asked != 0) {
                 ask(object, fresh);
             }
+            if (HeapProxyCounts.active != null && kind == HeapProxyBuffer.NEW) {
+                HeapProxyCounts.count(object, site);
+            }
         }
     }
 
@@ -341,6 +344,9 @@ public final class HeapProxy {
         thread.etPos = at + 16L;
         if (asked != 0) {
             ask(array, fresh);
+        }
+        if (HeapProxyCounts.active != null) {
+            HeapProxyCounts.count(array, site);
         }
     }
 
@@ -446,7 +452,7 @@ public final class HeapProxy {
      * another of these classes, whose thread waits for this one.
      */
     private static void initialize() {
-        String[] others = {"Anonymous", "Buffer", "Calls", "Classes", "Fields", "Mirrors", "Objects", "Platform", "Release", "Unsafe"};
+        String[] others = {"Anonymous", "Buffer", "Calls", "Classes", "Counts", "Fields", "Mirrors", "Objects", "Platform", "Release", "Unsafe"};
         for (String other : others) {
             try {
                 Class.forName("java.lang.HeapProxy" + other, true, null);

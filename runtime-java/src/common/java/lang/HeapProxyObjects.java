@@ -130,6 +130,9 @@ final class HeapProxyObjects {
         if (HeapProxy.asked != 0) {
             HeapProxy.ask(object, hash);
         }
+        if (HeapProxyCounts.active != null && kind != HeapProxyBuffer.FOUND) {
+            HeapProxyCounts.count(object, 0);
+        }
         return hash;
     }
 

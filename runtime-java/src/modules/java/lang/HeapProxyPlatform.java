@@ -65,6 +65,18 @@ final class HeapProxyPlatform {
         Unsafe.getUnsafe().putInt(at, first);
     }
 
+    /** Memory outside the heap, filled with zeros. */
+    static long memory(long bytes) {
+        long at = Unsafe.getUnsafe().allocateMemory(bytes);
+        Unsafe.getUnsafe().setMemory(at, bytes, (byte) 0);
+        return at;
+    }
+
+    /** Exchanges eight bytes outside the heap; false if they are not the expected ones. */
+    static boolean exchange(long at, long expected, long value) {
+        return Unsafe.getUnsafe().compareAndSetLong(null, at, expected, value);
+    }
+
     /** Eight bytes of an object. */
     static long word(Object base, long offset) {
         return Unsafe.getUnsafe().getLong(base, offset);

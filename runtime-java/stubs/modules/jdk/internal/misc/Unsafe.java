@@ -5,6 +5,10 @@ public final class Unsafe {
 
     public static native Unsafe getUnsafe();
 
+    public native long allocateMemory(long bytes);
+
+    public native void setMemory(long address, long bytes, byte value);
+
     public native int getInt(long address);
 
     public native void putInt(long address, int value);

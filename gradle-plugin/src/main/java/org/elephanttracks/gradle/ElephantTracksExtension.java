@@ -13,6 +13,7 @@ public class ElephantTracksExtension {
     private List<String> excludes = new ArrayList<>();
     private String events = "all";
     private String witness = "none";
+    private boolean counts;
     private Object jdkHome;
     private Object executable;
     private Object cacheDir;
@@ -59,6 +60,15 @@ public class ElephantTracksExtension {
 
     public void setWitness(String which) {
         witness = which;
+    }
+
+    /** Whether {@code etTest} leaves no traces, and only has tests count allocations with et-test. */
+    public boolean getCounts() {
+        return counts;
+    }
+
+    public void setCounts(boolean only) {
+        counts = only;
     }
 
     /** The JDK to run on, a file or its path; Gradle's own by default. */

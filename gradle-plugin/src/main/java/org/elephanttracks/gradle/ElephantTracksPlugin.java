@@ -59,7 +59,7 @@ public class ElephantTracksPlugin implements Plugin<Project> {
 
         Test test = project.getTasks().create("etTest", Test.class);
         describe(test, "Runs the tests, traced.");
-        new TracedTests(project, test, tests, instrumentTests, new File(folder, "test-traces")).wire();
+        new TracedTests(project, settings, test, tests, instrumentTests, new File(folder, "test-traces")).wire();
 
         project.afterEvaluate(new Action<Project>() {
             @Override

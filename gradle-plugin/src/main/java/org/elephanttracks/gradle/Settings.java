@@ -29,6 +29,11 @@ final class Settings {
         return Tool.hooks(events, witness, extension.getExcludes(), extension.getIncludes());
     }
 
+    /** Whether tests count allocations, and leave no traces. */
+    boolean counts() {
+        return Boolean.parseBoolean(String.valueOf(value("counts", extension.getCounts())));
+    }
+
     /** The JDK to run on. */
     File jdkHome() {
         File given = file("jdkHome", extension.getJdkHome());

@@ -25,13 +25,15 @@ import org.elephanttracks.plugin.Traces;
 /** Has one of Gradle's test tasks run on the instrumented copies. */
 final class TracedTests {
     private final Project project;
+    private final Settings settings;
     private final Test test;
     private final SourceSet tests;
     private final EtInstrument instrument;
     private final File traces;
 
-    TracedTests(Project project, Test test, SourceSet tests, EtInstrument instrument, File traces) {
+    TracedTests(Project project, Settings settings, Test test, SourceSet tests, EtInstrument instrument, File traces) {
         this.project = project;
+        this.settings = settings;
         this.test = test;
         this.tests = tests;
         this.instrument = instrument;
@@ -44,6 +46,7 @@ final class TracedTests {
         test.setTestClassesDirs(tests.getOutput().getClassesDirs());
         test.setClasspath(project.files(new Copies(instrument.getReport())).builtBy(instrument));
         test.getInputs().file(instrument.getArguments());
+        test.getInputs().property("counts", new Counts(settings));
         test.getOutputs().dir(traces);
         // By the interface, whose methods have kept their types.
         JavaForkOptions jvm = test;
@@ -53,6 +56,7 @@ final class TracedTests {
         test.doFirst(new RemoveOldTraces(traces));
         test.doFirst(new FitStacks("@" + instrument.getArguments()));
         test.doFirst(new LeaveOutArchives());
+        test.doFirst(new OnlyCount(settings));
         test.addTestListener(new Announcement(traces, test.getLogger()));
     }
 
@@ -119,6 +123,37 @@ final class TracedTests {
             List<String> kept = Archives.without(given, new GradleLog(task.getLogger()));
             if (kept.size() < given.size()) {
                 jvm.setJvmArgs(kept);
+            }
+        }
+    }
+
+    /** Whether the tests count, once the build script has been read. */
+    private static final class Counts implements Callable<Boolean> {
+        private final Settings settings;
+
+        Counts(Settings settings) {
+            this.settings = settings;
+        }
+
+        @Override
+        public Boolean call() {
+            return settings.counts();
+        }
+    }
+
+    /** No trace if the build wants counts only, which is known when the task runs. */
+    private static final class OnlyCount implements Action<Task> {
+        private final Settings settings;
+
+        OnlyCount(Settings settings) {
+            this.settings = settings;
+        }
+
+        @Override
+        public void execute(Task task) {
+            if (settings.counts()) {
+                // Gradle keeps them as system properties: they replace the one that names a trace.
+                ((JavaForkOptions) task).jvmArgs(Traces.noneOnlyCounts());
             }
         }
     }

@@ -1,6 +1,8 @@
 package org.elephanttracks.plugin;
 
 import java.io.File;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 
 /** A folder of traces: one for each JVM that ran tests. */
@@ -14,6 +16,11 @@ public final class Traces {
     /** What a JVM is told; {@code %p} becomes its process id. */
     public String option() {
         return "-Det.traceFile=" + new File(folder, "et-%p.ettrace");
+    }
+
+    /** What a JVM is told that only counts allocations for its tests: nothing is written. */
+    public static List<String> noneOnlyCounts() {
+        return Arrays.asList("-Det.traceFile=/dev/null", "-Det.discard=on");
     }
 
     /** Removes those of an earlier run. */

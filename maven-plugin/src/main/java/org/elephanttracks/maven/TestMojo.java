@@ -2,6 +2,7 @@ package org.elephanttracks.maven;
 
 import java.io.File;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -20,6 +21,7 @@ import org.apache.maven.plugins.annotations.Component;
 import org.apache.maven.plugins.annotations.Execute;
 import org.apache.maven.plugins.annotations.LifecyclePhase;
 import org.apache.maven.plugins.annotations.Mojo;
+import org.apache.maven.plugins.annotations.Parameter;
 import org.apache.maven.plugins.annotations.ResolutionScope;
 import org.codehaus.plexus.component.configurator.expression.ExpressionEvaluationException;
 import org.codehaus.plexus.util.xml.Xpp3Dom;
@@ -38,6 +40,10 @@ public class TestMojo extends AbstractEtMojo {
     private static final String SUREFIRE = "org.apache.maven.plugins:maven-surefire-plugin";
     /** Surefire's own classes in the JVM of tests. */
     private static final List<String> HARNESS = Arrays.asList("org.apache.maven.surefire.**", "org.apache.maven.plugin.surefire.**");
+
+    /** Leave no traces, and only have tests count allocations with et-test. */
+    @Parameter(property = "elephantTracks.counts", defaultValue = "false")
+    private boolean counts;
 
     @Component
     private LifecycleExecutor lifecycle;
@@ -96,9 +102,12 @@ public class TestMojo extends AbstractEtMojo {
             throw new Failure("Surefire is set to run the tests in the JVM of Maven, which is not traced: pass -DforkCount=1");
         }
         String own = value(configuration, "argLine", values);
-        String line = word("@" + new Preparation(at("test")).arguments()) + " " + word(traces.option());
+        StringBuilder line = new StringBuilder(word("@" + new Preparation(at("test")).arguments()));
+        for (String option : counts ? Traces.noneOnlyCounts() : Collections.singletonList(traces.option())) {
+            line.append(' ').append(word(option));
+        }
         set(configuration, "jvm", new File(prepared.javaHome(), "bin/java").getPath());
-        set(configuration, "argLine", own == null ? line : line + " " + StackSizes.scaled(Archives.without(own, messages())));
+        set(configuration, "argLine", own == null ? line.toString() : line + " " + StackSizes.scaled(Archives.without(own, messages())));
         set(configuration, "classesDirectory", copy(project.getBuild().getOutputDirectory(), prepared));
         set(configuration, "testClassesDirectory", copy(project.getBuild().getTestOutputDirectory(), prepared));
         set(configuration, "reportsDirectory", at("surefire-reports").getPath());

@@ -1,0 +1,151 @@
+"""The installed wheel: programs are traced with its tools, and their traces read."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import elephant_tracks as et
+
+ORDERS = 50
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classes")
+    subprocess.run(["javac", "-d", folder, HERE / "Shop.java"], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trace(classes):
+    return et.run(["java", "-cp", classes, "Shop", str(ORDERS)])
+
+
+def orders(table):
+    return table.filter(pc.equal(table["class_name"], "Shop$Order"))
+
+
+def test_the_tools_are_those_of_the_wheel():
+    version = importlib.metadata.version("elephant-tracks")
+    assert version == et.__version__
+    for tool in ("et-instrument", "et-trace", "et-replay", "et-monitor", "et-jvmpi"):
+        script = Path(sys.executable).with_name(tool)
+        said = subprocess.run([script, "--version"], capture_output=True, text=True, check=True).stdout
+        assert said.split() == [tool, version]
+
+
+def test_the_summary_counts(trace):
+    assert trace.returncode == 0
+    assert trace.summary["complete"] is True
+    assert trace.summary["allocated"]["objects"] > 3 * ORDERS
+
+
+def test_objects_are_those_of_the_summary(trace):
+    made = trace.objects(where=("kind", "!=", "I"))
+    allocated = trace.summary["allocated"]
+    assert made.num_rows == allocated["objects"]
+    assert pc.sum(made["size"]).as_py() == allocated["bytes"]
+    named = orders(trace.objects(columns=["class_name", "site_name", "thread_name", "death_tick"]))
+    assert named.num_rows == 2 * ORDERS
+    assert named["death_tick"].null_count == ORDERS
+    assert set(named["thread_name"].to_pylist()) == {"main"}
+    assert all(site.startswith("Shop.order:") for site in named["site_name"].to_pylist())
+    assert pa.types.is_dictionary(named["site_name"].type), "each name is stored once"
+
+
+def test_conditions_choose_rows(trace):
+    large = trace.objects(columns=["size", "length"], where=[("length", ">=", 40), ("kind", "==", "A"), ("size", "in", [16 + 8 * 45])])
+    assert large["length"].to_pylist().count(45) >= 1
+    assert set(large["size"].to_pylist()) == {376}
+    assert trace.objects(columns=["size"], where=pc.field("size") < 0).num_rows == 0
+    with pytest.raises(ValueError, match="is no condition"):
+        trace.objects(where=("size", "about", 3))
+    with pytest.raises(KeyError, match="has no column colour"):
+        trace.objects(columns=["colour"])
+
+
+def test_stores_and_calls(trace):
+    stores = trace.references(columns=["field_name"])
+    assert stores["field_name"].to_pylist().count("Shop$Order.item") == 2 * ORDERS
+    calls = trace.calls(columns=["method_name"])
+    assert calls["method_name"].to_pylist().count("Shop.order") == 2 * ORDERS
+
+
+def test_allocations_by_site(trace):
+    made = trace.allocations()
+    assert pc.sum(made["objects"]).as_py() == trace.summary["allocated"]["objects"]
+    assert orders(made)["objects"].to_pylist() == [2 * ORDERS]
+    sizes = made["bytes"].to_pylist()
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_flames(trace):
+    flame = trace.flame(by="objects")
+    assert pc.sum(flame.stacks["weight"]).as_py() == trace.summary["allocated"]["objects"]
+    assert any(line.startswith("Shop.main;Shop.order:") and line.endswith(f";Shop$Order {2 * ORDERS}") for line in flame.collapsed().splitlines())
+
+
+def test_answers_of_commands(trace, tmp_path):
+    assert trace.heap()["classes"]
+    assert trace.heap(at="40%") != trace.heap()
+    assert trace.replay(collector="copying", heap="2x")
+    assert trace.report(tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert trace.export("jfr", tmp_path / "shop.jfr").read_bytes()[:4] == b"FLR\0"
+    with pytest.raises(et.ToolError, match="exists"):
+        trace.export("jfr", tmp_path / "shop.jfr")
+
+
+def test_sql(trace):
+    pytest.importorskip("duckdb")
+    rows = trace.sql("select count(*) as n from objects join classes using (class) where name = 'Shop$Order'")
+    assert rows["n"].to_pylist() == [2 * ORDERS]
+
+
+def test_two_runs_are_compared(trace, classes, tmp_path):
+    more = et.run(["java", "-cp", classes, "Shop", str(2 * ORDERS)], trace=tmp_path / "more.ettrace")
+    assert (tmp_path / "more.ettrace").is_file()
+    assert trace.diff(more, top=1000)["classes"]["changed"] > 0
+
+
+def test_a_trace_for_notebooks(trace):
+    shown = trace._repr_html_()
+    assert "Shop" in shown and f"{trace.summary['allocated']['objects']:,}" in shown
+    assert repr(trace).startswith("Trace('")
+
+
+def test_events_are_chosen(classes):
+    only = et.run(["java", "-cp", classes, "Shop", str(ORDERS)], events="alloc")
+    assert orders(only.allocations())["objects"].to_pylist() == [2 * ORDERS]
+    assert only.summary["lifetimes"] is None
+
+
+def test_programs_that_fail(classes, tmp_path):
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        et.run(["java", "-cp", classes, "Shop", "1", "fail"])
+    assert failed.value.returncode == 3
+    kept = et.run(["java", "-cp", classes, "Shop", "1", "fail"], check=False)
+    assert kept.returncode == 3 and kept.summary["complete"]
+    with pytest.raises(et.ToolError):
+        et.run(["no-such-program"])
+    with pytest.raises(FileNotFoundError, match="no such trace"):
+        et.open(tmp_path / "none.ettrace")
+    wrong = tmp_path / "wrong.ettrace"
+    wrong.write_text("no trace")
+    with pytest.raises(et.ToolError, match="wrong.ettrace"):
+        et.open(wrong).summary
+
+
+def test_tables_are_kept_where_asked(trace, tmp_path):
+    first = et.open(trace.path, tables=tmp_path / "tables")
+    assert first.objects(columns=["size"]).num_rows > 0
+    again = et.open(trace.path, tables=tmp_path / "tables")
+    before = os.stat(tmp_path / "tables" / "objects" / "_runs").st_mtime_ns
+    assert again.objects(columns=["size"]).equals(first.objects(columns=["size"]))
+    assert os.stat(tmp_path / "tables" / "objects" / "_runs").st_mtime_ns == before
