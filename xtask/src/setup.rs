@@ -26,6 +26,9 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
     if let Err(error) = packages::ensure(&["libmockito-java".to_owned()]) {
         eprintln!("note: tests with mocks and advice will be skipped: {error:#}");
     }
+    if let Err(error) = packages::ensure(&["junit5".to_owned()]) {
+        eprintln!("note: limits of allocations in JUnit 5 will not be tested: {error:#}");
+    }
     if let Err(error) = build_tools() {
         eprintln!("note: tests of plugins will be skipped: {error:#}");
     }

@@ -370,7 +370,7 @@ pub(crate) enum CliError {
     Rows(io::Error),
     #[error("{path}: {what}", path = path.display())]
     Lacks { path: PathBuf, what: String },
-    #[error("a pprof profile cannot be written to a terminal: pass -o FILE")]
+    #[error("a profile in a binary format cannot be written to a terminal: pass -o FILE")]
     Binary,
     #[error("no runs to compare: give et-trace diff BEFORE AFTER, or several of each with --before and --after")]
     NoSides,

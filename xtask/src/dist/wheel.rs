@@ -98,8 +98,13 @@ pub fn write(layout: &Layout, tools: &Tools, work: &Path, output: &Path) -> Resu
 fn check(layout: &Layout, wheel: &Path, work: &Path) -> Result<()> {
     let environment = work.join("environment");
     folders::empty(&environment)?;
-    let mut venv = Command::new(packages::python()?);
-    command::quiet(venv.args(["-m", "venv"]).arg(&environment)).context("on Debian, venv is in python3-venv")?;
+    let python = packages::python()?;
+    let make = || command::quiet(Command::new(python).args(["-m", "venv", "--clear"]).arg(&environment));
+    if make().is_err() {
+        // On Debian it is a package of its own.
+        packages::apt_install(&["python3-venv"])?;
+        make()?;
+    }
     let interpreter = environment.join("bin/python");
     let mut pip = Command::new(&interpreter);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
