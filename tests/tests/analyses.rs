@@ -368,7 +368,26 @@ fn recording(lab: &Lab, jdk: &Jdk) -> Result<()> {
         readers += 1;
     }
     ensure!(readers > 0, "no JDK has jfr");
+    nearly_empty_recording(lab, &run.folder)?;
     run.clean()
+}
+
+/// A text of one object of which hardly anything is known, and of none: readers refuse what they find odd.
+fn nearly_empty_recording(lab: &Lab, folder: &Path) -> Result<()> {
+    let (text, file) = (folder.join("one.txt"), folder.join("one.jfr"));
+    for (objects, record) in [(1, "N 1 10 LA; 0 0 1\n"), (0, "")] {
+        fs::write(&text, format!("# Elephant Tracks, dialect et\n# events alloc\n{record}# lost 0\n"))?;
+        let mut export = Command::new(lab.tools.et_trace());
+        command::quiet(export.args(["export", "--to", "jfr", "--force", "-o"]).arg(&file).arg(&text))?;
+        for reader in SOME_JDKS.iter().filter_map(|&feature| jdks::of_feature(&lab.layout, feature)) {
+            let Some(jfr) = flight::reader(&reader) else { continue };
+            let printed = command::quiet(Command::new(jfr).arg("print").arg(&file))?;
+            let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+            let found = printed.matches("jdk.ObjectAllocationSample {").count();
+            ensure!(found == objects, "{found} and not {objects}: {printed}");
+        }
+    }
+    Ok(())
 }
 
 fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize) -> Result<()> {

@@ -30,10 +30,14 @@ impl<K: Eq + Hash> Pool<K> {
         (number, number == next)
     }
 
-    fn write(&self, ty: Type, out: &mut Vec<u8>) {
-        number(out, ty as u64);
-        number(out, self.numbers.len() as u64);
+    /// Appends its values, if it has any; whether it has.
+    fn write(&self, ty: Type, out: &mut Vec<u8>) -> bool {
+        if self.numbers.is_empty() {
+            return false;
+        }
+        numbers(out, &[ty as u64, self.numbers.len() as u64]);
         out.extend_from_slice(&self.content);
+        true
     }
 }
 
@@ -183,20 +187,28 @@ impl Pools {
     pub fn write(&self, out: &mut Vec<u8>, start: u64) {
         let mut frame_types = Pool::default();
         text_in(&mut frame_types, FRAME_TYPE.1);
+        // Readers refuse pools without values.
+        let mut pools = Vec::new();
+        let count = [
+            self.strings.write(Type::String, &mut pools),
+            self.symbols.write(Type::Symbol, &mut pools),
+            self.packages.write(Type::Package, &mut pools),
+            self.classes.write(Type::Class, &mut pools),
+            self.methods.write(Type::Method, &mut pools),
+            frame_types.write(Type::FrameKind, &mut pools),
+            self.stacks.write(Type::StackTrace, &mut pools),
+            self.threads.write(Type::Thread, &mut pools),
+            self.names.write(Type::GcName, &mut pools),
+            self.causes.write(Type::GcCause, &mut pools),
+            self.whens.write(Type::GcWhen, &mut pools),
+        ]
+        .iter()
+        .filter(|is_written| **is_written)
+        .count() as u64;
+        let (duration, to_the_one_before, kind) = (0, 0, 1);
         let mut content = Vec::new();
-        let (duration, to_the_one_before, kind, pools) = (0, 0, 1, 11);
-        numbers(&mut content, &[Type::Pools as u64, start, duration, to_the_one_before, kind, pools]);
-        self.strings.write(Type::String, &mut content);
-        self.symbols.write(Type::Symbol, &mut content);
-        self.packages.write(Type::Package, &mut content);
-        self.classes.write(Type::Class, &mut content);
-        self.methods.write(Type::Method, &mut content);
-        frame_types.write(Type::FrameKind, &mut content);
-        self.stacks.write(Type::StackTrace, &mut content);
-        self.threads.write(Type::Thread, &mut content);
-        self.names.write(Type::GcName, &mut content);
-        self.causes.write(Type::GcCause, &mut content);
-        self.whens.write(Type::GcWhen, &mut content);
+        numbers(&mut content, &[Type::Pools as u64, start, duration, to_the_one_before, kind, count]);
+        content.extend(pools);
         event(out, &content);
     }
 }
