@@ -15,7 +15,7 @@ use xtask::jdks::{self, Jdk};
 use xtask::{browser, command};
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 9] = [
+    let cases: [(&str, lab::Case); 10] = [
         ("objects", objects),
         ("references", references),
         ("escape", escape),
