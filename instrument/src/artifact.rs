@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames, ID_LIMIT, IdBlock,
-    JDK_BASE, JDK_LIMIT, MethodNames, NamesTable, SiteNames, block_base, releases,
+    JDK_BASE, JDK_LIMIT, MethodNames, NamesTable, SiteNames, Witness, block_base, releases,
 };
 use et_rewriter::filter::Filter;
 use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, HookCounts, IdCounts, Options, Plan};
@@ -219,7 +219,7 @@ pub fn instrument<T: Send>(
     });
     let written: Vec<Written<T>> = work.collect::<Result<_, ArtifactError>>()?;
 
-    let artifact = Artifact { hash, base, name: name.to_owned(), kind, events: settings.events.and(EventSet::ALL) };
+    let artifact = Artifact { hash, base, name: name.to_owned(), kind, events: settings.events.with(Witness::None) };
     Ok(put_together(artifact, size as u32, classes, &plans, written))
 }
 

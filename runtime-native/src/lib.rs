@@ -11,6 +11,7 @@
 //! | [`tracer`] | the state of a run |
 //! | [`proxy`] | `java.lang.HeapProxy` and the layout of objects |
 //! | [`classes`] | tables by class, and classes created at run time |
+//! | [`stacks`] | numbers of call stacks |
 //! | [`output`] | queue, packing, the trace writer |
 //! | [`buffers`] | chunks of events and their owners |
 //! | [`options`], [`live`], [`ids`] | options of a run; figures for a monitor; object ids |
@@ -28,5 +29,6 @@ mod loom_models;
 pub mod options;
 pub mod output;
 pub mod proxy;
+pub mod stacks;
 pub mod tracer;
 pub mod tracing;

@@ -58,6 +58,7 @@ const VARIANTS: &[Variant] = &[
     Variant { name: "all events", ..Variant::ALL },
     Variant { name: "all events, not written", discards: true, ..Variant::ALL },
     Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
+    Variant { name: "with stacks", folder: "stacks", options: &["--events", "alloc,stacks"], ..Variant::ALL },
 ];
 
 /// As [`VARIANTS`], with `--witness`.

@@ -285,7 +285,8 @@ mod tests {
 
     fn alloc(finder: &mut Finder, object: u64) {
         let (kind, object, ty) = (AllocKind::New, ObjectId(object), TypeId(object as u32));
-        let alloc = Alloc { kind, object, size: 8, ty, site: SiteId(0), length: 0, thread: THREAD };
+        let alloc =
+            Alloc { kind, object, size: 8, ty, site: SiteId(0), length: 0, stack: Default::default(), thread: THREAD };
         finder.told(&Told::Record(Record::Alloc(alloc)), |_| MadeIn::Nowhere(Means::Native));
     }
 

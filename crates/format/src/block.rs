@@ -41,6 +41,7 @@ pub enum BlockKind {
     Progress = 11,
     Collector = 12,
     Monitors = 13,
+    Stacks = 14,
     End = 15,
 }
 
@@ -48,7 +49,7 @@ impl BlockKind {
     /// Returns the kind with this number, or `None` if there is no such kind.
     pub fn from_u8(number: u8) -> Option<Self> {
         use BlockKind::*;
-        const ALL: [BlockKind; 14] = [
+        const ALL: [BlockKind; 15] = [
             Meta,
             Names,
             Events,
@@ -62,6 +63,7 @@ impl BlockKind {
             Progress,
             Collector,
             Monitors,
+            Stacks,
             End,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)

@@ -14,6 +14,7 @@ mod monitors;
 pub mod packing;
 pub mod progress;
 mod records;
+mod stacks;
 #[cfg(test)]
 mod tests;
 pub mod trace_path;
@@ -27,14 +28,15 @@ pub use initial::{InitialField, InitialObject, InitialReference, InitialReferenc
 pub use json::{ArrayLayout, End, Jvm, LATE, Meta, Packing, Problem, decode_json, encode_json};
 pub use monitors::{MonitorEvent, MonitorPlace, MonitorRecord};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};
+pub use stacks::{STACK, StackCounts, StackRecord};
 
 use progress::RunId;
 
 /// Magic number at the start of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;
 /// Format version that this crate writes. Version 2 added timestamps to event blocks, version 3 entries that say that
-/// the method was left as well, version 4 blocks of monitors.
-pub const VERSION: u16 = 4;
+/// the method was left as well, version 4 blocks of monitors, version 5 blocks of stacks.
+pub const VERSION: u16 = 5;
 /// The oldest version that this crate reads.
 pub const OLDEST_VERSION: u16 = 1;
 /// Length of the file header in bytes.

@@ -381,11 +381,13 @@ fn headers_of_files_are_checked() {
     assert_eq!(check_file_header(&file_header(run)), Ok(run));
     assert_eq!(check_file_header(b"PK\x03\x04"), Err(FormatError::FileMagic));
     let mut newer = file_header(run);
-    for (older, what) in [(1, "blocks had times"), (2, "there were leaves"), (3, "there were monitors")] {
+    for (older, what) in
+        [(1, "blocks had times"), (2, "there were leaves"), (3, "there were monitors"), (4, "there were stacks")]
+    {
         newer[8] = older;
         assert_eq!(check_file_header(&newer), Ok(run), "what was written before {what}");
     }
-    for other in [0, 5] {
+    for other in [0, 6] {
         newer[8] = other;
         assert_eq!(check_file_header(&newer), Err(FormatError::Version(other.into())));
     }

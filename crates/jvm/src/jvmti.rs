@@ -79,6 +79,8 @@ pub enum Capability {
     GarbageCollectionEvents = 31,
     /// `can_generate_object_free_events`
     ObjectFreeEvents = 32,
+    /// `can_get_constant_pool`
+    ConstantPool = 35,
     /// `can_retransform_classes`
     RetransformClasses = 37,
     /// `can_generate_early_class_hook_events`

@@ -296,6 +296,24 @@ impl Jvmti {
         Ok(count.max(0) as usize)
     }
 
+    /// The frames of the current thread from that one on, innermost first, as many as `frames` takes.
+    pub fn current_frames(self, from: usize, frames: &mut [RawFrame]) -> Result<usize> {
+        let mut count = 0;
+        jvmti!(self, 104 GetStackTrace(jobject, jint, jint, *mut RawFrame, *mut jint), ptr::null_mut(), from as jint,
+            frames.len() as jint, frames.as_mut_ptr(), &mut count)?;
+        Ok(count.max(0) as usize)
+    }
+
+    /// The constant pool of a class, as in its class file, with the number of constants.
+    pub fn constant_pool(self, class: Object) -> Result<Vec<u8>> {
+        let (mut count, mut length, mut raw) = (0 as jint, 0 as jint, ptr::null_mut::<u8>());
+        jvmti!(self, 146 GetConstantPool(jclass, *mut jint, *mut jint, *mut *mut u8), class.raw(), &mut count, &mut length,
+            &mut raw)?;
+        let mut bytes = (count as u16).to_be_bytes().to_vec();
+        bytes.extend(self.vec(raw, length));
+        Ok(bytes)
+    }
+
     /// Visits all reachable objects, with the values of primitive fields and arrays. In a safepoint: the visitor must
     /// not call the JVM.
     ///
@@ -334,6 +352,16 @@ impl Jvmti {
 pub struct RawFrame {
     pub method: jmethodID,
     pub location: jlong,
+}
+
+impl RawFrame {
+    /// In place of a frame.
+    pub const NONE: Self = Self { method: ptr::null_mut(), location: -1 };
+
+    /// Its method.
+    pub fn id(self) -> MethodId {
+        MethodId(self.method)
+    }
 }
 
 /// A reference of [`Jvmti::follow_contents`].

@@ -38,6 +38,7 @@ use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_reader::record::Clock;
 use et_reader::resolve::{Lost, Outcome};
 use et_reader::source::TraceSource;
+use et_reader::stacks::StackTable;
 
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
@@ -69,6 +70,8 @@ pub struct LifeTable {
     home: Option<Home>,
     /// What its times are ticks of.
     clock: Clock,
+    /// The stacks that the trace has of its own.
+    stacks: Arc<StackTable>,
     /// The rows, if they were made but are not kept.
     passing: Mutex<Option<Passing>>,
     /// Why there is no table, or why it could not be kept.
@@ -124,11 +127,11 @@ pub fn attach_passing(trace: &mut TraceSource, clock: Clock) -> Arc<LifeTable> {
 
 impl LifeTable {
     fn new(home: Option<Home>, clock: Clock, trouble: Option<String>) -> Self {
-        Self { home, clock, passing: Mutex::default(), trouble: Mutex::new(trouble) }
+        Self { home, clock, stacks: Arc::default(), passing: Mutex::default(), trouble: Mutex::new(trouble) }
     }
 
     fn of(self, trace: &mut TraceSource) -> Arc<Self> {
-        let table = Arc::new(self);
+        let table = Arc::new(Self { stacks: trace.stacks.clone(), ..self });
         trace.lives = Some(table.clone());
         table
     }
@@ -227,7 +230,7 @@ impl Lives for LifeTable {
     }
 
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
-        let maker = Maker::new(self.files()?, self.clock, Follows::Lives);
+        let maker = Maker::new(self.stacks.clone(), self.files()?, self.clock, Follows::Lives);
         Some(Box::new(Making { table: self, maker }))
     }
 }

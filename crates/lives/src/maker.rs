@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use et_columns::{TableWriter, Word, Written};
 use et_format::Nanos;
@@ -11,7 +12,9 @@ use et_reader::blocks::{Late, LifeRow, RowDeath};
 use et_reader::lifetimes::{Known, Played, Step};
 use et_reader::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_reader::population::Moment;
-use et_reader::record::{Alloc, AllocKind, Clock, ObjectId, Record, RecordKind, ThreadId};
+use et_reader::record::{Alloc, AllocKind, Clock, ObjectId, Record, RecordKind, StackId, ThreadId};
+use et_reader::stack_contexts::StackContexts;
+use et_reader::stacks::StackTable;
 use et_reader::told::{Hold, Told};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashSet;
@@ -64,7 +67,7 @@ pub fn escaped_thread(life: &LifeRow) -> Option<bool> {
 
 /// The row of an object; `escaped_thread` is `None` if it is not known.
 pub fn object_row(life: &LifeRow, escaped_thread: Option<bool>) -> objects::Row {
-    let Alloc { kind, object, size, ty, site, length, thread } = life.alloc;
+    let Alloc { kind, object, size, ty, site, length, thread, stack: _ } = life.alloc;
     let death = life.death;
     let by_record = death.and_then(|death| death.record);
     objects::Row {
@@ -119,6 +122,9 @@ pub enum Follows {
 /// Writes the tables.
 #[derive(Debug)]
 pub struct Maker {
+    /// Those that the trace has of its own.
+    known_stacks: Arc<StackTable>,
+    of_stacks: StackContexts,
     follows: Follows,
     objects: Objects<Option<Life>>,
     stacks: Stacks<Option<ContextId>>,
@@ -175,8 +181,10 @@ impl Named {
 
 impl Maker {
     /// Starts writing to two empty files; times are ticks of that clock.
-    pub fn new([lives, clearings]: [File; 2], clock: Clock, follows: Follows) -> Self {
+    pub fn new(known_stacks: Arc<StackTable>, [lives, clearings]: [File; 2], clock: Clock, follows: Follows) -> Self {
         Self {
+            known_stacks,
+            of_stacks: StackContexts::default(),
             follows,
             objects: Objects::default(),
             stacks: Stacks::default(),
@@ -299,7 +307,10 @@ impl Maker {
     }
 
     fn born(&mut self, alloc: &Alloc) {
-        let context = self.context();
+        let context = match alloc.stack {
+            StackId::NONE => self.context(),
+            stack => self.of_stacks.of(stack, &self.known_stacks, &mut self.contexts),
+        };
         if alloc.kind != AllocKind::Initial {
             self.made_bytes += alloc.size;
         }
@@ -406,12 +417,20 @@ mod tests {
     #[test]
     fn memory_is_for_those_alive() {
         let file = || tempfile::tempfile().unwrap();
-        let mut maker = Maker::new([file(), file()], Clock::default(), Follows::Lives);
+        let mut maker = Maker::new(Arc::default(), [file(), file()], Clock::default(), Follows::Lives);
         let thread = ThreadId(1);
         for number in 0..10_000 {
             let object = ObjectId(number + 1);
-            let alloc =
-                Alloc { kind: AllocKind::New, object, size: 16, ty: TypeId(1), site: SiteId(0), length: 0, thread };
+            let alloc = Alloc {
+                kind: AllocKind::New,
+                object,
+                size: 16,
+                ty: TypeId(1),
+                site: SiteId(0),
+                length: 0,
+                stack: Default::default(),
+                thread,
+            };
             maker.played(&Played::Step(number, &Step::Record(Record::Alloc(alloc))));
             maker.played(&Played::Found(&Record::Death { object, thread }));
         }

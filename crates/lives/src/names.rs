@@ -59,6 +59,7 @@ pub fn context_row(id: ContextId, context: &Context) -> tables::contexts::Row {
         caller: context.caller.0.into(),
         method: context.method.0.into(),
         depth: context.depth.into(),
+        at: context.at.0.into(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use et_columns::TableReader;
-use et_names::MethodId;
+use et_names::{MethodId, SiteId};
 use et_reader::blocks::Passed;
 use et_reader::deaths_unknown;
 use et_reader::lifetimes::HeldByStack;
@@ -173,7 +173,8 @@ fn pass(
     mut see: impl FnMut(&Record, &At<'_>),
 ) -> Result<(Population, Ending), PopulationError> {
     let file = || tempfile::tempfile().map_err(PopulationError::Temporary);
-    let mut maker = Maker::new([file()?, file()?], reading.clock, follows);
+    let stacks = source.trace().map(|trace| trace.stacks.clone()).unwrap_or_default();
+    let mut maker = Maker::new(stacks, [file()?, file()?], reading.clock, follows);
     let has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
     let reading = Reading { holders: has_deaths && source.tells_holders(), places: true, ..reading };
     let mut ending = source.for_each_told(reading, |told, at| {
@@ -206,10 +207,10 @@ fn contexts(file: File) -> io::Result<Contexts> {
     let mut contexts = Contexts::default();
     for group in 0..table.groups() {
         let column = |name| table.numbers(group, name);
-        for (caller, method) in column("caller")?.into_iter().zip(column("method")?) {
-            let (caller, method) = (number32(caller)?, number32(method)?);
+        for ((caller, method), at) in column("caller")?.into_iter().zip(column("method")?).zip(column("at")?) {
+            let (caller, method, at) = (number32(caller)?, number32(method)?, number32(at)?);
             // The empty context already exists.
-            if method != 0 && contexts.append(ContextId(caller), MethodId(method)).is_none() {
+            if method != 0 && contexts.append(ContextId(caller), SiteId(at), MethodId(method)).is_none() {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
             }
         }
@@ -264,7 +265,7 @@ mod tests {
 
     use et_format::ClassRecord;
     use et_format::event::{Event, ObjectHash};
-    use et_names::{FieldRefId, SiteId};
+    use et_names::FieldRefId;
     use et_reader::Trace;
     use et_reader::file::TraceFile;
     use et_reader::source::TraceSource;

@@ -163,6 +163,8 @@ pub mod contexts {
             method: i64 as Dictionary,
             /// Methods on the stack.
             depth: i64 as Dictionary,
+            /// The call at which the innermost method is, one of those on the line; 0: not known, or it calls nothing.
+            at: i64 as Dictionary,
         }
     }
 }

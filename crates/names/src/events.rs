@@ -13,7 +13,9 @@ impl EventSet {
     pub const METHOD: EventSet = EventSet(4);
     /// Exceptions thrown and caught.
     pub const EXCEPTION: EventSet = EventSet(8);
-    /// All kinds except witnesses, which are added by [`with`](Self::with).
+    /// The stack of each allocation: every call keeps track of where it comes from. Not a kind of record, and not part of `all`.
+    pub const STACKS: EventSet = EventSet(64);
+    /// All kinds except witnesses, which are added by [`with`](Self::with), and stacks.
     pub const ALL: EventSet = EventSet(15);
     /// Witnesses of references that are used to read a reference from the heap.
     const REFERENCES_READ: EventSet = EventSet(16);
@@ -32,7 +34,7 @@ impl EventSet {
 
     /// Decodes what [`bits`](Self::bits) encoded.
     pub fn from_bits(bits: u8) -> Self {
-        Self(bits & (Self::ALL.0 | Self::USES.0))
+        Self(bits & (Self::ALL.0 | Self::USES.0 | Self::STACKS.0))
     }
 
     /// Returns the set with these witnesses in place of its own.
@@ -42,7 +44,7 @@ impl EventSet {
             Witness::Refs => Self::REFERENCES_READ,
             Witness::All => Self::USES,
         };
-        Self(self.0 & Self::ALL.0 | uses.0)
+        Self(self.0 & (Self::ALL.0 | Self::STACKS.0) | uses.0)
     }
 
     /// Which witnesses the set contains.
@@ -100,11 +102,12 @@ impl std::str::FromStr for Witness {
     }
 }
 
-const NAMES: [(&str, EventSet); 4] = [
+const NAMES: [(&str, EventSet); 5] = [
     ("alloc", EventSet::ALLOC),
     ("update", EventSet::UPDATE),
     ("method", EventSet::METHOD),
     ("exception", EventSet::EXCEPTION),
+    ("stacks", EventSet::STACKS),
 ];
 
 impl std::fmt::Display for EventSet {
@@ -123,8 +126,13 @@ impl std::str::FromStr for EventSet {
             set |= match NAMES.iter().find(|(name, _)| *name == word) {
                 Some((_, events)) => events.0,
                 None if word == "all" => Self::ALL.0,
-                None => return Err(format!("unknown event {word:?}: use alloc, update, method, exception or all")),
+                None => {
+                    return Err(format!("unknown event {word:?}: use alloc, update, method, exception, stacks or all"));
+                }
             };
+        }
+        if set & Self::STACKS.0 != 0 && set & Self::ALLOC.0 == 0 {
+            return Err("stacks are those of allocations: use alloc,stacks".to_owned());
         }
         Ok(Self(set))
     }
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn sets_are_read_as_they_are_written() {
-        for text in ["alloc", "alloc,update", "method,exception", "alloc,update,method,exception"] {
+        for text in ["alloc", "alloc,stacks", "alloc,update", "method,exception", "alloc,update,method,exception"] {
             assert_eq!(text.parse::<EventSet>().unwrap().to_string(), text);
         }
         assert_eq!("all".parse(), Ok(EventSet::ALL));
@@ -147,6 +155,10 @@ mod tests {
             assert_eq!(EventSet::from_bits(events.bits()), events);
             assert_eq!((events.witness(), events.to_string().as_str()), (witness, "method"));
         }
+        assert!("update,stacks".parse::<EventSet>().unwrap_err().contains("alloc,stacks"));
+        let all: EventSet = "all,stacks".parse().unwrap();
+        assert!(all.has(EventSet::ALL) && all.has(EventSet::STACKS) && !EventSet::ALL.has(EventSet::STACKS));
+        assert_eq!(EventSet::from_bits(all.with(Witness::Refs).bits()), all.with(Witness::Refs));
         assert!("bogus".parse::<Witness>().unwrap_err().contains("bogus"));
         assert!("bogus".parse::<EventSet>().unwrap_err().contains("bogus"));
     }

@@ -145,17 +145,27 @@ impl Field {
     }
 }
 
-/// An instruction that allocates.
+/// An instruction that allocates, or, in artifacts with stacks, one that calls a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Index into [`NamesTable::methods`].
     pub method: u32,
-    /// Descriptor of the allocated type: `Ljava/lang/String;`, `[[I`.
+    /// Descriptor of the allocated type: `Ljava/lang/String;`, `[[I`; of a call, the method that it names: `java/util/Map.get`.
     pub descriptor: Str,
-    /// Number of array dimensions that the instruction allocates; 0 for an object.
+    /// Number of array dimensions that the instruction allocates; 0 for an object, [`CALL`](Self::CALL) for a call.
     pub dimensions: u8,
     /// Source line; 0 if unknown.
     pub line: u32,
+}
+
+impl Site {
+    /// In place of the number of dimensions: the site is a call. No array has so many.
+    pub const CALL: u8 = u8::MAX;
+
+    /// Whether it is a call and allocates nothing.
+    pub fn is_call(&self) -> bool {
+        self.dimensions == Self::CALL
+    }
 }
 
 /// A field as an instruction names it (JVMS §4.4.2).

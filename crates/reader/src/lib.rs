@@ -45,6 +45,8 @@ pub mod recover;
 pub mod references;
 pub mod resolve;
 pub mod source;
+pub mod stack_contexts;
+pub mod stacks;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -136,6 +136,10 @@ impl Names {
         let mut by_handle: FxHashMap<u32, TypeId> = FxHashMap::default();
         for (index, site) in names.sites.iter().enumerate() {
             let descriptor = names.str(site.descriptor);
+            if site.is_call() {
+                self.site_types.push(TypeId::UNKNOWN);
+                continue;
+            }
             let ty = *by_handle.entry(site.descriptor.0).or_insert_with(|| types.intern(descriptor));
             self.site_types.push(ty);
             for depth in 1..site.dimensions {

@@ -64,6 +64,15 @@ impl AllocKind {
     }
 }
 
+/// Number of a call stack in the trace's own table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(pub u32);
+
+impl StackId {
+    /// The trace does not tell.
+    pub const NONE: Self = Self(0);
+}
+
 /// An allocation record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alloc {
@@ -77,6 +86,8 @@ pub struct Alloc {
     /// Length of an array; 0 for other objects.
     pub length: u32,
     pub thread: ThreadId,
+    /// Its call stack, if the trace has stacks of its own.
+    pub stack: StackId,
 }
 
 /// A slot that holds a reference.

@@ -30,6 +30,7 @@ pub fn any_record(kind: RecordKind, thread: ThreadId, mut next: impl FnMut() -> 
                 ty: TypeId(ty as u32),
                 site: SiteId(site as u32),
                 length: length as u32,
+                stack: Default::default(),
                 thread,
             })
         }

@@ -8,8 +8,8 @@ use et_format::dynamic::DynamicClass;
 use et_format::event::{ObjectHash, Ticket};
 use et_format::progress::OVERFLOWS;
 use et_format::{
-    BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, MonitorRecord, Problem, ThreadRecord,
-    thread_flags,
+    BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, MonitorRecord, Problem, StackRecord,
+    ThreadRecord, thread_flags,
 };
 use et_names::{DecodeError, EventSet, MOST_UNPACKED, MethodId, NamesTable};
 use rustc_hash::FxHashMap;
@@ -18,6 +18,7 @@ use crate::classes::{Class, Classes};
 use crate::dynamic;
 use crate::file::{ReadError, TraceFile};
 use crate::names::Names;
+use crate::stacks::StackTable;
 use crate::types::Types;
 
 /// A frame that was on a stack when tracing began.
@@ -61,6 +62,8 @@ pub struct Trace {
     /// Monitor events in order of their tickets; empty without `monitors=on`.
     pub monitors: Vec<MonitorRecord>,
     pub problems: Vec<Problem>,
+    /// Call stacks of allocations; empty unless there are hooks for them.
+    pub stacks: Arc<StackTable>,
     /// The events that all classes of the run have hooks for.
     pub events: EventSet,
 }
@@ -110,6 +113,7 @@ impl Trace {
         let mut monitors = all(&file, BlockKind::Monitors, MonitorRecord::decode_block)?;
         // Threads write them in any order.
         monitors.sort_by_key(|record| record.ticket);
+        let stacks = Arc::new(StackTable::new(all(&file, BlockKind::Stacks, StackRecord::decode_block)?, &names));
         let mut problems = file.problems()?;
         if left_out > 0 {
             let what = "tables of names that are too large for so small a trace, and left out";
@@ -123,7 +127,7 @@ impl Trace {
         let events = events(&names, &classes, &types);
         // There are mirrors even if no class with a names table was loaded.
         types.intern_class("java/lang/Class");
-        Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, monitors, problems, events })
+        Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, monitors, problems, stacks, events })
     }
 
     /// Calls `visit` for each initial object.
@@ -191,7 +195,7 @@ fn events(names: &Names, classes: &Classes, types: &Types) -> EventSet {
         let mut types = table.classes.iter().filter_map(|class| types.get_class(table.str(class.name)));
         types.any(|ty| classes.of_type(ty).is_some())
     };
-    let less = names.tables().filter(|table| table.artifact.events != EventSet::ALL && ran(table));
+    let less = names.tables().filter(|table| !table.artifact.events.has(EventSet::ALL) && ran(table));
     less.fold(EventSet::ALL, |events, table| events.and(table.artifact.events))
 }
 

@@ -201,7 +201,7 @@ fn fill(
         meanings::sites(book, source, &met.sites, &met.places).map_err(fail)?;
     }
     if wanted.has(&tables::contexts::TABLE) {
-        meanings::contexts(book, &contexts).map_err(fail)?;
+        meanings::contexts(book, source.naming(), &contexts).map_err(fail)?;
     }
     let mut writer = book.table::<trace::Rows>().map_err(fail)?;
     writer.push(run_row(source, reading, options, found));

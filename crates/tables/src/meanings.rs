@@ -7,6 +7,7 @@ use et_names::{FieldId, MethodId, SiteId};
 use et_reader::blocked::{self, Cause, site};
 use et_reader::made_in::MadeIn;
 use et_reader::model::{ContextId, Contexts};
+use et_reader::naming::Naming;
 use et_reader::record::ThreadId;
 use et_reader::resolve::ExtraField;
 use et_reader::source::Source;
@@ -162,7 +163,7 @@ pub fn sites(
 }
 
 /// Writes the tree of calling contexts.
-pub fn contexts(book: &mut Book, contexts: &Contexts) -> io::Result<()> {
+pub fn contexts(book: &mut Book, naming: Naming<'_>, contexts: &Contexts) -> io::Result<()> {
     let mut writer: TableWriter<contexts::Rows> = book.table()?;
     for (id, context) in contexts.iter() {
         let is_empty = id == ContextId::EMPTY;
@@ -171,6 +172,7 @@ pub fn contexts(book: &mut Book, contexts: &Contexts) -> io::Result<()> {
             caller: (!is_empty).then_some(context.caller.0.into()),
             method: (!is_empty).then_some(context.method.0.into()),
             depth: context.depth.into(),
+            line: (context.at.0 != 0).then(|| naming.line_of_site(context.at).map(i64::from)).flatten(),
         });
     }
     writer.finish();

@@ -486,6 +486,7 @@ fn groups_come_in_order_however_they_are_encoded() {
             caller: (context % 3 > 0).then_some(context / 2),
             method: None,
             depth: 1,
+            line: None,
         });
     }
     writer.finish();

@@ -28,12 +28,14 @@ const EXCLUDED: u8 = 0x20;
 
 const FIRST: FirstIds = FirstIds { class: 1, method: 1000, field: 1, site: 2000, field_ref: 3000 };
 
-/// Decodes the options from a byte: events in the low bits, witnesses in the high ones.
+/// Decodes the options from a byte: events in the low bits, witnesses in the high ones, of which both together say stacks as well.
 fn options(byte: u8) -> Options {
     let words = [(1, "alloc"), (2, "update"), (4, "method"), (8, "exception")];
     let words: Vec<&str> = words.iter().filter(|(bit, _)| byte & bit != 0).map(|(_, word)| *word).collect();
     let events: EventSet = words.join(",").parse().unwrap_or(EventSet::ALL);
     let witness = [Witness::None, Witness::Refs, Witness::All, Witness::All][usize::from(byte >> 6)];
+    let has_stacks = byte >> 6 == 3 && events.has(EventSet::ALLOC);
+    let events = if has_stacks { events.or(EventSet::STACKS) } else { events };
     Options {
         events: events.with(witness),
         jdk: byte & JDK != 0,

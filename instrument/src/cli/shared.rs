@@ -25,7 +25,7 @@ pub(super) struct HookArgs {
     /// Do not hook classes that match
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// What to hook: alloc, update, method, exception, all; separated by commas
+    /// What to hook: alloc, update, method, exception, all, and stacks for the call stack of each allocation; separated by commas
     #[arg(long, default_value = "all", value_name = "LIST")]
     events: EventSet,
     /// Which uses of objects get a record of their own: none, refs (reads of reference fields and elements) or all

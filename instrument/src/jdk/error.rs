@@ -30,6 +30,12 @@ pub enum JdkError {
         /// Name as given by the user.
         module: String,
     },
+    /// Which code runs before there are threads is not known of it.
+    #[error("{home} is a JDK 8, which has no stacks: use --events without stacks, or a JDK 11 or later")]
+    NoStacks {
+        /// Path as given by the user.
+        home: PathBuf,
+    },
     /// A `lib/modules` that cannot be read.
     #[error("{path}: {source}")]
     Image {

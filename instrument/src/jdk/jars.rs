@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use et_names::{ArtifactKind, PATH_IN_JDK};
+use et_names::{ArtifactKind, EventSet, PATH_IN_JDK};
 use rayon::prelude::*;
 
 use super::runtime_dir::RuntimeClass;
@@ -76,6 +76,9 @@ pub(super) fn prepend(
     staging: &Staging,
     settings: &Settings,
 ) -> Result<Report, JdkError> {
+    if settings.events.has(EventSet::STACKS) {
+        return Err(JdkError::NoStacks { home: job.home.clone() });
+    }
     let jars = boot_jars(lib)?;
     let feature = release(&jars).ok_or_else(|| JdkError::Home {
         home: job.home.clone(),

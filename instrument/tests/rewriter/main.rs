@@ -12,3 +12,4 @@ mod jvm;
 mod properties;
 mod refused;
 mod snapshots;
+mod stacks;

@@ -10,3 +10,4 @@ pub mod prepared;
 pub mod redefined;
 pub mod slot_lookup;
 pub mod threads;
+pub mod walk;

@@ -25,6 +25,7 @@ pub fn redefined(tracer: &Tracer, env: Env, class: Object, bytes: &[u8]) -> Opti
         dynamic.rewrite(bytes, Purpose::Redefinition { boot }, tracer.classes.dynamic_ids, tracer.output.queue)?;
     // If the VM refuses the class file, nothing is lost: no event will have its ids.
     let mirror = define(tracer, env, class, false);
+    tracer.stacks.methods_change();
     dynamic.defined(mirror, rewritten.class, tracer.output.queue);
     Some(rewritten.bytes)
 }

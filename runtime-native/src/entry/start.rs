@@ -9,6 +9,8 @@ use et_format::event::Ticket;
 use et_format::{ArrayLayout, BlockKind, Jvm, Meta, encode_json};
 use et_jvm::sync::lock;
 
+use et_rewriter::rewrite::EventSet;
+
 use crate::actions::id_supply;
 use crate::base::patience::Patience;
 use crate::base::report::say;
@@ -29,6 +31,7 @@ use crate::proxy::layout;
 use crate::proxy::mirrors;
 use crate::proxy::reflection;
 use crate::proxy::{Locks, Mirrors, Proxy, Settings};
+use crate::stacks::Stacks;
 use crate::tracer::Tracer;
 use crate::tracer::collections::Collections;
 use crate::tracer::collector::Collector;
@@ -42,7 +45,7 @@ use crate::tracing::begin::StartError;
 use crate::tracing::control::Control;
 use et_jvm::env::{Env, Object, Vm};
 use et_jvm::hotspot::HotSpot;
-use et_jvm::jvmti::{EventKind, Jvmti, JvmtiError};
+use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use et_jvm::threads::{CurrentThread, agent_thread};
 
 /// State from before the VM is up.
@@ -166,12 +169,17 @@ impl Start<'_> {
         let classes = ClassTables::new(slots, dynamic, &early.ids);
         let collections = Collections::new(options.collector.map(Collector::new));
         let tracer = Tracer::new(run, machine, output, classes, ids, collections, options.monitors);
+        let tracer = tracer.with_stacks(Stacks::new(options.stacks));
         let Some(tracer) = tracer.install() else { return Ok(None) };
 
         let tracing = Tracing::new(tracer, Control::new(options.start.clone(), options.stop.clone()));
         let unloading = Unloading::new(vm, tracing).map(|unloading| _ = tracer.classes.unloading.set(unloading));
         // From here on, events go to the tracer.
         jvmti.listen(tracing)?;
+        if proxy.jdk_events().has(EventSet::STACKS) {
+            // Frames are told from the code of their methods.
+            jvmti.add_capabilities(&[Capability::Bytecodes, Capability::ConstantPool])?;
+        }
         proxy.set(env, settings(tracer));
         proxy.set_places(env, &array_layout, tracer.classes.slots.hidden_stores());
         let hash_shift = proxy.probe_hash_shift(env);
@@ -290,6 +298,7 @@ fn settings(tracer: &'static Tracer) -> Settings {
         known: tracer.ids.known.as_ptr() as usize,
         classes: records::table_address(),
         layouts: slots::table_address(),
+        stacks: tracer.stacks.first_table(),
         asked: tracer.collections.collector.as_ref().map_or(0, |collector| collector.share().get()),
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use et_ddm::Message;
 use et_ddm::ours::{AllocationSource, Allocations, Put, Site};
 use et_format::ArrayLayout;
-use et_format::ClassRecord;
 use et_format::event::{self, Event, ObjectHash};
+use et_format::{ClassRecord, STACK, StackRecord};
 use et_jvm::sync::lock;
 use et_names::{MethodId, NamesTable, SiteId};
 use rustc_hash::FxHashMap;
@@ -85,6 +85,8 @@ pub struct Rates {
     classes: Mutex<FxHashMap<u32, (u32, Box<str>)>>,
     layout: OnceLock<ArrayLayout>,
     names: Mutex<Names>,
+    /// Caller and site of each stack, by its number.
+    stacks: Mutex<Vec<(u32, SiteId)>>,
     last: Mutex<Option<Instant>>,
 }
 
@@ -127,6 +129,18 @@ impl Rates {
     /// Notes a names table.
     pub fn names(&self, raw: &[u8]) {
         lock(&self.names).raw.push(raw.to_vec());
+    }
+
+    /// Notes stacks, which come in the order of their numbers.
+    pub fn stacks(&self, records: &[StackRecord]) {
+        let mut stacks = lock(&self.stacks);
+        for record in records {
+            if let StackRecord::Frame { number, caller, site } = *record {
+                let count = stacks.len().max(number as usize + 1);
+                stacks.resize(count, (0, SiteId(0)));
+                stacks[number as usize] = (caller, SiteId(site));
+            }
+        }
     }
 
     /// Notes the layout of arrays.
@@ -209,7 +223,7 @@ impl Rates {
         let last = lock(&self.last).replace(now);
         let mut names = lock(&self.names);
         names.read();
-        let classes = lock(&self.classes);
+        let (classes, stacks) = (lock(&self.classes), lock(&self.stacks));
         let mut sums: FxHashMap<(String, String, String), (u64, u64)> = FxHashMap::default();
         let mut report = Allocations {
             time_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
@@ -218,7 +232,15 @@ impl Rates {
             ..Allocations::default()
         };
         for (place, made) in counted.places {
-            let told = names.site(place.site);
+            // Of a stack, the site of its innermost frame, and the callers.
+            let (site, mut callers) = match place.site.0.checked_sub(STACK) {
+                None => (place.site, None),
+                Some(stack) => {
+                    let (caller, site) = stacks.get(stack as usize).copied().unwrap_or((0, SiteId(0)));
+                    (site, Some(caller))
+                }
+            };
+            let told = names.site(site);
             let descriptor = match classes.get(&place.class.0) {
                 Some((_, descriptor)) => descriptor.to_string(),
                 None => {
@@ -231,7 +253,17 @@ impl Rates {
             };
             report.objects += made.objects;
             report.bytes += bytes;
-            let context = names.callers(&place.frames, told.as_ref().map(|told| told.method));
+            let context = match callers.as_mut() {
+                None => names.callers(&place.frames, told.as_ref().map(|told| told.method)),
+                Some(caller) => {
+                    let chain = std::iter::from_fn(|| {
+                        let (next, site) = stacks.get(*caller as usize).copied().filter(|(_, site)| site.0 != 0)?;
+                        *caller = next;
+                        names.site(site)
+                    });
+                    chain.take(CALLERS).map(|told| told.text).collect::<Vec<_>>().join(";")
+                }
+            };
             let site = told.map(|told| told.text).unwrap_or_default();
             let sum = sums.entry((readable(&descriptor), site, context)).or_default();
             sum.0 += made.objects;

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, the most important first.
-pub const OPTIONS: [Described; 23] = [
+pub const OPTIONS: [Described; 24] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -103,6 +103,13 @@ pub const OPTIONS: [Described; 23] = [
         default: Some("trace"),
         meaning: "`gc`: also record which objects the collector frees, which slows down the run; `gc/N`: only for about \
             one in N objects. For [`et-trace compare-deaths`](evidence/deaths.md)",
+    },
+    Described {
+        name: "stacks",
+        value: "<NUMBER>",
+        default: Some("8000000"),
+        meaning: "with [stacks](stacks.md): how many frames of different stacks are kept apart, at up to 48 bytes each; of further stacks only \
+            the nearest callers are recorded",
     },
     Described {
         name: "monitors",

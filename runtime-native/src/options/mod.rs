@@ -32,6 +32,8 @@ const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
 const MAX_WRITERS: u32 = 64;
+const DEFAULT_STACKS: u32 = 8_000_000;
+const MAX_STACKS: u32 = 100_000_000;
 /// The share is an `int` of HeapProxy.
 const MAX_SHARE: u32 = i32::MAX as u32;
 /// Maximum number of options files that name each other; more are taken for a cycle.
@@ -72,6 +74,8 @@ pub enum OptionError {
     Dynamic(String),
     #[error("writers={0}: write auto, or a number of threads from 1 to {MAX_WRITERS}")]
     Writers(String),
+    #[error("stacks={0}: write a number of frames from 1 to {MAX_STACKS}")]
+    Stacks(String),
     #[error("monitors={0}: write on or off")]
     Monitors(String),
     #[error("discard={0}: write on or off")]
@@ -148,6 +152,8 @@ pub struct Options {
     pub writers: Option<u32>,
     /// Whether contention for monitors and waits are recorded.
     pub monitors: bool,
+    /// How many frames of different stacks are kept apart.
+    pub stacks: u32,
     /// The agent for monitors, if it is part of the run.
     pub live: Option<Wanted>,
     /// Whether events are discarded instead of written.
@@ -295,6 +301,13 @@ impl Given {
         let dynamic = switch("dynamic", true).map_err(OptionError::Dynamic)?;
         let monitors = switch("monitors", false).map_err(OptionError::Monitors)?;
         let discard = switch("discard", false).map_err(OptionError::Discard)?;
+        let stacks = match value("stacks") {
+            None => DEFAULT_STACKS,
+            Some(text) => {
+                let number = text.parse().ok().filter(|number| (1..=MAX_STACKS).contains(number));
+                number.ok_or_else(|| OptionError::Stacks(text.to_owned()))?
+            }
+        };
         let writers = match value("writers") {
             None | Some("auto") => None,
             Some(text) => {
@@ -337,6 +350,7 @@ impl Given {
             collector,
             writers,
             monitors,
+            stacks,
             live: Wanted::read(value)?,
             discard,
             given: self.values,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use et_format::collector::Collected;
 use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::Ticket;
-use et_format::{BlockKind, ClassRecord, GcRecord, MonitorRecord, Problem, ThreadRecord, encode_json};
+use et_format::{BlockKind, ClassRecord, GcRecord, MonitorRecord, Problem, StackRecord, ThreadRecord, encode_json};
 
 use crate::base::sync::{Condvar, Mutex, MutexGuard, lock, unpoisoned};
 use crate::buffers::journal::Journal;
@@ -34,6 +34,9 @@ pub struct Queue {
 
 /// Maximum bytes of blocks queued before a producer of large blocks blocks.
 const MANY_BYTES: usize = 64 << 20;
+/// Bytes of stacks for which the writer is woken, and at which others wait for it: half of the journal, which adds to small records.
+const MANY_STACKS: usize = 16 << 10;
+const MOST_STACKS: usize = 128 << 10;
 /// How long a thread may pack a chunk before an otherwise idle writer packs it too.
 pub const TAKE_OVER: Duration = Duration::from_millis(200);
 
@@ -46,6 +49,7 @@ struct Waiting {
     dynamic_classes: Vec<u8>,
     threads: Vec<u8>,
     monitors: Vec<u8>,
+    stacks: Vec<u8>,
     gcs: Vec<GcRecord>,
     chunks: Line,
     /// Number of threads other than the writer that wait for chunks to pack.
@@ -225,6 +229,28 @@ impl Queue {
         self.record(BlockKind::Monitors, |raw| record.encode(raw), |waiting| &mut waiting.monitors);
     }
 
+    /// Queues stacks that events are about to name. They are so many that the writer is not woken for each; if it cannot keep up, this waits
+    /// for it, since the journal has room only for so many.
+    pub fn stacks(&self, records: &[StackRecord]) {
+        if records.is_empty() {
+            return;
+        }
+        if let Some(rates) = rates::get() {
+            rates.stacks(records);
+        }
+        let raw = encoded(|raw| records.iter().for_each(|record| record.encode(raw)));
+        let mut waiting = lock(&self.waiting);
+        while waiting.stacks.len() > MOST_STACKS && !waiting.finished {
+            self.wake.notify_one();
+            waiting = wait(&self.taken, waiting, None);
+        }
+        waiting.keep(BlockKind::Stacks, &raw);
+        waiting.stacks.extend(raw);
+        if waiting.stacks.len() > MANY_STACKS {
+            self.wake.notify_one();
+        }
+    }
+
     /// Queues the record of a collection that has just finished; the writer adds the heap usage.
     pub fn gc(&self, record: GcRecord) {
         let raw = encoded(|raw| record.encode(raw));
@@ -380,6 +406,7 @@ impl Queue {
                 dynamic_classes: std::mem::take(&mut waiting.dynamic_classes),
                 threads: std::mem::take(&mut waiting.threads),
                 monitors: std::mem::take(&mut waiting.monitors),
+                stacks: std::mem::take(&mut waiting.stacks),
                 gcs: std::mem::take(&mut waiting.gcs),
                 packed,
                 job: task.map(|task| self.job_of(task)),
@@ -426,6 +453,7 @@ pub struct Work<'a> {
     pub dynamic_classes: Vec<u8>,
     pub threads: Vec<u8>,
     pub monitors: Vec<u8>,
+    pub stacks: Vec<u8>,
     pub gcs: Vec<GcRecord>,
     pub packed: Vec<Done>,
     pub job: Option<Job<'a>>,
@@ -440,6 +468,7 @@ impl Work<'_> {
             && self.dynamic_classes.is_empty()
             && self.threads.is_empty()
             && self.monitors.is_empty()
+            && self.stacks.is_empty()
             && self.gcs.is_empty()
             && self.packed.is_empty()
             && self.job.is_none()

@@ -36,6 +36,7 @@ static_fields! {
         known: c"known" c"J",
         classes: c"classes" c"J",
         layouts: c"layouts" c"J",
+        stacks: c"stacks" c"J",
         hidden: c"hidden" c"J",
         unhashed: c"unhashed" c"J",
         hash_shift: c"hashShift" c"I",
@@ -76,6 +77,8 @@ pub struct Settings {
     pub classes: usize,
     /// Address of the table of layouts.
     pub layouts: usize,
+    /// Address and size of the table of stacks.
+    pub stacks: u64,
     /// The collector is asked about one object in this many; 0 for none.
     pub asked: u32,
 }
@@ -90,6 +93,7 @@ impl Fields {
             (self.known, settings.known),
             (self.classes, settings.classes),
             (self.layouts, settings.layouts),
+            (self.stacks, settings.stacks as usize),
         ];
         for (field, value) in addresses {
             env.set_static_long(class, field, value as i64);

@@ -379,6 +379,11 @@ impl Proxy {
         env.get_static_int(self.class(), self.fields.overflows) as u32
     }
 
+    /// Tells HeapProxy where the table of stacks is now, and how large.
+    pub fn set_stacks(&self, env: Env, table: u64) {
+        self.set_long(env, self.fields.stacks, table);
+    }
+
     /// Switches the hooks on or off.
     pub fn switch(&self, env: Env, on: bool) {
         env.set_static_boolean(self.class(), self.fields.on, on);

@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use et_format::StackRecord;
 use et_format::progress::OVERFLOWS;
 use et_jvm::env::{Env, Object};
 use et_jvm::hotspot::HeapUse;
@@ -26,6 +27,7 @@ use crate::classes::{ClassTables, unloading};
 use crate::output::queue::{Counters, Finish};
 use crate::output::sink::SinkError;
 use crate::output::writer::{self, Host};
+use crate::stacks::Stacks;
 use collections::Collections;
 use live_threads::Threads;
 use machine::Machine;
@@ -64,6 +66,8 @@ pub struct Tracer {
     pub threads: Threads,
     /// Garbage collections.
     pub collections: Collections,
+    /// Call stacks of allocations.
+    pub stacks: Stacks,
     /// The VM, for the writer.
     pub vm_calls: VmCalls,
     /// Whether contention for monitors and waits are recorded (`monitors=on`).
@@ -106,7 +110,14 @@ impl Tracer {
         records_monitors: bool,
     ) -> Self {
         let (threads, vm_calls, ended) = (Threads::default(), VmCalls::default(), AtomicBool::new(false));
-        Self { run, machine, output, classes, ids, threads, collections, vm_calls, records_monitors, ended }
+        let stacks = Stacks::new(0);
+        Self { run, machine, output, classes, ids, threads, collections, stacks, vm_calls, records_monitors, ended }
+    }
+
+    /// With these stacks, which have their limit.
+    #[must_use]
+    pub fn with_stacks(self, stacks: Stacks) -> Self {
+        Self { stacks, ..self }
     }
 
     /// Makes it available through [`get`]. `None` if there is one already.
@@ -207,6 +218,9 @@ impl Tracer {
         let counters = self.count(overflows.unwrap_or_else(|| self.vm_calls.last_overflows()));
         if counters.overflows > 0 {
             queue.problem(OVERFLOWS, counters.overflows);
+        }
+        if let Some(counts) = self.stacks.counts() {
+            queue.stacks(&[StackRecord::Counts(counts)]);
         }
         if self.ids.space.is_used_up() {
             queue.problem("object ids were used up, some are those of other objects", 1);

@@ -379,8 +379,16 @@ mod tests {
         let (mut heap, mut early, mut types) = (heap::Heap::default(), early_deaths(), Types::default());
         let (ty, thread) = (types.intern("LBox;"), ThreadId(1));
         for id in 1..=OBJECTS {
-            let alloc =
-                Alloc { kind: AllocKind::New, object: ObjectId(id), size: 16, ty, site: SiteId(0), length: 0, thread };
+            let alloc = Alloc {
+                kind: AllocKind::New,
+                object: ObjectId(id),
+                size: 16,
+                ty,
+                site: SiteId(0),
+                length: 0,
+                stack: Default::default(),
+                thread,
+            };
             heap.step(id, &Step::Record(Record::Alloc(alloc)));
             let (old, origin, slot) = (ObjectId::NULL, ObjectId(id - 1), Slot::Field(FieldId(1)));
             heap.step(id, &Step::Record(Record::Update { old, origin, target: ObjectId(id), slot, thread }));

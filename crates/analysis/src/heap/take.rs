@@ -302,7 +302,7 @@ impl<'a> Taker<'a> {
 
     fn apply(&mut self, record: &Record) {
         match *record {
-            Record::Alloc(Alloc { kind, object, size, ty, site, length, thread }) => {
+            Record::Alloc(Alloc { kind, object, size, ty, site, length, thread, .. }) => {
                 self.began |= kind != AllocKind::Initial;
                 if kind != AllocKind::Initial {
                     self.bytes += size;

@@ -1,6 +1,6 @@
 //! The flame graphs of a report.
 
-use et_names::MethodId;
+use et_names::{MethodId, SiteId};
 use et_reader::made_in::MadeIn;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::types::TypeId;
@@ -13,7 +13,8 @@ use crate::flame::{self, Flame, FrameName, Growing, MOST, SEEN, is_seen, sum};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Label {
     Root,
-    Method(MethodId),
+    /// At this call; 0 if it is not known.
+    Method(MethodId, SiteId),
     Class(TypeId),
     Site(MadeIn, TypeId),
 }
@@ -29,7 +30,7 @@ pub(super) fn by_context(
 ) -> Flame {
     let stack = |index: u32| {
         let context = contexts.get(ContextId(index));
-        (context.caller.0, Label::Method(context.method))
+        (context.caller.0, Label::Method(context.method, context.at))
     };
     let leaves = places.iter().map(|((context, _, class), weights)| ((context.0, Label::Class(*class)), *weights));
     flame::by_context(Label::Root, contexts.len() as u32, stack, leaves).finish(name)
@@ -82,7 +83,7 @@ pub(super) fn by_site(
                 let node = *numbers.get(&(parent, label))?;
                 (context != ContextId::EMPTY).then(|| {
                     let context = contexts.get(context);
-                    (node, Label::Method(context.method), context.caller, weights)
+                    (node, Label::Method(context.method, context.at), context.caller, weights)
                 })
             })
             .collect();

@@ -18,7 +18,7 @@ mod totals;
 
 use std::io;
 
-use et_names::{EventSet, FieldId, MethodId};
+use et_names::{EventSet, FieldId, MethodId, SiteId};
 use et_reader::attribution::{Callers, NONE};
 use et_reader::made_in::{MadeIn, Places};
 use et_reader::model::ContextId;
@@ -202,13 +202,21 @@ impl<'a> Told<'a> {
 
     /// The methods of a context, innermost first.
     fn context(&self, context: ContextId, most: usize) -> Vec<String> {
-        self.population.contexts.methods(context).take(most).map(|method| self.method(method)).collect()
+        let frames = self.population.contexts.frames(context).take(most);
+        frames.map(|frame| self.method_at(frame.method, frame.at)).collect()
+    }
+
+    /// A method, with the line of the call at which it is, if that is known.
+    fn method_at(&self, method: MethodId, at: SiteId) -> String {
+        if at.0 == 0 { self.method(method) } else { self.source.naming().site(at) }
     }
 
     fn frame(&mut self, label: Label) -> FrameName {
         match label {
             Label::Root => flame::root(),
-            Label::Method(method) => FrameName { name: self.method(method), kind: self.owners.place(method).into() },
+            Label::Method(method, at) => {
+                FrameName { name: self.method_at(method, at), kind: self.owners.place(method).into() }
+            }
             Label::Class(class) => FrameName { name: self.class(class), kind: FrameKind::Class },
             Label::Site(place, class) => {
                 FrameName { name: format!("{}  {}", self.class(class), self.place(place)), kind: FrameKind::Site }

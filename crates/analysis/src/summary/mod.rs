@@ -237,6 +237,9 @@ pub struct Summary {
     pub writer_cpu_seconds: Option<f64>,
     /// Events that the classes have hooks for.
     pub events: Vec<String>,
+    /// Call stacks that the trace has of its own (`--events alloc,stacks`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<StacksOfTrace>,
     /// Objects made while tracing was on.
     pub allocated: Amount,
     /// Allocations by letter.
@@ -319,17 +322,41 @@ pub fn summarize(source: &Source, population: &Population, observed: &Observed, 
     Ok(summary)
 }
 
+/// How the stacks of a trace came to be known; apart from `frames` 0 if the trace was cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StacksOfTrace {
+    /// Frames of different stacks.
+    pub frames: u64,
+    /// Values of the stack at which something was allocated.
+    pub stacks: u64,
+    /// Stacks that did not fit what calls had stored, and were recorded as the VM told them.
+    pub walked_whole: u64,
+    /// Allocations of which only the nearest callers are known.
+    pub beyond_limit: u64,
+}
+
 /// The parts that only need the records' totals.
 fn of_records(source: &Source, population: &Population, observed: &Observed) -> Summary {
     let totals = &observed.totals;
     let mut records: BTreeMap<String, u64> = totals.iter().map(|(letter, n)| (letter.to_string(), n)).collect();
     records.insert("total".into(), totals.sum());
+    let stacks = source.trace().filter(|trace| !trace.stacks.is_empty()).map(|trace| {
+        let counts = trace.stacks.counts.unwrap_or_default();
+        StacksOfTrace {
+            frames: trace.stacks.len() as u64,
+            stacks: counts.values,
+            walked_whole: counts.walked_whole,
+            beyond_limit: counts.beyond_limit,
+        }
+    });
     Summary {
         trace: source.path().display().to_string(),
         complete: true,
         records,
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
-        events: source.events().names().map(str::to_owned).collect(),
+        events: source.events().names().chain(stacks.is_some().then_some("stacks")).map(str::to_owned).collect(),
+        stacks,
         anomalies: observed.anomalies.clone(),
         lost: population.lost.total(),
         lost_details: population.lost,

@@ -222,6 +222,21 @@ fn health(out: &mut String, summary: &Summary) {
     if !missing.is_empty() {
         line(out, "", &format!("events: {} only; the classes have no hooks for {missing}", summary.events.join(", ")));
     }
+    if let Some(stacks) = &summary.stacks {
+        let whole = match stacks.walked_whole {
+            0 => String::new(),
+            whole => format!("; {} of {} recorded as the VM told them", number(whole), counted(stacks.stacks, "stack")),
+        };
+        line(out, "", &format!("stacks: {} of allocations{whole}", counted(stacks.frames, "frame")));
+        if stacks.beyond_limit > 0 {
+            let count = counted(stacks.beyond_limit, "allocation");
+            line(
+                out,
+                "",
+                &format!("{count} beyond the limit of stacks have only their nearest callers: run with -Det.stacks=N"),
+            );
+        }
+    }
     for problem in summary.problems.iter().filter(|problem| problem.is_serious()) {
         line(out, "", &format!("the runtime reports: {} ({})", problem.what, number(problem.count)));
     }

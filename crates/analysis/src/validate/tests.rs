@@ -45,6 +45,7 @@ fn alloc(object: u64, thread: ThreadId) -> Record {
         ty: TypeId(1),
         site: SiteId(0),
         length: 0,
+        stack: Default::default(),
         thread,
     })
 }

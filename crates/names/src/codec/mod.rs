@@ -105,18 +105,27 @@ impl Header {
         }
         Ok(Self {
             version,
-            // Stored inverted, so that 0 means all events.
-            events: EventSet::from_bits(file[10]).missing(),
+            events: events_of(file[10]),
             has_index: file[11] & HAS_INDEX != 0,
             length: u32::from_le_bytes([file[12], file[13], file[14], file[15]]) as usize,
         })
     }
 }
 
+/// The events in a header: those that are missing, so that 0 means all of them; stacks, which are not part of all, as they are.
+fn events_byte(events: EventSet) -> u8 {
+    events.missing().or(events.and(EventSet::STACKS)).bits()
+}
+
+fn events_of(byte: u8) -> EventSet {
+    let found = EventSet::from_bits(byte);
+    found.missing().or(found.and(EventSet::STACKS))
+}
+
 fn header(version: u16, events: EventSet, flags: u8, length: usize) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
     file.extend_from_slice(&version.to_le_bytes());
-    file.push(events.missing().bits());
+    file.push(events_byte(events));
     file.push(flags);
     file.extend_from_slice(&crate::strings::length(length).to_le_bytes());
     file

@@ -15,9 +15,11 @@ use super::weak::{Seen, WeakReferences};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, Objects, OnStack};
-use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, ThreadId, Totals};
+use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, StackId, ThreadId, Totals};
 use crate::resolve::thread::Subject;
 use crate::resolve::{ObjectIds, Slots};
+use crate::stack_contexts::StackContexts;
+use crate::trace::Trace;
 use crate::types::TypeId;
 use et_names::{MethodId, SiteId};
 
@@ -87,6 +89,7 @@ impl Life {
             site: SiteId(0),
             length: 0,
             thread: ThreadId(0),
+            stack: StackId::NONE,
         };
         let last =
             At { step: 0, record: 0, kind: None, tick: 0, bytes: 0, time: None, thread: 0, context: ContextId::EMPTY };
@@ -147,7 +150,7 @@ pub const MOST_ROWS: usize = 1 << 18;
 
 /// The state behind the parts that were applied.
 #[derive(Debug)]
-pub struct Forward<R> {
+pub struct Forward<'t, R> {
     rows: R,
     heap: Heap<Life>,
     /// Which of its objects may be named.
@@ -155,6 +158,9 @@ pub struct Forward<R> {
     /// Those that may be named, if only births are wanted: there is no heap then.
     known: Objects<ObjectId>,
     contexts: Contexts,
+    /// The contexts of stacks that the trace has of its own.
+    of_stacks: StackContexts,
+    trace: &'t Trace,
     stacks: FxHashMap<u32, Stack>,
     tracked: Tracked,
     weak_slots: WeakSlots,
@@ -238,15 +244,17 @@ impl Tracked {
     }
 }
 
-impl<R: Rows> Forward<R> {
+impl<'t, R: Rows> Forward<'t, R> {
     /// Begins before the first part. `most_rows` as [`MOST_ROWS`].
-    pub fn new(rows: R, weak_slots: WeakSlots, wanted: Wanted, most_rows: usize) -> Self {
+    pub fn new(rows: R, trace: &'t Trace, weak_slots: WeakSlots, wanted: Wanted, most_rows: usize) -> Self {
         Self {
             rows,
             heap: Heap::default(),
             living: Living::default(),
             known: Objects::default(),
             contexts: Contexts::default(),
+            of_stacks: StackContexts::default(),
+            trace,
             stacks: FxHashMap::default(),
             tracked: Tracked::default(),
             weak_slots,

@@ -533,6 +533,7 @@ fn read_with<R: Rows + Send>(
             class_type: special.class,
             forward: Forward::new(
                 rows,
+                trace,
                 WeakSlots::new(&special),
                 wanted,
                 options.most_rows.unwrap_or(forward::MOST_ROWS),
@@ -569,7 +570,7 @@ impl<H> Drop for Closing<'_, '_, H> {
 
 fn passed<R: Rows>(
     trace: &Trace,
-    forward: Forward<R>,
+    forward: Forward<'_, R>,
     mut anomalies: Anomalies,
     lost: Lost,
     before: Before<'_>,
@@ -622,7 +623,7 @@ struct Reading<'r, 'a, R> {
     in_order: bool,
     before: Before<'a>,
     class_type: Option<TypeId>,
-    forward: Forward<R>,
+    forward: Forward<'a, R>,
     running: FxHashMap<u64, Running>,
     settling: VecDeque<Promise<Settled>>,
     births: u64,

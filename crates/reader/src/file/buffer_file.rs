@@ -13,7 +13,7 @@ use et_format::event::{self, Event, Ticket};
 use et_format::progress::RunId;
 use et_format::{
     BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, MonitorRecord, Problem,
-    THREAD_LIMIT, ThreadRecord, Wall, decode_json,
+    StackRecord, THREAD_LIMIT, ThreadRecord, Wall, decode_json,
 };
 use et_names::NamesTable;
 use rustc_hash::FxHashSet;
@@ -158,6 +158,7 @@ pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
         BlockKind::Threads => ThreadRecord::decode_block(records).is_ok(),
         BlockKind::Gcs => GcRecord::decode_block(records).is_ok(),
         BlockKind::Monitors => MonitorRecord::decode_block(records).is_ok(),
+        BlockKind::Stacks => StackRecord::decode_block(records).is_ok(),
         BlockKind::InitialObjects => InitialObject::decode_block(records).is_ok(),
         BlockKind::InitialReferences => InitialReferences::decode_block(records).is_ok(),
         // Kinds that are not kept in journals.
@@ -169,7 +170,12 @@ pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
 pub fn is_merged(kind: BlockKind) -> bool {
     matches!(
         kind,
-        BlockKind::Classes | BlockKind::DynamicClasses | BlockKind::Threads | BlockKind::Gcs | BlockKind::Monitors
+        BlockKind::Classes
+            | BlockKind::DynamicClasses
+            | BlockKind::Threads
+            | BlockKind::Gcs
+            | BlockKind::Monitors
+            | BlockKind::Stacks
     )
 }
 

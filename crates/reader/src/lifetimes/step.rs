@@ -2,7 +2,7 @@
 
 use et_names::{FieldId, MethodId, SiteId};
 
-use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, StackId, ThreadId};
 use crate::told::{Hold, Told};
 use crate::types::TypeId;
 
@@ -123,9 +123,9 @@ impl StepEncoder {
         match *record {
             Record::Entry { method, receiver, thread } => self.write(out, ENTRY, thread, [receiver.0], [method.0]),
             Record::Exit { method, receiver, thread } => self.write(out, EXIT, thread, [receiver.0], [method.0]),
-            Record::Alloc(Alloc { object, size, ty, site, length, thread, .. }) => {
+            Record::Alloc(Alloc { object, size, ty, site, length, thread, stack, .. }) => {
                 let kind = record.kind() as u8;
-                self.write(out, kind, thread, [object.0, size], [ty.0, site.0, length]);
+                self.write(out, kind, thread, [object.0, size], [ty.0, site.0, length, stack.0]);
             }
             Record::Update { old, origin, target, slot, thread } => {
                 self.write(out, UPDATE | slot_flag(slot), thread, [old.0, origin.0, target.0], [slot.number()]);
@@ -250,9 +250,11 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
         match kind {
             RecordKind::Array | RecordKind::Initial | RecordKind::New | RecordKind::Found | RecordKind::Vm => {
                 let (ty, site, length) = (TypeId(bytes.small()?), SiteId(bytes.small()?), bytes.small()?);
+                let stack = StackId(bytes.small()?);
                 let (object, size) = (bytes.object()?, bytes.id()?);
                 let kind = AllocKind::ALL[kind as usize];
-                steps.push(Step::Record(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread })));
+                let alloc = Alloc { kind, object, size, ty, site, length, thread, stack };
+                steps.push(Step::Record(Record::Alloc(alloc)));
             }
             RecordKind::Update => {
                 let slot = slot(bytes.small()?);

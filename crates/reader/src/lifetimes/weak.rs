@@ -80,6 +80,7 @@ mod tests {
                 ty,
                 site: SiteId(0),
                 length: 0,
+                stack: Default::default(),
                 thread: ThreadId(1),
             };
             let is_final = id % 2 == 0;

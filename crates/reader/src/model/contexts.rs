@@ -1,6 +1,6 @@
 //! Calling contexts: a tree with a node for each chain of callers that occurred.
 
-use et_names::MethodId;
+use et_names::{MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
 /// A chain of callers, given by its node in the tree of [`Contexts`].
@@ -19,6 +19,8 @@ pub struct Context {
     pub caller: ContextId,
     /// The innermost method; 0 for the empty context.
     pub method: MethodId,
+    /// The call at which it is, one of those on the line; 0 if the trace does not tell, or if it calls nothing.
+    pub at: SiteId,
     /// Number of frames, including the innermost.
     pub depth: u32,
 }
@@ -31,18 +33,20 @@ const MOST: usize = 1 << 24;
 struct Near {
     caller: ContextId,
     method: MethodId,
+    at: SiteId,
     id: ContextId,
 }
 
 impl Near {
-    const NONE: Self = Self { caller: ContextId::EMPTY, method: MethodId(0), id: ContextId::EMPTY };
+    const NONE: Self = Self { caller: ContextId::EMPTY, method: MethodId(0), at: SiteId(0), id: ContextId::EMPTY };
 }
 
 /// Size of the cache of children: 192 KB, which fits in a core's L2 cache.
 const NEAR_BITS: u32 = 14;
 
-fn place(caller: ContextId, method: MethodId) -> usize {
-    let mixed = (u64::from(caller.0) << 32 | u64::from(method.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn place(caller: ContextId, at: SiteId, method: MethodId) -> usize {
+    let mixed =
+        (u64::from(caller.0) << 32 | u64::from(method.0 ^ at.0.rotate_left(16))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (64 - NEAR_BITS)) as usize
 }
 
@@ -53,7 +57,7 @@ pub struct Contexts {
     /// The child that was last looked up in each node, usually the next one to be looked up. Empty, like `children`, in
     /// a tree that was loaded until [`call`](Self::call) is used: mere reading should not pay for indexes.
     recent: Vec<ContextId>,
-    children: FxHashMap<(ContextId, MethodId), ContextId>,
+    children: FxHashMap<(ContextId, SiteId, MethodId), ContextId>,
     /// A cache of children, indexed by [`place`]; entries replace each other.
     near: Vec<Near>,
     most: usize,
@@ -69,7 +73,7 @@ impl Default for Contexts {
 impl Contexts {
     /// Creates a tree with at most this number of nodes. Further calls are attributed to their caller's context.
     pub fn with_limit(most: usize) -> Self {
-        let empty = Context { caller: ContextId::EMPTY, method: MethodId(0), depth: 0 };
+        let empty = Context { caller: ContextId::EMPTY, method: MethodId(0), at: SiteId(0), depth: 0 };
         Self {
             all: vec![empty],
             recent: vec![ContextId::EMPTY],
@@ -83,17 +87,26 @@ impl Contexts {
     /// The context in which `caller` has called `method`.
     #[inline]
     pub fn call(&mut self, caller: ContextId, method: MethodId) -> ContextId {
-        match self.recent.get(caller.0 as usize) {
-            Some(&recent) if recent != ContextId::EMPTY && self.all[recent.0 as usize].method == method => recent,
-            _ => self.look_up(caller, method),
+        self.call_at(caller, SiteId(0), method)
+    }
+
+    /// The same of a method that is at this call.
+    #[inline]
+    pub fn call_at(&mut self, caller: ContextId, at: SiteId, method: MethodId) -> ContextId {
+        if let Some(&recent) = self.recent.get(caller.0 as usize).filter(|recent| **recent != ContextId::EMPTY) {
+            let there = self.all[recent.0 as usize];
+            if there.method == method && there.at == at {
+                return recent;
+            }
         }
+        self.look_up(caller, at, method)
     }
 
     /// Appends a node when a stored tree is loaded: nodes come in order of their numbers, callers before callees,
     /// without duplicates. `None` if the caller does not exist.
-    pub fn append(&mut self, caller: ContextId, method: MethodId) -> Option<ContextId> {
+    pub fn append(&mut self, caller: ContextId, at: SiteId, method: MethodId) -> Option<ContextId> {
         let depth = self.all.get(caller.0 as usize)?.depth + 1;
-        self.all.push(Context { caller, method, depth });
+        self.all.push(Context { caller, method, at, depth });
         Some(ContextId(self.all.len() as u32 - 1))
     }
 
@@ -107,44 +120,44 @@ impl Contexts {
     fn index(&mut self) {
         let known = self.recent.len();
         let appended = self.all.iter().enumerate().skip(known);
-        self.children.extend(appended.map(|(id, node)| ((node.caller, node.method), ContextId(id as u32))));
+        self.children.extend(appended.map(|(id, node)| ((node.caller, node.at, node.method), ContextId(id as u32))));
         self.recent.resize(self.all.len(), ContextId::EMPTY);
     }
 
-    fn look_up(&mut self, caller: ContextId, method: MethodId) -> ContextId {
+    fn look_up(&mut self, caller: ContextId, at: SiteId, method: MethodId) -> ContextId {
         if self.near.is_empty() {
             self.near.resize(1 << NEAR_BITS, Near::NONE);
         }
-        let place = place(caller, method);
+        let place = place(caller, at, method);
         let near = self.near[place];
-        if near.caller == caller && near.method == method && near.id != ContextId::EMPTY {
+        if (near.caller, near.at, near.method) == (caller, at, method) && near.id != ContextId::EMPTY {
             self.recent[caller.0 as usize] = near.id;
             return near.id;
         }
-        let id = self.find(caller, method);
+        let id = self.find(caller, at, method);
         // Not for calls attributed to their caller's context because of the limit: these are counted.
         let found = self.all[id.0 as usize];
-        if found.caller == caller && found.method == method {
-            self.near[place] = Near { caller, method, id };
+        if (found.caller, found.at, found.method) == (caller, at, method) {
+            self.near[place] = Near { caller, method, at, id };
         }
         id
     }
 
-    fn find(&mut self, caller: ContextId, method: MethodId) -> ContextId {
+    fn find(&mut self, caller: ContextId, at: SiteId, method: MethodId) -> ContextId {
         if self.recent.len() < self.all.len() {
             self.index();
         }
         let all = &mut self.all;
         let recent = &mut self.recent;
         if all.len() >= self.most {
-            return self.children.get(&(caller, method)).copied().unwrap_or_else(|| {
+            return self.children.get(&(caller, at, method)).copied().unwrap_or_else(|| {
                 self.cut += 1;
                 caller
             });
         }
-        let id = *self.children.entry((caller, method)).or_insert_with(|| {
+        let id = *self.children.entry((caller, at, method)).or_insert_with(|| {
             let depth = all[caller.0 as usize].depth + 1;
-            all.push(Context { caller, method, depth });
+            all.push(Context { caller, method, at, depth });
             recent.push(ContextId::EMPTY);
             ContextId(all.len() as u32 - 1)
         });
@@ -178,6 +191,11 @@ impl Contexts {
 
     /// Methods of a context, innermost first.
     pub fn methods(&self, id: ContextId) -> impl Iterator<Item = MethodId> + '_ {
+        self.frames(id).map(|frame| frame.method)
+    }
+
+    /// A context and its callers, innermost first, without the empty one.
+    pub fn frames(&self, id: ContextId) -> impl Iterator<Item = Context> + '_ {
         let mut at = id;
         std::iter::from_fn(move || {
             if at == ContextId::EMPTY {
@@ -185,7 +203,7 @@ impl Contexts {
             }
             let context = self.get(at);
             at = context.caller;
-            Some(context.method)
+            Some(context)
         })
     }
 }
@@ -223,9 +241,9 @@ mod tests {
         let two = call_all(&mut kept, &[1, 2]);
         let mut read = Contexts::default();
         for (_, node) in kept.iter().skip(1) {
-            read.append(node.caller, node.method).unwrap();
+            read.append(node.caller, node.at, node.method).unwrap();
         }
-        assert_eq!(read.append(ContextId(9), MethodId(1)), None);
+        assert_eq!(read.append(ContextId(9), SiteId(0), MethodId(1)), None);
         assert_eq!(call_all(&mut read, &[1, 2]), two, "what is there is found");
         assert_eq!(call_all(&mut read, &[1, 3]), ContextId(3), "what is new comes after it");
         assert_eq!(read.get(two), kept.get(two));

@@ -8,7 +8,7 @@ use super::anomalies::Anomalies;
 use super::recent::Recent;
 use super::sizes::ArraySizes;
 use crate::classes::ClassIndex;
-use crate::record::{Alloc, AllocKind, ObjectId, ThreadId};
+use crate::record::{Alloc, AllocKind, ObjectId, StackId, ThreadId};
 use crate::trace::Trace;
 use crate::types::TypeId;
 
@@ -34,7 +34,7 @@ pub(crate) struct Allocs<'a> {
 }
 
 fn alloc(kind: AllocKind, size: u64, ty: TypeId, site: SiteId, length: u32) -> Alloc {
-    Alloc { kind, object: ObjectId::NULL, size, ty, site, length, thread: ThreadId(0) }
+    Alloc { kind, object: ObjectId::NULL, size, ty, site, length, thread: ThreadId(0), stack: StackId::NONE }
 }
 
 impl<'a> Allocs<'a> {
@@ -109,6 +109,7 @@ impl<'a> Allocs<'a> {
 
     /// An object whose constructors have run.
     pub fn new_object(&mut self, site: SiteId, mirror: ObjectHash, now: Ticket, anomalies: &mut Anomalies) -> Alloc {
+        let (site, stack) = self.trace.stacks.split(site);
         let class = self.trace.classes.at(mirror, now);
         let names = &self.trace.names;
         let site_type = if site.0 == 0 { None } else { self.site_types.get(site.0, || names.site_type(site, 0)) };
@@ -126,18 +127,20 @@ impl<'a> Allocs<'a> {
             }
         };
         let size = self.instance_size(class, anomalies);
-        alloc(AllocKind::New, size, ty, site, 0)
+        Alloc { stack, ..alloc(AllocKind::New, size, ty, site, 0) }
     }
 
     /// The object of a constructor that failed before its allocation was seen.
     pub fn made_up(&self, ty: TypeId, site: SiteId, anomalies: &mut Anomalies) -> Alloc {
+        let (site, stack) = self.trace.stacks.split(site);
         let fits = site.0 != 0 && self.trace.names.site_type(site, 0) == Some(ty);
         let size = self.instance_size(self.trace.classes.of_type(ty), anomalies);
-        alloc(AllocKind::New, size, ty, if fits { site } else { SiteId(0) }, 0)
+        Alloc { stack, ..alloc(AllocKind::New, size, ty, if fits { site } else { SiteId(0) }, 0) }
     }
 
     /// An array made by bytecode.
     pub fn new_array(&self, depth: u8, site: SiteId, length: u32, anomalies: &mut Anomalies) -> Alloc {
+        let (site, stack) = self.trace.stacks.split(site);
         let ty = self.trace.names.site_type(site, depth);
         if ty.is_none() {
             anomalies.untyped_arrays += 1;
@@ -146,7 +149,7 @@ impl<'a> Allocs<'a> {
         let site = if ty.is_some() { site } else { SiteId(0) };
         let ty = ty.unwrap_or(TypeId::UNKNOWN);
         let size = self.array_size(ty, length, anomalies);
-        alloc(AllocKind::Array, size, ty, site, length)
+        Alloc { stack, ..alloc(AllocKind::Array, size, ty, site, length) }
     }
 
     /// An object created by the VM ([`AllocKind::Vm`]) or found, which may be the mirror of a class.

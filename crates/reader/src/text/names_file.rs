@@ -387,6 +387,10 @@ impl<'a, W: Write> NamesFile<'a, W> {
         for (index, site) in table.sites.iter().enumerate() {
             let id = table.site_id(index as u32);
             let dense = self.trace.names.site_index(id);
+            // The format has only sites of allocations.
+            if site.is_call() {
+                continue;
+            }
             if used.is_some_and(|used| !dense.is_some_and(|dense| used.sites[dense])) {
                 continue;
             }

@@ -15,7 +15,7 @@ use super::names_reader::TextNames;
 use super::number::{Radix, parse_number};
 use super::unknown_type::unknown_type;
 use crate::model::ObjectSet;
-use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, StackId, ThreadId};
 use crate::resolve::Slots;
 use crate::told::Hold;
 use crate::types::{TypeId, Types};
@@ -250,7 +250,8 @@ impl<R: BufRead> TextReader<R> {
                 self.quirks.without_length += u64::from(length.is_none());
                 let kind = self.kind.filter(|_| by_number).unwrap_or(kind);
                 let length = length.unwrap_or(0);
-                Record::Alloc(Alloc { kind, object, size, ty, site: SiteId(site), length, thread })
+                let stack = StackId::NONE;
+                Record::Alloc(Alloc { kind, object, size, ty, site: SiteId(site), length, thread, stack })
             }
             line::RawLine::Update { old, origin, target, field, thread } => {
                 let (origin, target) = (self.now(origin), self.now(target));

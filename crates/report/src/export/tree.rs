@@ -4,7 +4,7 @@ use et_analysis::Labels;
 use et_analysis::profile::{Cell, Origin, Profile};
 use et_names::MethodId;
 use et_reader::made_in::{MadeIn, Means};
-use et_reader::model::{ContextId, Contexts};
+use et_reader::model::{Context, ContextId, Contexts};
 use rustc_hash::FxHashMap;
 
 /// A frame of a stack, or the allocated class at its end.
@@ -14,7 +14,7 @@ pub struct Frame {
     pub name: String,
     /// Source file, `java/util/HashMap.java`; empty if unknown.
     pub file: String,
-    /// Line of the allocation in the allocating frame; 0 in its callers, since traces have no line numbers of calls.
+    /// Line of the allocation in the allocating frame; in its callers that of the call, if the trace has stacks, 0 otherwise.
     pub line: u32,
     /// First line of the method's code; 0 if unknown.
     pub first_line: u32,
@@ -146,7 +146,9 @@ impl Maker<'_> {
         }
         let mut parent = if at == ContextId::EMPTY { None } else { self.of_contexts[at.0 as usize] };
         for context in missing.into_iter().rev() {
-            let node = self.node(parent, Key::Method(self.contexts.get(context).method, 0));
+            let Context { method, at, .. } = self.contexts.get(context);
+            let line = if at.0 == 0 { 0 } else { self.labels.naming().line_of_site(at).unwrap_or(0) };
+            let node = self.node(parent, Key::Method(method, line));
             self.of_contexts[context.0 as usize] = Some(node);
             parent = Some(node);
         }

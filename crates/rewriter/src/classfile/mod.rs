@@ -23,6 +23,7 @@ pub const OLDEST_MAJOR: u16 = 45;
 
 /// Bits of `access_flags` (JVMS §4.1, §4.5, §4.6).
 pub mod access {
+    pub const PUBLIC: u16 = 0x0001;
     pub const STATIC: u16 = 0x0008;
     pub const FINAL: u16 = 0x0010;
     pub const TRANSIENT: u16 = 0x0080;

@@ -64,7 +64,8 @@ pub struct ConstantPool<'a> {
 const UNUSABLE: u32 = u32::MAX;
 
 impl<'a> ConstantPool<'a> {
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    /// Reads a constant pool, which begins with `constant_pool_count`.
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let count_at = reader.offset();
         let count = reader.u16()?;
         if count == 0 {
@@ -210,6 +211,7 @@ pub struct PoolFull;
 enum Key {
     Utf8(Box<[u8]>),
     Integer(i32),
+    Long(i64),
     Class(u16),
     NameAndType(u16, u16),
     Member(u8, u16, u16),
@@ -261,6 +263,17 @@ impl PoolBuilder {
     /// Returns the index of a `CONSTANT_Integer`.
     pub fn integer(&mut self, value: i32) -> Result<u16, PoolFull> {
         self.add(Key::Integer(value), INTEGER, &[&value.to_be_bytes()])
+    }
+
+    /// Returns the index of a `CONSTANT_Long`.
+    pub fn long(&mut self, value: i64) -> Result<u16, PoolFull> {
+        let next = self.count.checked_add(2);
+        let index = self.add(Key::Long(value), LONG, &[&value.to_be_bytes()])?;
+        if index.checked_add(1) == Some(self.count) {
+            // It was added, and takes two indexes (JVMS §4.4.5).
+            self.count = next.ok_or(PoolFull)?;
+        }
+        Ok(index)
     }
 
     /// Returns the index of a `CONSTANT_Class`.

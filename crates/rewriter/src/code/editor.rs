@@ -94,6 +94,8 @@ pub struct CodeEditor<'c, 'a> {
     /// Stack slots needed by the appended handlers, which start with an empty stack.
     least_stack: u16,
     extra_locals: u16,
+    /// Local variables behind those of the method that are not for the others of these.
+    reserved_locals: u16,
 }
 
 impl<'c, 'a> CodeEditor<'c, 'a> {
@@ -109,6 +111,7 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
             extra_stack: 0,
             least_stack: 0,
             extra_locals: 0,
+            reserved_locals: 0,
         }
     }
 
@@ -148,20 +151,30 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
 
     /// Allocates a local variable that the method does not use. Every call returns the same one.
     pub fn scratch_local(&mut self) -> u16 {
-        self.extra_locals = self.extra_locals.max(1);
-        self.code.max_locals
+        self.first_local(1, 0)
     }
 
     /// Allocates a second such variable, for long-lived values.
     pub fn saved_local(&mut self) -> u16 {
-        self.extra_locals = self.extra_locals.max(2);
-        self.code.max_locals.saturating_add(1)
+        self.first_local(2, 1)
     }
 
     /// Allocates `count` more variables in a row, for use within a single snippet, and returns the first.
     pub fn spilled_locals(&mut self, count: u16) -> u16 {
-        self.extra_locals = self.extra_locals.max(count.saturating_add(2));
-        self.code.max_locals.saturating_add(2)
+        self.first_local(count.saturating_add(2), 2)
+    }
+
+    /// Allocates local variables for the whole method; call it before any of the others. Returns the first.
+    pub fn reserve_locals(&mut self, count: u16) -> u16 {
+        self.reserved_locals = count;
+        self.extra_locals = self.extra_locals.max(count);
+        self.code.max_locals
+    }
+
+    /// The variable with this number behind the reserved ones, of which there are to be `count`.
+    fn first_local(&mut self, count: u16, number: u16) -> u16 {
+        self.extra_locals = self.extra_locals.max(count.saturating_add(self.reserved_locals));
+        self.code.max_locals.saturating_add(self.reserved_locals).saturating_add(number)
     }
 
     /// Appends a handler for everything thrown in `ranges` (pcs of the original code, end exclusive), tried after all

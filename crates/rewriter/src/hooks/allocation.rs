@@ -63,13 +63,24 @@ impl ArrayAllocation {
     }
 }
 
-/// Number of allocating instructions in a code array.
-pub fn count_sites(code: &[u8]) -> Result<u32, Malformed> {
+/// Number of sites in a code array: instructions that allocate, and those that call, if stacks are kept track of.
+pub fn count_sites(code: &[u8], with_calls: bool) -> Result<u32, Malformed> {
     let mut count = 0;
     for instruction in Instructions::new(code) {
-        count += u32::from(matches!(instruction?.opcode, NEW | NEWARRAY | ANEWARRAY | MULTIANEWARRAY));
+        let opcode = instruction?.opcode;
+        let is_call = with_calls && matches!(opcode, INVOKEVIRTUAL..=INVOKEDYNAMIC);
+        count += u32::from(is_call || matches!(opcode, NEW | NEWARRAY | ANEWARRAY | MULTIANEWARRAY));
     }
     Ok(count)
+}
+
+/// The method that a call names, as `java/util/Map.get`; of an `invokedynamic` only the name.
+pub(crate) fn called(instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<Vec<u8>, Malformed> {
+    let member = pool.member_ref(instruction.pool_index())?;
+    if member.class.is_empty() {
+        return Ok(member.name.to_vec());
+    }
+    Ok([member.class, b".", member.name].concat())
 }
 
 /// At the start of `Object.<init>`.

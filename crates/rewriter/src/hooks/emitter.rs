@@ -40,12 +40,16 @@ hooks! {
     Handled HEAP_PROXY "handled" "(Ljava/lang/Object;I)V"
     /// Before the constructor call of a `new`.
     Site HEAP_PROXY "site" "(I)V"
+    /// The same, with the value of the stack.
+    SiteOfStack HEAP_PROXY "site" "(J)V"
     /// Takes the pending site from the thread.
     TakeSite HEAP_PROXY "takeSite" "()I"
     /// At the start of `Object.<init>`.
     Allocated HEAP_PROXY "allocated" "(Ljava/lang/Object;)V"
     /// After `newarray` or `anewarray`.
     AllocatedArray HEAP_PROXY "allocatedArray" "(Ljava/lang/Object;II)V"
+    /// The same, with the value of the stack.
+    AllocatedArrayOfStack HEAP_PROXY "allocatedArray" "(Ljava/lang/Object;IJ)V"
     /// Replaces `newarray boolean`.
     NewBooleans HEAP_PROXY "newBooleans" "(I)[Z"
     /// Replaces `newarray char`.
@@ -64,6 +68,8 @@ hooks! {
     NewLongs HEAP_PROXY "newLongs" "(I)[J"
     /// After `multianewarray`.
     AllocatedMulti HEAP_PROXY "allocatedMulti" "(Ljava/lang/Object;II)V"
+    /// The same, with the value of the stack.
+    AllocatedMultiOfStack HEAP_PROXY "allocatedMulti" "(Ljava/lang/Object;IJ)V"
     /// Before `putfield`.
     PutField HEAP_PROXY "putField" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
     /// Before or after `putstatic`.
@@ -198,6 +204,20 @@ impl<'p> Emitter<'p> {
     /// Emits an instruction with a field operand.
     pub fn field(&mut self, opcode: u8, class: &str, name: &str, descriptor: &str) -> &mut Self {
         let index = self.pool.field_ref(class, name, descriptor);
+        let index = self.constant(index);
+        self.op_index(opcode, index)
+    }
+
+    /// Emits an instruction that pushes a long constant.
+    pub fn long(&mut self, value: u64) -> &mut Self {
+        let index = self.pool.long(value as i64);
+        let index = self.constant(index);
+        self.op_index(LDC2_W, index)
+    }
+
+    /// Emits an instruction with a method operand.
+    pub fn method(&mut self, opcode: u8, class: &str, name: &str, descriptor: &str) -> &mut Self {
+        let index = self.pool.method_ref(class, name, descriptor);
         let index = self.constant(index);
         self.op_index(opcode, index)
     }

@@ -9,6 +9,7 @@ mod exception;
 mod leaf;
 mod method;
 mod stack_size;
+pub mod stacks;
 mod thread_fields;
 mod upcalls;
 mod update;
@@ -21,7 +22,7 @@ pub use emitter::{Emitter, HOOKS, Hook};
 pub use thread_fields::thread_fields;
 pub use upcalls::upcall_arguments;
 
-pub(crate) use allocation::{array_allocation, new_numbers, object_init, site};
+pub(crate) use allocation::{array_allocation, called, new_numbers, object_init, site};
 pub(crate) use calls::{call, constant};
 pub(crate) use continuation::{CONTINUATION, switch_stack};
 pub(crate) use exception::{handle, handlers, throw};

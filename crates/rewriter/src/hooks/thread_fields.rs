@@ -5,13 +5,14 @@
 //! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer; while the end is 0 there is no buffer and the position is meaningless |
 //! | `long etStackLow, etStackHigh` | bounds of the thread's stack; both 0 while unknown |
 //! | `long etIds` | the thread's next object id, and from bit 32 on the number of ids after it that are reserved for the thread |
-//! | `int etSite` | the site of the `new` whose constructor is about to be called |
+//! | `int etSite` | the site of the `new` whose constructor is about to be called, or with bit 31 the number of its stack |
+//! | `long etContext` | with stacks, the value of the stack ([`stacks`](super::stacks)) |
 //! | `static final int etEvents` | the events that the JDK's classes have hooks for, as in the class attribute; classes created at run time get the same hooks |
 
 use crate::classfile::{PoolBuilder, PoolFull, access};
 use crate::rewrite::EventSet;
 
-const OF_EACH_THREAD: [(&str, &str); 7] = [
+const OF_EACH_THREAD: [(&str, &str); 8] = [
     ("etPos", "J"),
     ("etEnd", "J"),
     ("etTicket", "J"),
@@ -19,6 +20,7 @@ const OF_EACH_THREAD: [(&str, &str); 7] = [
     ("etStackHigh", "J"),
     ("etIds", "J"),
     ("etSite", "I"),
+    (super::stacks::FIELD, "J"),
 ];
 const EVENTS: &str = "etEvents";
 
@@ -35,8 +37,10 @@ pub(crate) fn write_thread_fields(
 ) -> Result<usize, PoolFull> {
     let mut write = |values: &[u16]| values.iter().for_each(|value| out.extend_from_slice(&value.to_be_bytes()));
     for (name, descriptor) in OF_EACH_THREAD {
+        // Classes of all packages use that one; the others are HeapProxy's.
+        let visible = if name == super::stacks::FIELD { access::PUBLIC } else { 0 };
         let (name, descriptor) = (pool.utf8(name.as_bytes())?, pool.utf8(descriptor.as_bytes())?);
-        write(&[access::SYNTHETIC | access::TRANSIENT, name, descriptor, 0]);
+        write(&[visible | access::SYNTHETIC | access::TRANSIENT, name, descriptor, 0]);
     }
     let (name, descriptor, constant) = (pool.utf8(EVENTS.as_bytes())?, pool.utf8(b"I")?, pool.utf8(b"ConstantValue")?);
     let value = pool.integer(events.bits().into())?;

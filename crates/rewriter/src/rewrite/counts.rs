@@ -33,6 +33,7 @@ counts! {
     throws "throw",
     handlers "handler",
     sites "new site",
+    call_sites "call site",
     objects "object",
     arrays "array",
     field_updates "field update",

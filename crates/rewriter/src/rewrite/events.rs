@@ -18,6 +18,8 @@ pub(super) struct Wanted {
     pub(super) calls: bool,
     pub(super) methods: bool,
     pub(super) exceptions: bool,
+    /// The value of the stack, at calls and allocations.
+    pub(super) stacks: bool,
     pub(super) witness: Witness,
 }
 
@@ -33,6 +35,7 @@ impl Wanted {
         calls: false,
         methods: false,
         exceptions: false,
+        stacks: false,
         witness: Witness::None,
     };
 
@@ -49,6 +52,7 @@ impl Wanted {
             calls: true,
             methods: events.has(EventSet::METHOD),
             exceptions: events.has(EventSet::EXCEPTION),
+            stacks: events.has(EventSet::STACKS),
             witness: events.witness(),
         }
     }
@@ -68,7 +72,9 @@ impl Wanted {
         let no_elements = Self { elements: false, short_elements: false, ..no_constants };
         let no_exceptions = Self { exceptions: false, ..no_elements };
         let no_fields = Self { fields: false, ..no_exceptions };
-        let no_arrays = Self { arrays: false, ..no_fields };
+        // An object without its stack is more than no object.
+        let no_stacks = Self { stacks: false, ..no_fields };
+        let no_arrays = Self { arrays: false, ..no_stacks };
         let no_calls = Self { calls: false, ..no_arrays };
         // All fields are spelled out, so that the compiler asks about a new one.
         let no_sites = Self {
@@ -82,6 +88,7 @@ impl Wanted {
             calls: false,
             methods: self.methods,
             exceptions: false,
+            stacks: false,
             witness: Witness::None,
         };
         let steps = [
@@ -93,6 +100,7 @@ impl Wanted {
             no_elements,
             no_exceptions,
             no_fields,
+            no_stacks,
             no_arrays,
             no_calls,
             no_sites,
@@ -121,6 +129,7 @@ impl Wanted {
             // Only forgone together with all others.
             methods: _,
             exceptions,
+            stacks,
             witness,
         } = self;
         let updates = match (fields && !given.fields, elements && !given.elements) {
@@ -137,6 +146,7 @@ impl Wanted {
             (constants && !given.constants, "string constants"),
             (!updates.is_empty(), updates),
             (exceptions && !given.exceptions, "throws and handlers"),
+            (stacks && !given.stacks, "stacks"),
             (witness != given.witness, "witnesses"),
         ];
         let missing: Vec<&str> =

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use et_names::{ShortfallNames, SiteNames, Witness};
+use et_names::{ShortfallNames, Site, SiteNames, Witness};
 
 use super::class::Work;
 use super::events::Wanted;
@@ -13,6 +13,7 @@ use crate::code::{
     CodeAttribute, CodeEditor, EditError, Flow, HandlerFrame, Instruction, LineTable, Signature, StackMap, Value,
     VerificationType, class_of, kept_locals, limits, parameter_slots, parameters,
 };
+use crate::hooks::stacks::Tracked;
 use crate::hooks::{self, ArrayAllocation, Constructor, Emitter, Leaf};
 
 /// A method that is being written, and what all attempts share.
@@ -138,6 +139,9 @@ impl<'a> Work<'_, 'a> {
                 && any(&|it| matches!(it.opcode, LDC | LDC_W) && pool.is_string(it.pool_index())),
             calls: events.calls && (!body.from_vm.is_empty() || any(&|it| self.plan.calls.at(it).is_some())),
             methods: events.methods,
+            stacks: events.stacks
+                && !body.sites.is_empty()
+                && !(self.options.jdk && hooks::stacks::runs_before_threads(&self.plan.name, body.member.name)),
             exceptions: events.exceptions && (!code.exceptions.is_empty() || has(&[ATHROW])),
             witness: if body.uses.is_empty() { Witness::None } else { events.witness },
         }
@@ -168,6 +172,16 @@ impl<'a> Work<'_, 'a> {
                     method,
                     descriptor: to_string(&made.descriptor),
                     dimensions: made.dimensions,
+                    line: lines.line(instruction.pc),
+                });
+            } else if self.plan.events.stacks && matches!(instruction.opcode, INVOKEVIRTUAL..=INVOKEDYNAMIC) {
+                let called = hooks::called(instruction, &self.plan.class.pool).map_err(|error| error.or_at(at))?;
+                sites.push((instruction.pc, self.ids.site + self.next_site));
+                self.next_site += 1;
+                self.names.sites.push(SiteNames {
+                    method,
+                    descriptor: to_string(&called),
+                    dimensions: Site::CALL,
                     line: lines.line(instruction.pc),
                 });
             }
@@ -202,7 +216,8 @@ impl<'a> Work<'_, 'a> {
         // New frames are copied from old ones if a branch needs an island or a handler is shared. No instruction grows
         // more than an `aastore` with a scratch variable above 255: from 1 byte to 17.
         const MAY_NEED_ISLANDS: usize = i16::MAX as usize / 17;
-        let exact = is_constructor || handlers_shared || code.code.len() > MAY_NEED_ISLANDS;
+        // With stacks all frames get more variables, so that many spell out those that they have.
+        let exact = self.plan.events.stacks || is_constructor || handlers_shared || code.code.len() > MAY_NEED_ISLANDS;
         if has_frames {
             let initial = StackMap::initial_locals(receiver_type, member.descriptor, |name| {
                 if exact && table.is_some() { emit.pool().class(name) } else { Ok(0) }
@@ -287,6 +302,19 @@ impl<'a> Work<'_, 'a> {
         let announces = wanted.calls && !body.from_vm.is_empty();
         let leaf = body.leaf.filter(|_| wanted.methods && wanted.witness == Witness::None && !announces);
 
+        let is_call = |instruction: &&Instruction<'_>| matches!(instruction.opcode, INVOKEVIRTUAL..=INVOKEDYNAMIC);
+        let tracked = match body.sites.first().filter(|_| wanted.stacks) {
+            None => None,
+            Some(&(_, first_site)) => {
+                let has_calls = code.instructions.iter().any(|instruction| is_call(&instruction));
+                let tracked = Tracked::new(&mut editor, first_site, has_calls);
+                tracked.entry(&mut editor, emit);
+                if let Some(frames) = &mut frames {
+                    tracked.add_to(frames.to_mut(), emit.pool())?;
+                }
+                Some(tracked)
+            }
+        };
         if let Some(constructor) = &body.constructor {
             let keeps_site = constructor.is_complex && (wanted.methods || wanted.sites);
             constructor.entry(&mut editor, emit, body.id, wanted.methods, keeps_site);
@@ -335,6 +363,9 @@ impl<'a> Work<'_, 'a> {
             if has_stack_size {
                 hooks::stack_size(&mut editor, emit, instruction, &class.pool)?;
             }
+            if let (Some(tracked), true) = (tracked, opcode::is_return(instruction.opcode)) {
+                tracked.restore(&mut editor, emit, instruction);
+            }
             match instruction.opcode {
                 op if opcode::is_return(op) && wanted.methods && leaf.is_none() => {
                     hooks::exit(&mut editor, emit, instruction, body.id);
@@ -359,7 +390,10 @@ impl<'a> Work<'_, 'a> {
                     if is_short {
                         self.hooks.arrays += 1;
                     } else if let Some(site) = own_site {
-                        hooks::array_allocation(&mut editor, emit, instruction, site);
+                        match tracked {
+                            Some(tracked) => tracked.array(&mut editor, emit, instruction, site),
+                            None => hooks::array_allocation(&mut editor, emit, instruction, site),
+                        }
                         self.hooks.arrays += 1;
                     }
                 }
@@ -367,7 +401,10 @@ impl<'a> Work<'_, 'a> {
                     let new = initialised.next_if(|(at, _)| *at == index).map(|&(_, pc)| pc);
                     let site = new.and_then(|new| body.sites.binary_search_by_key(&new, |&(pc, _)| pc).ok());
                     if let Some(at) = site {
-                        hooks::site(&mut editor, emit, instruction, body.sites[at].1);
+                        match tracked {
+                            Some(tracked) => tracked.object(&mut editor, emit, instruction, body.sites[at].1),
+                            None => hooks::site(&mut editor, emit, instruction, body.sites[at].1),
+                        }
                         self.hooks.sites += 1;
                     }
                 }
@@ -385,6 +422,10 @@ impl<'a> Work<'_, 'a> {
                     self.hooks.constants += 1;
                 }
                 _ => {}
+            }
+            if let (Some(tracked), Some(site), true) = (tracked, own_site, is_call(&instruction)) {
+                tracked.call(&mut editor, emit, instruction, site);
+                self.hooks.call_sites += 1;
             }
             if let Some(hook) = self.plan.calls.at(instruction).filter(|_| wanted.calls) {
                 let member = class.pool.member_ref(instruction.pool_index())?;

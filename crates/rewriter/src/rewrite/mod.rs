@@ -143,6 +143,7 @@ impl<'a> Plan<'a> {
             // Calls of `allocateUninitializedArray` are hooked; its compiled intrinsic has no `newarray`.
             events.arrays = false;
             events.witness = Witness::None;
+            events.stacks = false;
         }
         let calls = if events.calls {
             let (allocations, updates) = (options.events.has(EventSet::ALLOC), options.events.has(EventSet::UPDATE));
@@ -160,7 +161,7 @@ impl<'a> Plan<'a> {
                 let in_method = |error: Malformed| in_method(method, error.or_at(attribute.offset));
                 let code = code_bytes(attribute).map_err(in_method)?;
                 if events.sites {
-                    counts.sites += hooks::count_sites(code).map_err(in_method)?;
+                    counts.sites += hooks::count_sites(code, events.stacks).map_err(in_method)?;
                 }
                 if events.fields {
                     for instruction in crate::code::Instructions::new(code) {

@@ -149,7 +149,7 @@ impl<'a> Maker<'a> {
     }
 
     fn alloc(&mut self, alloc: &Alloc, at: &At<'_>) -> Result<(), OpsError> {
-        let Alloc { kind, object, size, ty, site, mut length, thread } = *alloc;
+        let Alloc { kind, object, size, ty, site, mut length, thread, stack: _ } = *alloc;
         self.by(thread)?;
         self.touched = None;
         let mut class = self.slots.class(ty, || at.types.descriptor(ty).to_owned());

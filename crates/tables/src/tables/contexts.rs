@@ -16,5 +16,7 @@ table! {
         method: Option<i64> as Dictionary,
         /// Methods on the stack.
         depth: i64 as Dictionary,
+        /// The line at which the method on top is, where it calls another one; null: not known, as in traces without stacks, or it calls nothing.
+        line: Option<i64> as Dictionary,
     }
 }

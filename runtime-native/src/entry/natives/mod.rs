@@ -6,7 +6,7 @@ pub mod classes;
 use jni_sys::{JNIEnv, jclass, jint, jlong, jobject};
 
 use crate::actions::define::define;
-use crate::actions::{id_supply, slot_lookup, threads};
+use crate::actions::{id_supply, slot_lookup, threads, walk};
 use crate::classes::slots;
 use crate::tracer::{self, guarded};
 use et_jvm::env::{Env, Object};
@@ -116,6 +116,20 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_layout0(
         (_, _, None) => 0,
         (Some(tracer), Some(env), Some(class)) => slot_lookup::layout_address(tracer, env, class) as jlong,
         _ => slots::no_layout() as jlong,
+    })
+}
+
+/// `HeapProxy.stack0(long)`: the number of the current thread's stack, which has that value.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_stack0(env: *mut JNIEnv, _class: jclass, value: jlong) -> jint {
+    // SAFETY: an argument from the VM.
+    let env = unsafe { Env::new(env) };
+    guarded(env, 0, || match (tracer::get(), env) {
+        (Some(tracer), Some(env)) => walk::number(tracer, env, value as u64) as jint,
+        _ => 0,
     })
 }
 

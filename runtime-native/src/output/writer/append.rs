@@ -28,6 +28,7 @@ impl<H: Host> Writer<'_, H> {
             (BlockKind::DynamicClasses, work.dynamic_classes),
             (BlockKind::Threads, work.threads),
             (BlockKind::Monitors, work.monitors),
+            (BlockKind::Stacks, work.stacks),
         ];
         for (kind, raw) in records {
             if !raw.is_empty() {

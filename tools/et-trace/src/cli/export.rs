@@ -210,9 +210,11 @@ fn thread_of(trace: &Trace, thread: &Thread) -> jfr::Thread {
 /// Metadata of the profile, including what the trace lacks.
 fn about(opened: &Opened) -> About {
     let mut comments = Vec::new();
-    if !opened.source.events().has(EventSet::METHOD) {
+    let has_stacks = opened.source.trace().is_some_and(|trace| !trace.stacks.is_empty());
+    if !opened.source.events().has(EventSet::METHOD) && !has_stacks {
         comments.push(
-            "the trace has no calls: stacks are the allocating methods only (instrument with --events all)".to_owned(),
+            "the trace has no calls: stacks are the allocating methods only (instrument with --events alloc,stacks, or all)"
+                .to_owned(),
         );
     }
     if !opened.population.has_deaths {

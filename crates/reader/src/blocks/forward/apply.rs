@@ -8,7 +8,7 @@ use super::super::walk::{NONE, Named, Part, Put, Stamp};
 use super::super::{BlocksError, LifeRow, Rows, Wanted};
 use super::{AllocFrame, At, Forward, Holder, Life, OpenFrame, Row, Stack, Sums, death, key_of, running};
 use crate::model::{ContextId, Contexts, Node};
-use crate::record::{ObjectId, RecordKind, Slot};
+use crate::record::{Alloc, ObjectId, RecordKind, Slot, StackId};
 
 /// The context of a frame, relative or absolute.
 fn context_of(caller: Caller, frames: &mut [OpenFrame], nodes: &[ContextId], all: &mut Contexts) -> ContextId {
@@ -113,7 +113,15 @@ impl Scale<'_> {
     }
 }
 
-impl<R: Rows> Forward<R> {
+impl<R: Rows> Forward<'_, R> {
+    /// The context of an allocation: that of its stack, if the trace has one, or that of the methods that have been entered.
+    pub(super) fn born_in(&mut self, part: &mut Applying<'_>, alloc: &Alloc, caller: Caller) -> ContextId {
+        if alloc.stack == StackId::NONE {
+            return part.context(caller, &mut self.contexts);
+        }
+        self.of_stacks.of(alloc.stack, &self.trace.stacks, &mut self.contexts)
+    }
+
     /// Times, with the first step that each applies to. Threads take turns, so a later part may have an earlier one.
     fn note(&mut self, part: &Part) -> Vec<(u32, Nanos)> {
         let mut times = Vec::new();
@@ -228,7 +236,7 @@ impl<R: Rows> Forward<R> {
             let life = Life {
                 number: known.births + u64::from(named.birth),
                 alloc: birth.alloc,
-                context: part.context(born_in[number], &mut self.contexts),
+                context: self.born_in(part, &birth.alloc, born_in[number]),
                 tick,
                 bytes: known.bytes + birth.bytes,
                 last_use: tick,
@@ -406,7 +414,7 @@ impl<R: Rows> Forward<R> {
         for dead in dead {
             let named = &of.named[dead.object as usize];
             let birth = &of.births[named.birth as usize];
-            let context = part.context(dead.born_in, &mut self.contexts);
+            let context = self.born_in(part, &birth.alloc, dead.born_in);
             let died_in = part.context(dead.died_in, &mut self.contexts);
             let at = scale.at(dead.at, died_in);
             let left = if birth.frame == NONE { None } else { Some(of.left_at(birth.frame)) };

@@ -9,7 +9,7 @@ use super::{BlocksError, Forward, LifeRow, OpenFrame, Rows, Stack};
 use crate::model::{ContextId, Node};
 use crate::record::{Alloc, ObjectId, RecordKind, Slot};
 
-impl<R: Rows> Forward<R> {
+impl<R: Rows> Forward<'_, R> {
     /// Passes on an object that existed when tracing began.
     pub(super) fn initial_birth(&mut self, alloc: Alloc, (in_blocks, by_vm): (bool, bool)) {
         let last = self.now(Some(RecordKind::Initial));
@@ -59,10 +59,11 @@ impl<R: Rows> Forward<R> {
             let birth = &of.births[named.birth as usize];
             let in_context = born_in[named.birth as usize];
             let tick = known.ticks + u64::from(birth.tick);
+            let context = self.born_in(&mut part, &birth.alloc, in_context);
             self.rows.row(&LifeRow {
                 number: known.births + u64::from(named.birth),
                 alloc: birth.alloc,
-                context: part.context(in_context, &mut self.contexts),
+                context,
                 tick,
                 bytes: known.bytes + birth.bytes,
                 time: scale.time_at(birth.step),

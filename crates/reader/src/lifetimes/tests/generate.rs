@@ -139,7 +139,16 @@ impl Maker {
         for id in 1..=count {
             let (object, kind, thread) = (ObjectId(id.into()), AllocKind::Initial, ThreadId(0));
             self.objects.push((object, PLAIN));
-            let alloc = Alloc { kind, object, size: 16, ty: PLAIN, site: SiteId(0), length: 0, thread };
+            let alloc = Alloc {
+                kind,
+                object,
+                size: 16,
+                ty: PLAIN,
+                site: SiteId(0),
+                length: 0,
+                stack: Default::default(),
+                thread,
+            };
             self.record(Record::Alloc(alloc));
         }
         for id in 1..=count {
@@ -185,7 +194,16 @@ impl Maker {
                     _ => (AllocKind::New, PLAIN),
                 };
                 self.objects.push((object, ty));
-                self.record(Record::Alloc(Alloc { kind, object, size: 16, ty, site: SiteId(0), length: 0, thread }));
+                self.record(Record::Alloc(Alloc {
+                    kind,
+                    object,
+                    size: 16,
+                    ty,
+                    site: SiteId(0),
+                    length: 0,
+                    stack: Default::default(),
+                    thread,
+                }));
             }
             Op::Enter => {
                 let receiver = if b.is_multiple_of(3) { Some(ObjectId::NULL) } else { self.object(b / 3) };

@@ -39,6 +39,11 @@ final class HeapProxyPlatform {
         return unsafe.getIntVolatile(null, at);
     }
 
+    /** As {@link #getAcquire}. */
+    static long getLongAcquire(long at) {
+        return unsafe.getLongVolatile(null, at);
+    }
+
     static long getLong(long at) {
         return unsafe.getLong(at);
     }

@@ -53,6 +53,8 @@ public final class HeapProxy {
     static long classes;
     /** Address of the table of layouts: class id, unused, address of the layout; as {@link #classes} otherwise. */
     static long layouts;
+    /** Address of the table of stacks, and in its low bits the logarithm of its size, see {@link HeapProxyStacks}. */
+    static long stacks;
     /** Base offset of arrays of references, and the logarithm of their elements' size. */
     static long elementBase;
     static int elementShift;
@@ -217,6 +219,15 @@ public final class HeapProxy {
         }
     }
 
+    /** The same, with the value of the stack in place of the site. */
+    @DontInline
+    public static void site(long stack) {
+        if (on) {
+            int site = HeapProxyStacks.site(stack);
+            HeapProxyRelease.thread().etSite = site;
+        }
+    }
+
     /** Takes the pending site off the thread as {@link #entryInit} does, where methods are not reported. */
     public static int takeSite() {
         if (!on) {
@@ -253,6 +264,17 @@ public final class HeapProxy {
         if (on) {
             try {
                 newArray(array, length, site, 0);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
+        }
+    }
+
+    @DontInline
+    public static void allocatedArray(Object array, int length, long stack) {
+        if (on) {
+            try {
+                newArray(array, length, HeapProxyStacks.site(stack), 0);
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
@@ -315,6 +337,17 @@ public final class HeapProxy {
         if (on) {
             try {
                 multi(array, dimensions, site, 0);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
+        }
+    }
+
+    @DontInline
+    public static void allocatedMulti(Object array, int dimensions, long stack) {
+        if (on) {
+            try {
+                multi(array, dimensions, HeapProxyStacks.site(stack), 0);
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
@@ -443,6 +476,7 @@ public final class HeapProxy {
         moreIds();
         tag0(null, false);
         staticFieldAt0(null, 0L);
+        stack0(0L);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
     }
 
@@ -452,7 +486,7 @@ public final class HeapProxy {
      * another of these classes, whose thread waits for this one.
      */
     private static void initialize() {
-        String[] others = {"Anonymous", "Buffer", "Calls", "Classes", "Counts", "Fields", "Mirrors", "Objects", "Platform", "Release", "Unsafe"};
+        String[] others = {"Anonymous", "Buffer", "Calls", "Classes", "Counts", "Fields", "Mirrors", "Objects", "Platform", "Release", "Stacks", "Unsafe"};
         for (String other : others) {
             try {
                 Class.forName("java.lang.HeapProxy" + other, true, null);
@@ -552,6 +586,9 @@ public final class HeapProxy {
 
     /** The first of the ids that are the caller's from now on, and above bit 32 how many they are; 0: there are none. */
     static native long moreIds();
+
+    /** The number of the stack with that value, which is walked if it has none; 0 for 0, and if there is no number to give. */
+    static native int stack0(long value);
 
     /** Asks the collector about an object that an event was just written for. */
     static void ask(Object object, int id) {

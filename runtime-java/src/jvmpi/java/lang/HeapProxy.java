@@ -113,6 +113,9 @@ public final class HeapProxy {
     public static void site(int site) {
     }
 
+    public static void site(long stack) {
+    }
+
     public static int takeSite() {
         return 0;
     }
@@ -121,6 +124,9 @@ public final class HeapProxy {
     }
 
     public static void allocatedArray(Object array, int length, int site) {
+    }
+
+    public static void allocatedArray(Object array, int length, long stack) {
     }
 
     public static boolean[] newBooleans(int length) {
@@ -156,6 +162,9 @@ public final class HeapProxy {
     }
 
     public static void allocatedMulti(Object array, int dimensions, int site) {
+    }
+
+    public static void allocatedMulti(Object array, int dimensions, long stack) {
     }
 
     public static void putField(Object origin, Object value, int field) {

@@ -37,6 +37,11 @@ final class HeapProxyPlatform {
         return Unsafe.getUnsafe().getIntAcquire(null, at);
     }
 
+    /** As {@link #getAcquire}. */
+    static long getLongAcquire(long at) {
+        return Unsafe.getUnsafe().getLongAcquire(null, at);
+    }
+
     static long getLong(long at) {
         return Unsafe.getUnsafe().getLong(at);
     }

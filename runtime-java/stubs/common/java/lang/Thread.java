@@ -9,6 +9,7 @@ public class Thread {
     long etStackHigh;
     int etSite;
     long etIds;
+    long etContext;
     static int etEvents;
 
     public static native Thread currentThread();

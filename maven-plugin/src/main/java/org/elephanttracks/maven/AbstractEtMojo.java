@@ -37,7 +37,7 @@ abstract class AbstractEtMojo extends AbstractMojo {
     @Parameter(property = "elephantTracks.excludes")
     private List<String> excludes = new ArrayList<>();
 
-    /** Events to hook: alloc, update, method, exception, separated by commas, or all. */
+    /** Events to hook: alloc, update, method, exception, or all, and stacks; separated by commas. */
     @Parameter(property = "elephantTracks.events", defaultValue = "all")
     private String events;
 

@@ -1,0 +1,105 @@
+//! Call stacks that a trace has of its own (`--events alloc,stacks`), so that they need not be worked out from calls.
+
+use et_format::{STACK, StackCounts, StackRecord};
+use et_names::{MethodId, SiteId};
+use rustc_hash::FxHashMap;
+
+use crate::names::Names;
+use crate::record::StackId;
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    caller: StackId,
+    site: SiteId,
+    /// The method of the site; 0 if it is not known.
+    method: MethodId,
+    /// One of the calls on the line of the site; 0 if it is no call, or its line is not known.
+    at: SiteId,
+}
+
+impl Frame {
+    const UNKNOWN: Self = Self { caller: StackId::NONE, site: SiteId(0), method: MethodId(0), at: SiteId(0) };
+}
+
+/// The stacks of a trace, by number.
+#[derive(Clone, Debug, Default)]
+pub struct StackTable {
+    frames: Vec<Frame>,
+    /// What the runtime has counted; `None` if the trace has no end.
+    pub counts: Option<StackCounts>,
+}
+
+impl StackTable {
+    /// The stacks of these records.
+    pub(crate) fn new(records: Vec<StackRecord>, names: &Names) -> Self {
+        let mut table = Self::default();
+        // Contexts differ by lines, not by calls on a line. That of an allocation is the line of its site.
+        let mut lines: FxHashMap<(MethodId, u32), SiteId> = FxHashMap::default();
+        let mut frame = |caller, site| {
+            let found = names.site(SiteId(site));
+            let method = found.map_or(MethodId(0), |(table, there)| table.method_id(there.method));
+            let line = found.filter(|(_, there)| there.is_call()).map_or(0, |(_, there)| there.line);
+            let at = if line == 0 { SiteId(0) } else { *lines.entry((method, line)).or_insert(SiteId(site)) };
+            Frame { caller: StackId(caller), site: SiteId(site), method, at }
+        };
+        for record in records {
+            match record {
+                StackRecord::Frame { number, caller, site } => {
+                    // A damaged trace may name any number, one of the runtime has all of them.
+                    let place = number as usize;
+                    if place >= table.frames.len() && place < table.frames.len() + MOST_MISSING {
+                        table.frames.resize(place + 1, Frame::UNKNOWN);
+                    }
+                    // Callers come first, so that chains end.
+                    if let Some(place) = table.frames.get_mut(place).filter(|_| caller < number) {
+                        *place = frame(caller, site);
+                    }
+                }
+                StackRecord::Counts(counts) => table.counts = Some(counts),
+            }
+        }
+        table
+    }
+
+    /// Whether the trace has none.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Number of stacks.
+    pub fn len(&self) -> usize {
+        self.frames.len().saturating_sub(1)
+    }
+
+    /// The site in an event, and the stack if the event has its number in place of the site.
+    #[inline]
+    pub fn split(&self, site: SiteId) -> (SiteId, StackId) {
+        match site.0.checked_sub(STACK) {
+            None => (site, StackId::NONE),
+            Some(number) => match self.frames.get(number as usize) {
+                Some(frame) => (frame.site, StackId(number)),
+                None => (SiteId(0), StackId::NONE),
+            },
+        }
+    }
+
+    /// The stack of the caller, the method of the innermost frame (0 if it is not known), and one of the calls on the line at which that is
+    /// (0 if it is no call, or its line is not known).
+    pub(crate) fn top(&self, stack: StackId) -> Option<(StackId, MethodId, SiteId)> {
+        let frame = self.frames.get(stack.0 as usize).filter(|_| stack != StackId::NONE)?;
+        Some((frame.caller, frame.method, frame.at))
+    }
+
+    /// The sites of a stack, innermost first.
+    pub fn sites(&self, stack: StackId) -> impl Iterator<Item = SiteId> + '_ {
+        let mut at = stack;
+        std::iter::from_fn(move || {
+            let frame = self.frames.get(at.0 as usize).filter(|_| at != StackId::NONE)?;
+            at = frame.caller;
+            Some(frame.site)
+        })
+    }
+}
+
+/// Numbers that may be missing between two: those of records that a killed program has left behind out of order.
+const MOST_MISSING: usize = 1 << 16;

@@ -1,0 +1,303 @@
+//! The call stack as a number that plain bytecode keeps in a field of the thread, without events
+//! (after Bond and McKinley, "Probabilistic Calling Context", OOPSLA 2007; `docs/inside/stacks.md`).
+//!
+//! ```text
+//! on entry:          currentThread()  dup  astore t  getfield etContext  dup2  lstore c  ldc K  lmul  ldc M  ladd  lstore u
+//! before a call:     aload t  lload u  <index>  i2l  ladd  putfield etContext
+//! before a return:   aload t  lload c  putfield etContext
+//! at an allocation:  lload u  <index>  i2l  ladd  site(J), allocatedArray(Object,I,J), allocatedMulti(Object,I,J)
+//! ```
+//!
+//! K is the same everywhere, M a constant of the method, which the id of its first site gives, and the index is that of the call or
+//! allocation among the sites of the method. K is odd, so that the value of the caller can be computed from that of a call. Without a
+//! call the method keeps only `u`.
+//!
+//! Nothing is done where an exception leaves a method: the next call or return of a method below stores a value of its own. It is
+//! for methods without hooks, which do not, that a return restores what was there before.
+
+use super::{Emitter, Hook};
+use crate::classfile::PoolBuilder;
+use crate::code::opcode::*;
+use crate::code::{CodeEditor, EditError, Frame, Instruction, StackMap, VerificationType};
+
+const THREAD: &str = "java/lang/Thread";
+/// The field of `java.lang.Thread`.
+pub const FIELD: &str = "etContext";
+
+/// What the value of the caller is multiplied with: 2^64 divided by the golden ratio, odd.
+pub const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The constant of a method, given the id of its first site. Different methods have different ones.
+pub fn constant_of(first_site: u32) -> u64 {
+    // The finalizer of SplitMix64, of which each step can be undone.
+    let mut mixed = u64::from(first_site);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// The id of the first site of the method with this constant; `None` if it is no constant of a method.
+pub fn first_site_of(constant: u64) -> Option<u32> {
+    let unshift = |value: u64, by: u32| {
+        let mut found = value;
+        for _ in 0..64 / by {
+            found = value ^ (found >> by);
+        }
+        found
+    };
+    let mut mixed = unshift(constant, 31);
+    mixed = unshift(mixed.wrapping_mul(inverse(0x94d0_49bb_1331_11eb)), 27);
+    mixed = unshift(mixed.wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9)), 30);
+    u32::try_from(mixed).ok().filter(|site| constant_of(*site) == constant)
+}
+
+/// What undoes a multiplication with an odd number (Newton's method: each step doubles the bits that are right).
+pub const fn inverse(odd: u64) -> u64 {
+    let mut found = odd;
+    let mut round = 0;
+    while round < 6 {
+        found = found.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(found)));
+        round += 1;
+    }
+    found
+}
+
+/// The local variables of a method that keeps track of its stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracked {
+    /// The thread, and the value of the caller; `None` if the method calls nothing.
+    caller: Option<(u16, u16)>,
+    /// The value of the method, to which indexes of sites are added.
+    own: u16,
+    first_site: u32,
+}
+
+impl Tracked {
+    /// Takes the local variables, before any others of the editor.
+    pub(crate) fn new(editor: &mut CodeEditor<'_, '_>, first_site: u32, has_calls: bool) -> Self {
+        let slots = if has_calls { 5 } else { 2 };
+        let first = editor.reserve_locals(slots);
+        match has_calls {
+            true => Self { caller: Some((first, first.saturating_add(1))), own: first.saturating_add(3), first_site },
+            false => Self { caller: None, own: first, first_site },
+        }
+    }
+
+    /// On entry, before the other hooks there.
+    pub(crate) fn entry(&self, editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>) {
+        emit.start().method(INVOKESTATIC, THREAD, "currentThread", "()Ljava/lang/Thread;");
+        if let Some((thread, _)) = self.caller {
+            emit.op(DUP).local(ASTORE, thread);
+        }
+        emit.field(GETFIELD, THREAD, FIELD, "J");
+        if let Some((_, caller)) = self.caller {
+            emit.op(DUP2).local(LSTORE, caller);
+        }
+        emit.long(MULTIPLIER).op(LMUL).long(constant_of(self.first_site)).op(LADD).local(LSTORE, self.own);
+        editor.at_entry(emit.bytes(), 4);
+    }
+
+    /// Pushes the value of a site.
+    pub(crate) fn value<'e, 'p>(&self, emit: &'e mut Emitter<'p>, site: u32) -> &'e mut Emitter<'p> {
+        emit.local(LLOAD, self.own).int(site - self.first_site).op(I2L).op(LADD)
+    }
+
+    /// Before a call, which has this site.
+    pub(crate) fn call(
+        &self,
+        editor: &mut CodeEditor<'_, '_>,
+        emit: &mut Emitter<'_>,
+        instruction: &Instruction<'_>,
+        site: u32,
+    ) {
+        let Some((thread, _)) = self.caller else { return };
+        emit.start().local(ALOAD, thread);
+        self.value(emit, site).field(PUTFIELD, THREAD, FIELD, "J");
+        editor.before(instruction, emit.bytes(), 5);
+    }
+
+    /// Before a return.
+    pub(crate) fn restore(
+        &self,
+        editor: &mut CodeEditor<'_, '_>,
+        emit: &mut Emitter<'_>,
+        instruction: &Instruction<'_>,
+    ) {
+        let Some((thread, caller)) = self.caller else { return };
+        emit.start().local(ALOAD, thread).local(LLOAD, caller).field(PUTFIELD, THREAD, FIELD, "J");
+        editor.before(instruction, emit.bytes(), 3);
+    }
+
+    /// Before the `invokespecial <init>` of a `new`.
+    pub(crate) fn object(
+        &self,
+        editor: &mut CodeEditor<'_, '_>,
+        emit: &mut Emitter<'_>,
+        instruction: &Instruction<'_>,
+        site: u32,
+    ) {
+        self.value(emit.start(), site).call(Hook::SiteOfStack);
+        editor.before(instruction, emit.bytes(), 4);
+    }
+
+    /// Around an array allocation.
+    pub(crate) fn array(
+        &self,
+        editor: &mut CodeEditor<'_, '_>,
+        emit: &mut Emitter<'_>,
+        instruction: &Instruction<'_>,
+        site: u32,
+    ) {
+        if instruction.opcode == MULTIANEWARRAY {
+            emit.start().op(DUP).int(instruction.bytes[3].into());
+            self.value(emit, site).call(Hook::AllocatedMultiOfStack);
+        } else {
+            editor.before(instruction, emit.start().op(DUP).bytes(), 1);
+            emit.start().op(DUP_X1).op(SWAP);
+            self.value(emit, site).call(Hook::AllocatedArrayOfStack);
+        }
+        editor.behind(instruction, emit.bytes(), 6);
+    }
+
+    /// Adds the variables to all frames.
+    pub(crate) fn add_to(&self, frames: &mut StackMap, pool: &mut PoolBuilder) -> Result<(), EditError> {
+        /// Maximum number of types inserted to fill gaps up to high-numbered variables.
+        const MOST_FILLED: usize = 1 << 22;
+        let thread = match self.caller {
+            Some((at, _)) => Some((at, VerificationType::Object(pool.class(THREAD.as_bytes())?))),
+            None => None,
+        };
+        let first = usize::from(thread.map_or(self.own, |(at, _)| at));
+        let mut filled = 0;
+        for Frame { locals, .. } in &mut frames.frames {
+            let slots: usize = locals.iter().map(|kind| kind.slots()).sum();
+            let gap = first.saturating_sub(slots);
+            filled += gap;
+            if filled > MOST_FILLED {
+                return Err(EditError::TooManySlots);
+            }
+            locals.extend(std::iter::repeat_n(VerificationType::Top, gap));
+            if let Some((_, thread)) = thread {
+                locals.extend([thread, VerificationType::Long]);
+            }
+            locals.push(VerificationType::Long);
+        }
+        Ok(())
+    }
+}
+
+/// What the frames of a method that keeps track of its stack can be told from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackedCode {
+    /// The id of the method's first site.
+    pub first_site: u32,
+    /// Offset of each instruction that calls, the hooks' own calls at allocations included, with the index of its site.
+    pub sites: Vec<(u32, u32)>,
+}
+
+impl TrackedCode {
+    /// Reads the code of a method; `None` if it does not keep track of its stack. `constant` returns the number in the constant pool.
+    pub fn read(code: &[u8], constant: impl Fn(u16) -> Option<i64>) -> Option<Self> {
+        /// By then the hook on entry is over, whatever other hooks there are.
+        const ENTRY: u32 = 64;
+        let (mut first_site, mut own, mut sites) = (None, None, Vec::new());
+        let mut last: [Option<Instruction<'_>>; 4] = [None; 4];
+        // The index of the call whose value was stored last.
+        let mut stored = None;
+        for instruction in crate::code::Instructions::new(code) {
+            let instruction = instruction.ok()?;
+            let [a, b, c, d] = last;
+            if own.is_none() {
+                // ldc2_w M, ladd, lstore u
+                if let (Some(loads), Some(adds), Some(local)) = (c, d, lstore(&instruction))
+                    && (loads.opcode, adds.opcode) == (LDC2_W, LADD)
+                {
+                    own = Some(local);
+                    first_site = constant(loads.pool_index()).and_then(|constant| first_site_of(constant as u64));
+                }
+                if instruction.pc > ENTRY || own.is_some() && first_site.is_none() {
+                    return None;
+                }
+            }
+            // lload u, <index>, i2l, ladd
+            let index = match (a, b, c, d) {
+                (Some(loads), Some(pushes), Some(widens), Some(adds))
+                    if (widens.opcode, adds.opcode) == (I2L, LADD) && own.is_some() && lload(&loads) == own =>
+                {
+                    pushed(&pushes, &constant)
+                }
+                _ => None,
+            };
+            match (instruction.opcode, index) {
+                (PUTFIELD, Some(index)) => stored = Some(index),
+                (INVOKESTATIC, Some(index)) => sites.push((instruction.pc, index)),
+                (INVOKEVIRTUAL..=INVOKEDYNAMIC, _) => sites.extend(stored.map(|index| (instruction.pc, index))),
+                _ => {}
+            }
+            last = [b, c, d, Some(instruction)];
+        }
+        Some(Self { first_site: first_site?, sites })
+    }
+
+    /// The index of the site at which a frame is that is at this offset; `None` if it is at none: the VM called something there.
+    pub fn site_at(&self, pc: u32) -> Option<u32> {
+        let at = self.sites.binary_search_by_key(&pc, |(at, _)| *at).ok()?;
+        Some(self.sites[at].1)
+    }
+}
+
+fn lstore(instruction: &Instruction<'_>) -> Option<u16> {
+    matches!(instruction.opcode, LSTORE | LSTORE_0..=LSTORE_3).then(|| instruction.local()).flatten()
+}
+
+fn lload(instruction: &Instruction<'_>) -> Option<u16> {
+    matches!(instruction.opcode, LLOAD | LLOAD_0..=LLOAD_3).then(|| instruction.local()).flatten()
+}
+
+/// The number that an instruction pushes.
+fn pushed(instruction: &Instruction<'_>, constant: impl Fn(u16) -> Option<i64>) -> Option<u32> {
+    match (instruction.opcode, instruction.bytes) {
+        (number @ ICONST_0..=ICONST_5, _) => Some(u32::from(number - ICONST_0)),
+        (BIPUSH, [_, byte]) => u32::try_from(*byte as i8).ok(),
+        (SIPUSH, [_, high, low]) => u32::try_from(i16::from_be_bytes([*high, *low])).ok(),
+        (LDC | LDC_W, _) => u32::try_from(constant(instruction.pool_index())?).ok(),
+        _ => None,
+    }
+}
+
+/// Methods that run before the VM has a thread object to keep the value in: `currentThread()` is null there.
+pub(crate) fn runs_before_threads(class: &str, name: &[u8]) -> bool {
+    const CLASSES: [&str; 12] = [
+        "java/lang/Class",
+        "java/lang/Object",
+        "java/lang/ThreadGroup",
+        "java/lang/StringCoding",
+        "java/lang/StringUTF16",
+        "java/lang/String$CaseInsensitiveComparator",
+        "java/lang/Runtime",
+        "java/lang/Runtime$Version",
+        "java/io/ObjectStreamField",
+        "jdk/internal/misc/VM",
+        "jdk/internal/misc/Unsafe",
+        "sun/misc/Unsafe",
+    ];
+    const INITIALIZERS: [&str; 4] =
+        ["java/lang/String", "java/lang/System", "java/lang/Thread", "java/lang/Thread$Constants"];
+    CLASSES.contains(&class)
+        || class == "java/lang/System" && (name.ends_with(b"SecurityManager") || name == b"registerNatives")
+        || (name == b"<clinit>" || name == b"runtimeSetup") && INITIALIZERS.contains(&class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_tells_the_first_site() {
+        for site in [1, 2, 77, 1 << 22, (1 << 30) - 1] {
+            assert_eq!(first_site_of(constant_of(site)), Some(site));
+        }
+        assert_eq!(first_site_of(MULTIPLIER), None);
+        assert_eq!(MULTIPLIER.wrapping_mul(inverse(MULTIPLIER)), 1);
+    }
+}

@@ -1,0 +1,39 @@
+package java.lang;
+
+/**
+ * The numbers of stacks, given their values (docs/inside/stacks.md). A stack gets its number when an object is allocated on it for the
+ * first time: then it is walked, as far as it is new, and the trace gets its frames before the number is known here.
+ */
+final class HeapProxyStacks {
+    /** The bit of a site that says that it is the number of a stack. */
+    private static final int STACK = 1 << 31;
+    /** Spreads values over the table; odd. */
+    private static final long SPREAD = 0xbf58476d1ce4e5b9L;
+
+    private HeapProxyStacks() {
+    }
+
+    /** What events have in place of the site; 0 if the stack has no number. */
+    static int site(long value) {
+        // Slots of 16 bytes: value, number. Filled by linear probing, never removed; a new table takes the place of one that is half full.
+        long table = HeapProxy.stacks;
+        int bits = (int) table & 63;
+        long base = table & ~63L;
+        long mask = (1L << bits) - 1L;
+        long slot = value * SPREAD >>> 64 - bits;
+        for (;;) {
+            long at = base + (slot << 4);
+            long there = HeapProxyPlatform.getLongAcquire(at);
+            // A table that was replaced meanwhile may have turned into zeros after its value was read.
+            int number = there == value ? HeapProxyPlatform.get(at + 8L) : 0;
+            if (number == 0 && (there == value || there == 0L)) {
+                number = HeapProxy.stack0(value);
+                return number == 0 ? 0 : number | STACK;
+            }
+            if (number != 0) {
+                return number | STACK;
+            }
+            slot = slot + 1L & mask;
+        }
+    }
+}

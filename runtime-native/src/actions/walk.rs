@@ -1,0 +1,190 @@
+//! Gives a call stack its number when an object is first allocated on it: walks it as far as it is new.
+//!
+//! The value of a stack is that of its caller, multiplied and added to, so that the caller's can be computed from it. So a walk ends at the
+//! first caller whose value is known, if it is at the same site. Then each frame of the walk has fitted what calls had stored. Where one
+//! does not, the stack is recorded as the VM tells it.
+
+use std::cell::OnceCell;
+
+use et_format::StackRecord;
+use et_jvm::env::Env;
+use et_jvm::profiling::RawFrame;
+use et_rewriter::classfile::{Constant, ConstantPool, Reader};
+use et_rewriter::hooks::stacks::{MULTIPLIER, TrackedCode, inverse};
+
+use crate::stacks::{Frame, Place, State};
+use crate::tracer::Tracer;
+
+/// Frames that are asked for at first: those of the hooks, and the next ones.
+const FIRST_FRAMES: usize = 10;
+/// Maximum number of frames of a stack.
+const MOST_FRAMES: usize = 1 << 16;
+/// The multiplier of the way back.
+const BACK: u64 = inverse(MULTIPLIER);
+
+/// The number of the current thread's stack, which has this value; 0 if it has none.
+pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
+    if value == 0 {
+        return 0;
+    }
+    tracer.stacks.with(|state| {
+        if let Some(number) = state.table.find(value) {
+            return number;
+        }
+        state.counts.values += 1;
+        let mut walk = Walk { tracer, env, state, frames: Vec::new(), is_whole: false, records: Vec::new() };
+        let (number, found) = match walk.state.tree.most_frames() {
+            Some(most) => (walk.whole(most), Vec::new()),
+            None => match walk.up_to_known(value).or_else(|| walk.again(value)) {
+                Some((caller, found)) => (walk.add(caller, &found), found),
+                None => (walk.whole(MOST_FRAMES), Vec::new()),
+            },
+        };
+        let Walk { is_whole: _, frames: _, records, state, .. } = walk;
+        // In the journal before any other thread can use a number.
+        tracer.output.queue.stacks(&records);
+        // What was beyond the limit is walked again: else the table would grow without one.
+        if state.tree.most_frames().is_none() {
+            let before = state.table.word();
+            let mut has_moved = false;
+            // Outermost first, so that the numbers go up.
+            let numbers = (0..found.len() as u32).map(|above| number - above);
+            for ((value, _), number) in found.iter().zip(numbers) {
+                has_moved |= state.table.add(*value, number);
+            }
+            has_moved |= state.table.add(value, number);
+            if has_moved {
+                tracer.machine.proxy.set_stacks(env, state.table.word());
+                state.table.release(before);
+            }
+        }
+        number
+    })
+}
+
+/// A walk of the current thread's stack.
+struct Walk<'w, 'e> {
+    tracer: &'w Tracer,
+    env: Env<'e>,
+    state: &'w mut State,
+    /// Innermost first, as far as they have been asked for.
+    frames: Vec<RawFrame>,
+    is_whole: bool,
+    /// Of the stacks that are new.
+    records: Vec<StackRecord>,
+}
+
+impl Walk<'_, '_> {
+    /// The frame with that index; `None` if the stack has no more.
+    fn frame(&mut self, index: usize) -> Option<RawFrame> {
+        while index >= self.frames.len() && !self.is_whole {
+            let known = self.frames.len();
+            let more = known.max(FIRST_FRAMES).min(MOST_FRAMES - known.min(MOST_FRAMES));
+            self.frames.resize(known + more, RawFrame::NONE);
+            let found = self.tracer.machine.jvmti.current_frames(known, &mut self.frames[known..]).unwrap_or(0);
+            self.frames.truncate(known + found);
+            self.is_whole = found < more || more == 0;
+            self.state.counts.frames += found as u64;
+        }
+        self.frames.get(index).copied()
+    }
+
+    fn place(&mut self, frame: RawFrame) -> Place {
+        let Self { tracer, env, state, .. } = self;
+        state.methods.place(frame, || read(tracer, *env, frame))
+    }
+
+    /// Walks to the first caller that is known: its number, and the values and sites of the frames before it, innermost first. `None` if
+    /// a frame does not fit.
+    fn up_to_known(&mut self, value: u64) -> Option<(u32, Vec<(u64, u32)>)> {
+        let (mut at, mut index, mut found) = (value, 0, Vec::new());
+        while let Some(frame) = self.frame(index) {
+            index += 1;
+            let known = |walk: &Self| {
+                let number = walk.state.table.find(at)?;
+                Some((number, walk.state.tree.get(number)?.site))
+            };
+            match self.place(frame) {
+                Place::Untracked => {}
+                Place::Site { site, adds } => match known(self) {
+                    Some((number, there)) => return (there == site).then_some((number, found)),
+                    None => {
+                        found.push((at, site));
+                        at = at.wrapping_sub(adds).wrapping_mul(BACK);
+                    }
+                },
+                // The value is that of the last call of the method, or the one with which it was called itself.
+                Place::Elsewhere { first_site, sites } => {
+                    if let Some((number, there)) = known(self)
+                        && (first_site..first_site.saturating_add(sites)).contains(&there)
+                    {
+                        return Some((number, found));
+                    }
+                }
+            }
+        }
+        (at == 0 && !found.is_empty()).then_some((0, found))
+    }
+
+    /// The same once more, if it may have failed since a method has another code meanwhile.
+    fn again(&mut self, value: u64) -> Option<(u32, Vec<(u64, u32)>)> {
+        if self.state.methods.forget_changed() { self.up_to_known(value) } else { None }
+    }
+
+    /// Adds frames above a stack, which are innermost first. Returns the number of the last, below which are those of the others.
+    fn add(&mut self, caller: u32, frames: &[(u64, u32)]) -> u32 {
+        frames.iter().rev().fold(caller, |caller, &(_, site)| {
+            let number = self.state.tree.add(Frame { caller, site });
+            self.records.push(StackRecord::Frame { number, caller, site });
+            number
+        })
+    }
+
+    /// The stack as the VM tells it, of at most this number of frames at sites.
+    fn whole(&mut self, most: usize) -> u32 {
+        let (mut index, mut sites) = (0, Vec::new());
+        while sites.len() < most
+            && let Some(frame) = self.frame(index)
+        {
+            index += 1;
+            if let Place::Site { site, .. } = self.place(frame) {
+                sites.push(site);
+            }
+        }
+        match most {
+            MOST_FRAMES => self.state.counts.walked_whole += 1,
+            _ => self.state.counts.beyond_limit += 1,
+        }
+        // In place of the callers that are left out.
+        let beyond = (most < MOST_FRAMES).then_some(0);
+        let Self { state, records, .. } = self;
+        sites.into_iter().chain(beyond).rev().fold(0, |caller, site| {
+            let frame = Frame { caller, site };
+            state.tree.find_or_add(frame, |number| records.push(StackRecord::Frame { number, caller, site }))
+        })
+    }
+}
+
+/// What the code of a frame's method tells.
+fn read(tracer: &Tracer, env: Env, frame: RawFrame) -> Option<TrackedCode> {
+    let jvmti = tracer.machine.jvmti;
+    let method = frame.id();
+    // Native methods have no code.
+    let code = jvmti.bytecodes(method).ok()?;
+    // Read only if the method has a hook on entry.
+    let pool = OnceCell::new();
+    env.frame(4, |env| {
+        TrackedCode::read(&code, |index| {
+            let bytes = pool.get_or_init(|| {
+                let class = jvmti.declaring_class(env, method).ok().flatten()?;
+                jvmti.constant_pool(class).ok()
+            });
+            let pool = ConstantPool::read(&mut Reader::new(bytes.as_deref()?)).ok()?;
+            match pool.loadable(index).ok()? {
+                Constant::Long(value) => Some(value),
+                Constant::Integer(value) => Some(value.into()),
+                _ => None,
+            }
+        })
+    })
+}

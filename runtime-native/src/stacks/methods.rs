@@ -1,0 +1,67 @@
+//! Where in a method a frame is: known from the hooks in the code that the VM has.
+
+use std::collections::hash_map::Entry;
+
+use et_jvm::profiling::RawFrame;
+use et_rewriter::hooks::stacks::{TrackedCode, constant_of};
+use rustc_hash::FxHashMap;
+
+/// Where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a method without hooks for stacks.
+    Untracked,
+    /// At a site: its id, and what it adds to the value of the method's caller.
+    Site { site: u32, adds: u64 },
+    /// At another place of a method whose sites begin there: the VM has called something.
+    Elsewhere { first_site: u32, sites: u32 },
+}
+
+/// Methods by their ids. The VM never uses the id of a method for another one.
+#[derive(Debug, Default)]
+pub struct Methods {
+    known: FxHashMap<usize, Option<TrackedCode>>,
+    have_changed: bool,
+}
+
+/// Methods that are known at a time: programs may make classes for ever.
+const MOST: usize = 1 << 18;
+
+impl Methods {
+    /// Forgets what is known, if that may be another code than the VM has now. Returns whether it may.
+    pub fn forget_changed(&mut self) -> bool {
+        let may_differ = self.have_changed;
+        if may_differ {
+            self.known.clear();
+        }
+        may_differ
+    }
+
+    /// From now on methods may get another code: nobody says when the VM uses it.
+    pub fn change(&mut self) {
+        self.known.clear();
+        self.have_changed = true;
+    }
+
+    /// Where a frame is; `read` returns what the method's code tells.
+    pub fn place(&mut self, frame: RawFrame, read: impl FnOnce() -> Option<TrackedCode>) -> Place {
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        let code = match self.known.entry(frame.method as usize) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(read()),
+        };
+        let Some(code) = code else { return Place::Untracked };
+        match u32::try_from(frame.location).ok().and_then(|at| code.site_at(at)) {
+            Some(index) => Place::Site {
+                site: code.first_site.wrapping_add(index),
+                adds: constant_of(code.first_site).wrapping_add(index.into()),
+            },
+            None => {
+                let sites = code.sites.iter().map(|(_, index)| index + 1).max().unwrap_or(0);
+                Place::Elsewhere { first_site: code.first_site, sites }
+            }
+        }
+    }
+}

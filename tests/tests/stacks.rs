@@ -1,0 +1,137 @@
+//! Stacks of allocations (`--events alloc,stacks`): what the trace says of them, compared with what the program sees of its own.
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use et_tests::compiled;
+use et_tests::lab::{self, Lab};
+use et_tests::program::{Run, Setup, programs};
+use serde_json::Value;
+use xtask::command;
+use xtask::jdks::Jdk;
+
+const EVENTS: &[&str] = &["--events", "alloc,stacks"];
+/// The class whose allocations the program reports.
+const LEAF: &str = "Stacks$Leaf";
+/// Bytes of one.
+const LEAF_BYTES: u64 = 16;
+
+fn main() -> ExitCode {
+    let mut trials = lab::on_each_jdk("stacks_are_those_of_the_program", exact);
+    trials.extend(lab::on_each_jdk("beyond_the_limit", beyond_the_limit));
+    trials.push(lab::on_jdk_unless(
+        17,
+        "other_collector",
+        |_, _| None,
+        |lab, jdk| compare(lab, jdk, "stacks_parallel", &["-XX:+UseParallelGC"]),
+    ));
+    trials.push(lab::on_jdk_unless(17, "killed", |_, _| None, killed));
+    lab::run(trials).exit_code()
+}
+
+fn traced(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str], traced: &[&str]) -> Result<Run> {
+    Run::with(lab, jdk, test, "stacks/Stacks", Setup { jdk: EVENTS, program: EVENTS, both, traced, ..Setup::default() })
+}
+
+fn et_trace(lab: &Lab, arguments: &[&str], trace: &std::path::Path) -> Result<String> {
+    let output = Command::new(lab.tools.et_trace()).args(arguments).arg(trace).output()?;
+    // The trace of a killed program is read as far as it goes, and the exit code says so.
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() || said.contains("the program was killed"), "{arguments:?}: {said}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Allocations of leaves by the methods of the program on the stack, outermost first, with their lines.
+fn in_trace(lab: &Lab, trace: &std::path::Path) -> Result<BTreeMap<String, u64>> {
+    let mut found = BTreeMap::new();
+    for line in et_trace(lab, &["export", "--to", "collapsed"], trace)?.lines() {
+        let (stack, bytes) = line.rsplit_once(' ').context("no weight")?;
+        let Some(stack) = stack.strip_suffix(LEAF).and_then(|stack| stack.strip_suffix(';')) else { continue };
+        let ours = |frame: &&str| frame.starts_with("Stacks") && !frame.contains("$$");
+        let frames: Vec<&str> = stack.split(';').filter(ours).collect();
+        *found.entry(frames.join(";")).or_default() += bytes.parse::<u64>()? / LEAF_BYTES;
+    }
+    Ok(found)
+}
+
+/// The same, as the program has printed it.
+fn printed(output: &str) -> Result<BTreeMap<String, u64>> {
+    let line = |line: &str| {
+        let (count, stack) = line.split_once(' ').context("no count")?;
+        Ok((stack.to_owned(), count.parse()?))
+    };
+    output.lines().map(line).collect()
+}
+
+fn compare(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<()> {
+    let run = traced(lab, jdk, test, both, &[])?;
+    let (expected, found) = (printed(&run.stdout)?, in_trace(lab, &run.trace)?);
+    ensure!(expected.len() > 1_000, "only {} stacks", expected.len());
+    let all: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+    let differences: Vec<String> = all
+        .into_iter()
+        .filter(|stack| expected.get(*stack) != found.get(*stack))
+        .map(|stack| format!("{:?} rather than {:?}: {stack}", found.get(stack), expected.get(stack)))
+        .collect();
+    ensure!(
+        differences.is_empty(),
+        "{} differ:\n{}",
+        differences.len(),
+        differences[..differences.len().min(10)].join("\n")
+    );
+    Ok(())
+}
+
+fn exact(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    compare(lab, jdk, "stacks_exact", &[])?;
+    Ok(())
+}
+
+/// All allocations have their site and their nearest callers, and the summary says of how many that is all.
+fn beyond_the_limit(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "stacks_limited", &[], &["-Det.stacks=2000"])?;
+    let (expected, found) = (printed(&run.stdout)?, in_trace(lab, &run.trace)?);
+    ensure!(expected.values().sum::<u64>() == found.values().sum::<u64>(), "not all allocations are there");
+    for stack in found.keys() {
+        let whole = stack.rsplit(';').next().unwrap_or_default();
+        ensure!(expected.keys().any(|known| known.ends_with(stack.as_str())) && !whole.is_empty(), "{stack:?}");
+    }
+    let summary: Value = serde_json::from_str(&et_trace(lab, &["summary", "--json"], &run.trace)?)?;
+    let beyond = summary["stacks"]["beyondLimit"].as_u64().context("no count")?;
+    ensure!(beyond > 1000 && summary["stacks"]["frames"].as_u64().is_some_and(|frames| frames < 10_000), "{summary}");
+    let text = et_trace(lab, &["summary"], &run.trace)?;
+    ensure!(text.contains("beyond the limit of stacks have only their nearest callers"), "{text}");
+    Ok(())
+}
+
+/// A program that is killed leaves the stacks of all its allocations.
+fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "stacks_killed")?;
+    let classes = compiled::classes(lab, &programs(lab).join("stacks/Stacks.java"), 11)?;
+    let rewritten = folder.join("classes-et");
+    let mut rewrite = Command::new(lab.tools.et_instrument());
+    command::quiet(rewrite.arg(&classes).args(EVENTS).arg("-o").arg(&rewritten))?;
+    let java = lab.instrumented_with(jdk, EVENTS)?;
+    let mut seen = 0;
+    for round in 0..5 {
+        let trace = folder.join(format!("{round}.ettrace"));
+        let mut run = Command::new(java.java());
+        run.args(java.options(&trace)).arg("-cp").arg(&rewritten).arg("Stacks").stdout(Stdio::null());
+        let mut child = run.spawn()?;
+        sleep(Duration::from_millis(500 + 230 * round));
+        child.kill()?;
+        child.wait()?;
+        if !trace.exists() {
+            continue;
+        }
+        let found = in_trace(lab, &trace)?;
+        seen += found.values().sum::<u64>();
+        let unknown: Vec<&String> = found.keys().filter(|stack| !stack.starts_with("Stacks.main:")).collect();
+        ensure!(unknown.is_empty(), "round {round}: {unknown:?}");
+    }
+    ensure!(seen > 1000, "only {seen} allocations in all");
+    Ok(())
+}
