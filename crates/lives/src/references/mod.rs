@@ -9,7 +9,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use et_columns::{TableReader, TableWriter, Written};
-use et_names::MethodId;
+use et_names::{MethodId, SiteId};
 use et_reader::model::{ContextId, Contexts};
 use et_reader::population::Population;
 use et_reader::references::References;
@@ -143,9 +143,11 @@ fn read_contexts(file: File, mut contexts: Contexts) -> io::Result<Contexts> {
     for group in 0..table.groups() {
         let column = |name| table.numbers(group, name);
         let (numbers, callers, methods) = (column("context")?, column("caller")?, column("method")?);
+        let at = column("at")?;
         for (row, number) in numbers.into_iter().enumerate() {
             let (caller, method) = (ContextId(number32(callers[row])?), MethodId(number32(methods[row])?));
-            if contexts.append(caller, method) != Some(ContextId(number32(number)?)) {
+            let at = SiteId(number32(at[row])?);
+            if contexts.append(caller, at, method) != Some(ContextId(number32(number)?)) {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "contexts are out of order"));
             }
         }

@@ -24,14 +24,13 @@ final class HeapProxyStacks {
         for (;;) {
             long at = base + (slot << 4);
             long there = HeapProxyPlatform.getLongAcquire(at);
-            // A table that was replaced meanwhile may have turned into zeros after its value was read.
-            int number = there == value ? HeapProxyPlatform.get(at + 8L) : 0;
-            if (number == 0 && (there == value || there == 0L)) {
-                number = HeapProxy.stack0(value);
+            if (there == value || there == 0L) {
+                // A table that was replaced meanwhile may turn into zeros behind its value.
+                int number = there == 0L ? 0 : HeapProxyPlatform.get(at + 8L);
+                if (number == 0) {
+                    number = HeapProxy.stack0(value);
+                }
                 return number == 0 ? 0 : number | STACK;
-            }
-            if (number != 0) {
-                return number | STACK;
             }
             slot = slot + 1L & mask;
         }
