@@ -35,9 +35,9 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
         let mut walk = Walk { tracer, env, state, frames: Vec::new(), is_whole: false, records: Vec::new() };
         let (number, found) = match walk.state.tree.most_frames() {
             Some(most) => (walk.whole(most), Vec::new()),
-            None => match walk.up_to_known(value).or_else(|| walk.again(value)) {
-                Some((caller, found)) => (walk.add(caller, &found), found),
-                None => (walk.whole(MOST_FRAMES), Vec::new()),
+            None => match walk.up_to_known(value).or_else(|certain| walk.again(value).unwrap_or(Err(certain))) {
+                Ok((caller, found)) => (walk.add(caller, &found), found),
+                Err(certain) => (walk.whole(MOST_FRAMES), certain),
             },
         };
         let Walk { is_whole: _, frames: _, records, state, .. } = walk;
@@ -47,10 +47,12 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
         if state.tree.most_frames().is_none() {
             let before = state.table.word();
             let mut has_moved = false;
-            // Outermost first, so that the numbers go up.
-            let numbers = (0..found.len() as u32).map(|above| number - above);
-            for ((value, _), number) in found.iter().zip(numbers) {
-                has_moved |= state.table.add(*value, number);
+            // The innermost has the number; each other one is the caller of the one before it.
+            let mut at = number;
+            for (value, site) in found {
+                let Some(frame) = state.tree.get(at).filter(|frame| frame.site == site) else { break };
+                has_moved |= state.table.add(value, at);
+                at = frame.caller;
             }
             has_moved |= state.table.add(value, number);
             if has_moved {
@@ -61,6 +63,9 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
         number
     })
 }
+
+/// The value of a stack, and the site of its innermost frame.
+type Valued = (u64, u32);
 
 /// A walk of the current thread's stack.
 struct Walk<'w, 'e> {
@@ -94,10 +99,11 @@ impl Walk<'_, '_> {
         state.methods.place(frame, || read(tracer, *env, frame))
     }
 
-    /// Walks to the first caller that is known: its number, and the values and sites of the frames before it, innermost first. `None` if
-    /// a frame does not fit.
-    fn up_to_known(&mut self, value: u64) -> Option<(u32, Vec<(u64, u32)>)> {
+    /// Walks to the first caller that is known: its number, and the values and sites of the frames before it, innermost first. If a frame
+    /// does not fit, the error is those whose values are right nevertheless: up to the first that is at no site.
+    fn up_to_known(&mut self, value: u64) -> Result<(u32, Vec<Valued>), Vec<Valued>> {
         let (mut at, mut index, mut found) = (value, 0, Vec::new());
+        let mut certain = None;
         while let Some(frame) = self.frame(index) {
             index += 1;
             let known = |walk: &Self| {
@@ -107,7 +113,8 @@ impl Walk<'_, '_> {
             match self.place(frame) {
                 Place::Untracked => {}
                 Place::Site { site, adds } => match known(self) {
-                    Some((number, there)) => return (there == site).then_some((number, found)),
+                    Some((number, there)) if there == site => return Ok((number, found)),
+                    Some(_) => break,
                     None => {
                         found.push((at, site));
                         at = at.wrapping_sub(adds).wrapping_mul(BACK);
@@ -115,24 +122,30 @@ impl Walk<'_, '_> {
                 },
                 // The value is that of the last call of the method, or the one with which it was called itself.
                 Place::Elsewhere { first_site, sites } => {
+                    certain.get_or_insert(found.len());
                     if let Some((number, there)) = known(self)
                         && (first_site..first_site.saturating_add(sites)).contains(&there)
                     {
-                        return Some((number, found));
+                        return Ok((number, found));
                     }
                 }
             }
         }
-        (at == 0 && !found.is_empty()).then_some((0, found))
+        if at == 0 && !found.is_empty() {
+            return Ok((0, found));
+        }
+        // Without such a frame nobody knows which one does not fit.
+        found.truncate(certain.unwrap_or(0));
+        Err(found)
     }
 
     /// The same once more, if it may have failed since a method has another code meanwhile.
-    fn again(&mut self, value: u64) -> Option<(u32, Vec<(u64, u32)>)> {
-        if self.state.methods.forget_changed() { self.up_to_known(value) } else { None }
+    fn again(&mut self, value: u64) -> Option<Result<(u32, Vec<Valued>), Vec<Valued>>> {
+        self.state.methods.forget_changed().then(|| self.up_to_known(value))
     }
 
     /// Adds frames above a stack, which are innermost first. Returns the number of the last, below which are those of the others.
-    fn add(&mut self, caller: u32, frames: &[(u64, u32)]) -> u32 {
+    fn add(&mut self, caller: u32, frames: &[Valued]) -> u32 {
         frames.iter().rev().fold(caller, |caller, &(_, site)| {
             let number = self.state.tree.add(Frame { caller, site });
             self.records.push(StackRecord::Frame { number, caller, site });

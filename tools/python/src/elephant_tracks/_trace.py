@@ -130,7 +130,7 @@ class Trace:
     def table(self, table: str, *, columns: Optional[Sequence[str]] = None, where: Optional[Where] = None) -> pa.Table:
         """Rows of a table of ``docs/tables.md``.
 
-        :param table: its name, such as ``objects``, ``calls``, ``updates``, ``threads``, ``collections`` or ``classes``.
+        :param table: its name, such as ``objects``, ``calls``, ``updates``, ``refs``, ``threads``, ``collections`` or ``classes``.
         :param columns: the columns to read; others are not touched. Beside those of the table, ``class_name``, ``site_name``,
             ``method_name``, ``field_name`` and ``thread_name`` are the names of the ids in ``class``, ``site`` and so on.
         :param where: which rows: ``("size", ">", 1000)``, a list of such conditions that all hold, or an expression of Arrow. Parts
@@ -163,8 +163,9 @@ class Trace:
         return self.table("objects", columns=columns, where=where)
 
     def references(self, *, columns: Optional[Sequence[str]] = None, where: Optional[Where] = None) -> pa.Table:
-        """A row for each store of a reference: table ``updates``. See :meth:`table`."""
-        return self.table("updates", columns=columns, where=where)
+        """A row for each stay of a reference in a slot, from its store to what ended it: table ``refs``. ``origin`` and ``target`` are
+        the ``number`` of objects. See :meth:`table`."""
+        return self.table("refs", columns=columns, where=where)
 
     def calls(self, *, columns: Optional[Sequence[str]] = None, where: Optional[Where] = None) -> pa.Table:
         """A row for each call of a method, in the order of returns. See :meth:`table`."""
