@@ -115,7 +115,10 @@ fn references(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(item["holders"].as_array().is_some_and(|all| all.len() == 1), "{item}");
     ensure!(holder["slot"] == "Lives$Box.item" && holder["other"]["class"] == "Lives$Box", "{item}");
     ensure!(holder["from"]["context"][0] == "Lives$Box.<init>" && holder["ended"] == "origin died", "{item}");
-    ensure!(item["death"]["context"][0] == "Lives.boxed" && item["death"]["classes"][0][0] == "Lives$Box", "{item}");
+    // Its box is used last when `get` returns.
+    let death = &item["death"];
+    ensure!(death["context"][0] == "Lives$Box.get" && death["context"][1] == "Lives.boxed", "{item}");
+    ensure!(death["classes"][0][0] == "Lives$Box" && death["others"]["objects"] == 1, "{item}");
     let holder = holder["other"]["id"].as_str().context("no holder")?;
     let of_box = ask("object", holder, &[])?;
     ensure!(of_box["slots"][0]["held"][0]["other"]["id"] == item["object"]["id"], "{of_box}");
