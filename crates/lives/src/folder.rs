@@ -14,7 +14,7 @@ use et_system::files::{nameless, parent};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::{references, tables};
+use crate::tables;
 
 /// The file that describes the folder.
 pub const MANIFEST: &str = "lives.json";
@@ -171,15 +171,13 @@ fn names(folder: &Path) -> Vec<OsString> {
 
 /// Prefixes of the names of files that commands keep with a table.
 const KEPT: [&str; 6] = ["observed-", "summary-", "report-", "timeline-", "checked-", "references-"];
-/// Tables that are added to a life table when they are first needed.
-const ADDED: [&str; 2] = [references::REFERENCES, references::CONTEXTS];
 
 /// Whether a file with that name may be removed with its folder.
 fn is_of_table(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     name == MANIFEST
         || crate::TABLES.contains(&name)
-        || ADDED.contains(&name)
+        || crate::ADDED.contains(&name)
         || KEPT.iter().any(|kind| name.starts_with(kind)) && name.ends_with(".json")
         || name.starts_with(PREFIX)
 }

@@ -63,6 +63,13 @@ const HELD: &str = "held.parquet";
 /// All tables.
 const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS, THREADS, HELD];
 
+/// File name of the table of references.
+const REFERENCES: &str = "references.parquet";
+/// Contexts of its rows that the life table does not have.
+const REFERENCE_CONTEXTS: &str = "reference-contexts.parquet";
+/// Tables that are added when they are first needed.
+const ADDED: [&str; 2] = [REFERENCES, REFERENCE_CONTEXTS];
+
 /// The life table of a trace, which may exist or have yet to be made.
 #[derive(Debug)]
 pub struct LifeTable {

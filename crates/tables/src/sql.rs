@@ -33,7 +33,7 @@ impl Query {
 
     /// Whether it depends on deaths, or on what was alive.
     pub fn needs_deaths(&self) -> bool {
-        ["death_", "has_deaths", "escaped_frame", "to_tick", "ended"].iter().any(|word| self.text.contains(word))
+        ["death_", "has_deaths", "escaped_frame", "from refs"].iter().any(|word| self.text.contains(word))
     }
 
     /// Names of its parameters: `/*:class*/'…'` declares `class`, with the literal after it as the default.

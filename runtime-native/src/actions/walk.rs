@@ -66,6 +66,8 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
 
 /// The value of a stack, and the site of its innermost frame.
 type Valued = (u64, u32);
+/// What a walk has found, as [`Walk::up_to_known`] returns it.
+type Walked = Result<(u32, Vec<Valued>), Vec<Valued>>;
 
 /// A walk of the current thread's stack.
 struct Walk<'w, 'e> {
@@ -101,7 +103,7 @@ impl Walk<'_, '_> {
 
     /// Walks to the first caller that is known: its number, and the values and sites of the frames before it, innermost first. If a frame
     /// does not fit, the error is those whose values are right nevertheless: up to the first that is at no site.
-    fn up_to_known(&mut self, value: u64) -> Result<(u32, Vec<Valued>), Vec<Valued>> {
+    fn up_to_known(&mut self, value: u64) -> Walked {
         let (mut at, mut index, mut found) = (value, 0, Vec::new());
         let mut certain = None;
         while let Some(frame) = self.frame(index) {
@@ -140,7 +142,7 @@ impl Walk<'_, '_> {
     }
 
     /// The same once more, if it may have failed since a method has another code meanwhile.
-    fn again(&mut self, value: u64) -> Option<Result<(u32, Vec<Valued>), Vec<Valued>>> {
+    fn again(&mut self, value: u64) -> Option<Walked> {
         self.state.methods.forget_changed().then(|| self.up_to_known(value))
     }
 

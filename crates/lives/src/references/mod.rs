@@ -23,12 +23,8 @@ use crate::folder::{self, TableFile};
 use crate::known::number32;
 use crate::population::PopulationError;
 use crate::stamp::Stamp;
-use crate::{LifeTable, tables};
+use crate::{LifeTable, REFERENCE_CONTEXTS, REFERENCES, tables};
 
-/// The table itself.
-pub(crate) const REFERENCES: &str = "references.parquet";
-/// Contexts of its rows that the life table does not have.
-pub(crate) const CONTEXTS: &str = "reference-contexts.parquet";
 /// What is known of both, by the version of what their rows mean.
 const KEPT: &str = "references-1.json";
 
@@ -87,7 +83,7 @@ fn kept(lives: &LifeTable, population: &Population) -> Option<Table> {
     if kept.columns != columns() {
         return None;
     }
-    let paths = [REFERENCES, CONTEXTS].map(|name| folder.join(name));
+    let paths = [REFERENCES, REFERENCE_CONTEXTS].map(|name| folder.join(name));
     let stamps = paths.each_ref().map(|path| Stamp::of(path));
     let [table, more] = if stamps == kept.stamps && stamps.iter().all(Option::is_some) {
         [File::open(&paths[0]).ok()?, File::open(&paths[1]).ok()?]
@@ -105,7 +101,7 @@ fn kept(lives: &LifeTable, population: &Population) -> Option<Table> {
 /// Keeps a table with the life table.
 fn keep(lives: &LifeTable, table: &Written, more: &Written, meanings: &Meanings) -> io::Result<()> {
     let Some(folder) = lives.folder().filter(|_| lives.manifest().is_some()) else { return Ok(()) };
-    let names = [(REFERENCES, table), (CONTEXTS, more)];
+    let names = [(REFERENCES, table), (REFERENCE_CONTEXTS, more)];
     for (name, written) in names {
         if !folder::add(folder, name, written)? {
             return Ok(());

@@ -59,7 +59,7 @@ fn a_table_that_was_copied_is_used_and_a_damaged_one_is_made_anew() {
     let trace = copied(folder.path());
     let (first, _) = read(&trace);
     let lives = folder.path().join("a.ettrace.lives");
-    for name in [REFERENCES, CONTEXTS] {
+    for name in [REFERENCES, REFERENCE_CONTEXTS] {
         let path = lives.join(name);
         let bytes = fs::read(&path).unwrap();
         // The same content in another file.
