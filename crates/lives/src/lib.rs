@@ -187,6 +187,13 @@ impl LifeTable {
         }
     }
 
+    /// The table is kept, but not that of its references.
+    fn complain_of_references(&self, error: &io::Error) {
+        if let Some(folder) = self.folder() {
+            *lock(&self.trouble) = Some(format!("no references are kept in {}: {error}", folder.display()));
+        }
+    }
+
     /// Marks the table as damaged: its files do not match the manifest.
     fn doubt(&self) {
         if let Some(home) = &self.home {

@@ -13,7 +13,7 @@ use et_names::{MethodId, SiteId};
 use et_reader::model::{ContextId, Contexts};
 use et_reader::population::Population;
 use et_reader::references::References;
-use et_reader::source::{Reading, Source};
+use et_reader::source::{Reading, Source, SourceError};
 use serde::{Deserialize, Serialize};
 
 pub use table::row;
@@ -56,24 +56,62 @@ pub fn references(
     {
         return Ok(Box::new(table));
     }
-    let fail = PopulationError::Temporary;
-    let file = || match lives.filter(|lives| lives.manifest().is_some()).and_then(LifeTable::folder) {
-        Some(folder) => folder::nameless(folder).or_else(|_| tempfile::tempfile()),
-        None => tempfile::tempfile(),
+    if let Some(lives) = lives.filter(|lives| lives.manifest().is_some())
+        && let Some(folder) = lives.folder()
+    {
+        match make(source, population, reading, || folder::nameless(folder))? {
+            Ok(made) => {
+                if let Err(error) = keep(lives, &made) {
+                    lives.complain_of_references(&error);
+                }
+                return made.open();
+            }
+            // There may be room for it elsewhere.
+            Err(error) => lives.complain_of_references(&error),
+        }
+    }
+    make(source, population, reading, tempfile::tempfile)?.map_err(PopulationError::Temporary)?.open()
+}
+
+/// A table that was made.
+struct Made {
+    table: Written,
+    /// Contexts that the life table does not have.
+    more: Written,
+    /// All contexts.
+    contexts: Contexts,
+    meanings: Meanings,
+}
+
+impl Made {
+    fn open(self) -> Result<Box<dyn References>, PopulationError> {
+        let table = Table::open(self.table.file, self.contexts, self.meanings).map_err(PopulationError::Temporary)?;
+        Ok(Box::new(table))
+    }
+}
+
+/// Makes the table in a reading of the records. The inner error is that of its files.
+fn make(
+    source: &Source,
+    population: &Population,
+    reading: Reading,
+    file: impl Fn() -> io::Result<File>,
+) -> Result<io::Result<Made>, SourceError> {
+    let mut writing = match file() {
+        Ok(file) => Writing::new(file, population.contexts.clone()),
+        Err(error) => return Ok(Err(error)),
     };
-    let mut writing = Writing::new(file().map_err(fail)?, population.contexts.clone());
     let ending =
         source.for_each_told(Reading { holders: source.tells_holders(), places: true, ..reading }, |told, at| {
             writing.told(told, at);
             if writing.has_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-    let (written, all, meanings) = writing.finish(ending.outcome.extra_fields).map_err(fail)?;
-    let more = write_contexts(file().map_err(fail)?, &all, population.contexts.len()).map_err(fail)?;
-    if let Some(lives) = lives {
-        // If it cannot be kept, it is made again.
-        let _ = keep(lives, &written, &more, &meanings);
-    }
-    Ok(Box::new(Table::open(written.file, all, meanings).map_err(fail)?))
+    let finish = || {
+        let (table, contexts, meanings) = writing.finish(ending.outcome.extra_fields)?;
+        let more = write_contexts(file()?, &contexts, population.contexts.len())?;
+        Ok(Made { table, more, contexts, meanings })
+    };
+    Ok(finish())
 }
 
 /// The table that is kept, if it is intact.
@@ -99,9 +137,9 @@ fn kept(lives: &LifeTable, population: &Population) -> Option<Table> {
 }
 
 /// Keeps a table with the life table.
-fn keep(lives: &LifeTable, table: &Written, more: &Written, meanings: &Meanings) -> io::Result<()> {
-    let Some(folder) = lives.folder().filter(|_| lives.manifest().is_some()) else { return Ok(()) };
-    let names = [(REFERENCES, table), (REFERENCE_CONTEXTS, more)];
+fn keep(lives: &LifeTable, made: &Made) -> io::Result<()> {
+    let Some(folder) = lives.folder() else { return Ok(()) };
+    let names = [(REFERENCES, &made.table), (REFERENCE_CONTEXTS, &made.more)];
     for (name, written) in names {
         if !folder::add(folder, name, written)? {
             return Ok(());
@@ -109,7 +147,7 @@ fn keep(lives: &LifeTable, table: &Written, more: &Written, meanings: &Meanings)
     }
     let files = names.map(|(name, written)| folder::entry(name, written));
     let stamps = names.map(|(name, _)| Stamp::of(&folder.join(name)));
-    put(lives, &Kept { columns: columns(), files, stamps, meanings: meanings.clone() });
+    put(lives, &Kept { columns: columns(), files, stamps, meanings: made.meanings.clone() });
     Ok(())
 }
 
