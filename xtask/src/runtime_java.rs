@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::layout::TEST_JAR;
 use crate::{command, folders};
 
 /// Ranges of Java versions with separate classes, named after the first version.
@@ -98,7 +99,7 @@ pub fn test_library(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<Pa
     compile(&base, &stubs, &stubs.join("java"))?;
     compile(&junit, &base, &stubs.join("org"))?;
     compile(&classes, &base, &sources.join("src"))?;
-    let jar = out_dir.join("et-test.jar");
+    let jar = out_dir.join(TEST_JAR);
     pack(javac_home, &jar, &classes, "org")?;
     Ok(jar)
 }

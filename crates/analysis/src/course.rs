@@ -2,16 +2,13 @@
 
 use std::io;
 
-use et_names::SiteId;
 use et_reader::made_in::Places;
-use et_reader::model::ContextId;
 use et_reader::naming::Naming;
 use et_reader::population::{Columns, Population, Rows};
-use et_reader::record::{AllocKind, ThreadId};
-use et_reader::types::TypeId;
+use et_reader::record::ThreadId;
 
 use crate::fold::fold;
-use crate::profile::{Cell, Cells, Origin, origin, row};
+use crate::profile::{Cell, Cells, Origin, Row, origin, row};
 
 /// Where, by whom and when objects were allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +36,6 @@ const SPANS: u64 = 1 << 10;
 /// number of origins, not by the length of the run.
 const MOST: usize = 1 << 20;
 
-type Row = (ContextId, SiteId, TypeId, AllocKind);
 type Key = (Row, ThreadId, u32);
 
 struct Growing {
@@ -105,6 +101,11 @@ fn with_limit(population: &Population, naming: Naming<'_>, young: u64, most: usi
 
 #[cfg(test)]
 mod tests {
+    use et_names::SiteId;
+    use et_reader::model::ContextId;
+    use et_reader::record::AllocKind;
+    use et_reader::types::TypeId;
+
     use super::*;
 
     /// Objects of two threads, one of each in each of `count` spans.

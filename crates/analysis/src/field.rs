@@ -409,22 +409,12 @@ pub fn render(found: &Field, query: &Query) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use et_reader::source::Reading;
-    use et_reader::{Trace, TraceFile};
-
     use super::*;
-    use crate::testing::REAL;
-
-    fn opened(bytes: Vec<u8>) -> (Source, Population, Box<dyn References>) {
-        let source = Source::from(Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap());
-        let population = et_lives::population(&source, None, Reading::default()).unwrap();
-        let references = et_lives::references(&source, None, &population, Reading::default()).unwrap();
-        (source, population, references)
-    }
+    use crate::testing::{REAL, with_references};
 
     #[test]
     fn fields_of_a_list() {
-        let (source, population, references) = opened(crate::heap::tests::list().finish());
+        let (source, population, references) = with_references(crate::heap::tests::list().finish());
         let mut out = String::new();
         for (name, of) in [("shop.Node.next", None), ("shop.Node.*", None), ("shop.Node.next", Some(ObjectId(0xa)))] {
             let query = Query { field: name.to_owned(), of, top: 20, ..Query::default() };
@@ -443,7 +433,7 @@ mod tests {
     /// The same by going through all references.
     #[test]
     fn fields_of_a_real_program() {
-        let (source, population, references) = opened(std::fs::read(REAL).unwrap());
+        let (source, population, references) = with_references(std::fs::read(REAL).unwrap());
         let mut all = Vec::new();
         references.for_each(&Wanted::default(), &mut |stay| all.push(*stay)).unwrap();
         let mut written_once = 0;

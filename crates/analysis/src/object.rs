@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::io;
 
 use et_names::units::{bytes, counted, number, seconds};
+use et_reader::made_in::Places;
 use et_reader::model::ContextId;
 use et_reader::population::{Columns, Moment as When, Population, Rows};
 use et_reader::record::{AllocKind, ObjectId, Slot, ThreadId};
@@ -17,7 +18,7 @@ use crate::amount::Amount;
 use crate::fold::{fold, fold_groups};
 use crate::labels::Labels;
 use crate::named::{self, Named};
-use crate::objects::{ObjectLine, lines};
+use crate::objects::{ObjectLine, line};
 use crate::span::{Bound, QueryError, Span};
 use crate::table::table;
 
@@ -262,7 +263,7 @@ pub fn life(
     let within = Within::new(&query.span, population)?;
     let (group, row) = find(population, query.id)?.ok_or(ObjectError::None(query.id.0))?;
     let rows = population.groups.read(group, Columns::ALL)?;
-    let object = lines(population, labels, &[(group, row)], population.end)?.remove(0);
+    let object = line(population, labels, &mut Places::new(labels.naming()), &rows, row);
     let asked = rows.number[row];
     let ticks = rows.birth_tick[row]..=rows.death_tick[row].unwrap_or(u64::MAX);
     let (mut slots, mut holders): (BTreeMap<Slot, Vec<Stay>>, Vec<Stay>) = Default::default();
@@ -573,23 +574,13 @@ fn calls(out: &mut String, callers: &[String]) {
 mod tests {
     use std::fmt::Write as _;
 
-    use et_reader::source::Reading;
-    use et_reader::{Trace, TraceFile};
-
     use super::*;
-    use crate::testing::REAL;
-
-    fn opened(bytes: Vec<u8>) -> (Source, Population, Box<dyn References>) {
-        let source = Source::from(Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap());
-        let population = et_lives::population(&source, None, Reading::default()).unwrap();
-        let references = et_lives::references(&source, None, &population, Reading::default()).unwrap();
-        (source, population, references)
-    }
+    use crate::testing::{REAL, with_references};
 
     /// All objects of a list that is cut behind its first node and then let go.
     #[test]
     fn lives_of_a_list() {
-        let (source, population, references) = opened(crate::heap::tests::list().finish());
+        let (source, population, references) = with_references(crate::heap::tests::list().finish());
         let mut out = String::new();
         for id in [0xa, 0xb, 0xc, 0xf, 0x20, 0xd] {
             let query = Query { id: ObjectId(id), top: 20, ..Query::default() };
@@ -605,7 +596,7 @@ mod tests {
     /// What is told of an object is what the table of references has of it.
     #[test]
     fn lives_are_complete() {
-        let (source, population, references) = opened(std::fs::read(REAL).unwrap());
+        let (source, population, references) = with_references(std::fs::read(REAL).unwrap());
         let mut of: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
         references
             .for_each(&Wanted::default(), &mut |stay| {
@@ -637,7 +628,7 @@ mod tests {
 
     #[test]
     fn a_range_leaves_out_what_was_not_there() {
-        let (source, population, references) = opened(crate::heap::tests::list().finish());
+        let (source, population, references) = with_references(crate::heap::tests::list().finish());
         let holders = |span: &str| {
             let query = Query { id: ObjectId(0xb), span: span.parse().unwrap(), top: 20, ..Query::default() };
             life(&source, &population, &*references, &query).unwrap().holders.len()

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::io;
 
 use et_names::units::{bytes, counted, number, seconds};
-use et_reader::made_in::{MadeIn, Places};
+use et_reader::made_in::Places;
 use et_reader::model::ContextId;
 use et_reader::population::{Columns, Moment as When, Population, Rows};
 use et_reader::record::{AllocKind, ThreadId};
@@ -320,17 +320,12 @@ pub fn objects(population: &Population, labels: Labels<'_>, query: &Query) -> Re
     let (tally, _) = fold_groups(population, &groups, wanted.columns(), Default::default, each, merge)?;
     let rows: Vec<(usize, usize)> =
         tally.first.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(at)))| at).collect();
-    let objects = lines(population, labels, &rows, wanted.end)?;
+    let objects = lines(population, labels, &rows)?;
     Ok(Objects { found: tally.found, alive: population.has_deaths.then_some(tally.alive), objects })
 }
 
 /// What rows say, each by its group and its number in it.
-pub(crate) fn lines(
-    population: &Population,
-    labels: Labels<'_>,
-    wanted: &[(usize, usize)],
-    end: When,
-) -> io::Result<Vec<ObjectLine>> {
+fn lines(population: &Population, labels: Labels<'_>, wanted: &[(usize, usize)]) -> io::Result<Vec<ObjectLine>> {
     let mut of_group: FxHashMap<usize, Vec<(usize, usize)>> = FxHashMap::default();
     for (index, &(group, row)) in wanted.iter().enumerate() {
         of_group.entry(group).or_default().push((index, row));
@@ -340,15 +335,22 @@ pub(crate) fn lines(
     for (group, all) in of_group {
         let rows = population.groups.read(group, Columns::ALL)?;
         for (index, row) in all {
-            let (place, _) = Spot::of(&rows, row).place(&mut places, population);
-            lines.push((index, line(population, labels, &rows, row, place, end)));
+            lines.push((index, line(population, labels, &mut places, &rows, row)));
         }
     }
     lines.sort_by_key(|(index, _)| *index);
     Ok(lines.into_iter().map(|(_, line)| line).collect())
 }
 
-fn line(population: &Population, labels: Labels<'_>, rows: &Rows, row: usize, place: MadeIn, end: When) -> ObjectLine {
+/// What a row of all columns says.
+pub(crate) fn line(
+    population: &Population,
+    labels: Labels<'_>,
+    places: &mut Places<'_>,
+    rows: &Rows,
+    row: usize,
+) -> ObjectLine {
+    let (place, _) = Spot::of(rows, row).place(places, population);
     let context = population.contexts.methods(rows.context[row]).take(CONTEXT);
     let died_in = rows.death_context[row].filter(|context| *context != ContextId::EMPTY);
     let is_initial = rows.kind[row] == AllocKind::Initial;
@@ -365,7 +367,7 @@ fn line(population: &Population, labels: Labels<'_>, rows: &Rows, row: usize, pl
         died: died(rows, row),
         died_in: died_in.map(|context| labels.method(population.contexts.get(context).method)),
         death_thread: rows.death_thread[row].map(|thread| thread.0),
-        age_bytes: age(rows, row, end),
+        age_bytes: age(rows, row, population.end),
         drag_ticks: drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]),
     }
 }
@@ -420,9 +422,7 @@ mod tests {
 
     use super::*;
     use crate::fold::in_order;
-
-    /// A run of a real program, without the names of the JDK.
-    const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
+    use crate::testing::REAL;
 
     /// Ids of the objects that meet a condition, by key; equal ones in the order of their deaths.
     fn by_heart(

@@ -62,7 +62,7 @@ pub struct Profile {
 }
 
 /// The columns of a row that determine its origin.
-type Row = (ContextId, SiteId, TypeId, AllocKind);
+pub(crate) type Row = (ContextId, SiteId, TypeId, AllocKind);
 
 /// Cells under construction.
 pub(crate) struct Cells<K> {

@@ -1,7 +1,10 @@
 //! Analyses of a whole trace, for tests.
 
-use et_lives::{PopulationError, births, observe};
+use et_lives::{PopulationError, births, observe, population, references};
+use et_reader::population::Population;
+use et_reader::references::References;
 use et_reader::source::{Deaths, Reading, Source};
+use et_reader::{Trace, TraceFile};
 
 use crate::report::{Records, Report, report};
 use crate::summary::{self, Summary};
@@ -24,4 +27,12 @@ pub(crate) fn report_of(source: &Source, reading: Reading, top: usize) -> Report
     let (population, observed) = observe(source, None, reading, |record, at| records.record(record, at)).unwrap();
     let summary = summary::summarize(source, &population, &observed, top).unwrap();
     report(source, summary, records, &population, reading).unwrap()
+}
+
+/// A trace with its objects and references.
+pub(crate) fn with_references(bytes: Vec<u8>) -> (Source, Population, Box<dyn References>) {
+    let source = Source::from(Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap());
+    let population = population(&source, None, Reading::default()).unwrap();
+    let references = references(&source, None, &population, Reading::default()).unwrap();
+    (source, population, references)
 }

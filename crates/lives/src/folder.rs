@@ -85,7 +85,7 @@ impl Manifest {
             format: FORMAT.to_owned(),
             version: VERSION,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
-            columns: format!("{:016x}", tables::schemas()),
+            columns: format!("{:016x}", tables::schemas(&tables::ALL)),
             run: trace.run().to_string(),
             trace_bytes: trace.size(),
             trace_headers: format!("{:016x}", headers(trace)),

@@ -181,16 +181,14 @@ impl LifeTable {
     }
 
     fn complain(&self, error: &io::Error) {
-        // If it is not to be kept, whoever needs its rows has the same error.
-        if let Some(folder) = self.folder() {
-            *lock(&self.trouble) = Some(format!("no life table is kept in {}: {error}", folder.display()));
-        }
+        self.is_not_kept("life table is", error);
     }
 
-    /// The table is kept, but not that of its references.
-    fn complain_of_references(&self, error: &io::Error) {
+    /// Notes that something could not be kept.
+    fn is_not_kept(&self, what: &str, error: &io::Error) {
+        // If it is not to be kept, whoever needs its rows has the same error.
         if let Some(folder) = self.folder() {
-            *lock(&self.trouble) = Some(format!("no references are kept in {}: {error}", folder.display()));
+            *lock(&self.trouble) = Some(format!("no {what} kept in {}: {error}", folder.display()));
         }
     }
 
@@ -314,7 +312,7 @@ fn publish(
 ) -> io::Result<Manifest> {
     let file = || folder::nameless(folder);
     let tables = [
-        (CONTEXTS, names::contexts(file()?, &made.contexts)?),
+        (CONTEXTS, names::contexts(file()?, &made.contexts, 0)?),
         (CLASSES, names::classes(file()?, trace, &made.used)?),
         (SITES, names::sites(file()?, trace, &made.used)?),
         (METHODS, names::methods(file()?, trace, &made.contexts, &made.used)?),

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io;
 
-use et_columns::{Rows, TableWriter, Written};
+use et_columns::{Rows, TableReader, TableWriter, Written};
 use et_names::{MethodId, SiteId};
 use et_reader::Trace;
-use et_reader::model::{Context, ContextId, Contexts};
+use et_reader::model::{ContextId, Contexts};
 use et_reader::types::{TypeId, for_people};
 
+use crate::known::number32;
 use crate::maker::Named;
 use crate::tables;
 
@@ -47,20 +48,34 @@ pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     write::<tables::sites::Rows>(file, sites.into_iter().map(row))
 }
 
-/// Writes the tree of calling contexts, callers before callees; 0 is the empty one.
-pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
-    write::<tables::contexts::Rows>(file, contexts.iter().map(|(id, context)| context_row(id, context)))
-}
-
-/// The row of a calling context.
-pub fn context_row(id: ContextId, context: &Context) -> tables::contexts::Row {
-    tables::contexts::Row {
+/// Writes the tree of calling contexts, callers before callees, without the `known` first ones; 0 is the empty one.
+pub fn contexts(file: File, contexts: &Contexts, known: usize) -> io::Result<Written> {
+    let rows = contexts.iter().skip(known).map(|(id, context)| tables::contexts::Row {
         context: id.0.into(),
         caller: context.caller.0.into(),
         method: context.method.0.into(),
         depth: context.depth.into(),
         at: context.at.0.into(),
+    });
+    write::<tables::contexts::Rows>(file, rows)
+}
+
+/// Appends what [`contexts`] wrote to the contexts that are known.
+pub fn read_contexts(file: File, mut known: Contexts) -> io::Result<Contexts> {
+    let table = TableReader::open(file)?;
+    for group in 0..table.groups() {
+        let column = |name| table.numbers(group, name);
+        let (numbers, callers, methods, at) = (column("context")?, column("caller")?, column("method")?, column("at")?);
+        for (row, number) in numbers.into_iter().enumerate() {
+            let number = ContextId(number32(number)?);
+            let (caller, method) = (ContextId(number32(callers[row])?), MethodId(number32(methods[row])?));
+            // The empty context already exists.
+            if number != ContextId::EMPTY && known.append(caller, SiteId(number32(at[row])?), method) != Some(number) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
+            }
+        }
     }
+    Ok(known)
 }
 
 /// Writes the methods of contexts and sites, by id.

@@ -6,11 +6,10 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use et_columns::TableReader;
-use et_names::{MethodId, SiteId};
 use et_reader::blocks::Passed;
 use et_reader::deaths_unknown;
 use et_reader::lifetimes::HeldByStack;
-use et_reader::model::{ContextId, Contexts};
+use et_reader::model::Contexts;
 use et_reader::observed::{Observed, Observer};
 use et_reader::population::{Columns, Groups, Population, Rows};
 use et_reader::record::{Clock, Record};
@@ -19,9 +18,9 @@ use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use et_reader::told::Told;
 use thiserror::Error;
 
-use crate::known::number32;
 use crate::late::LateRows;
 use crate::maker::{Follows, Maker};
+use crate::names::read_contexts;
 use crate::rows::stored;
 use crate::{BY_RECORDS, CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, by_blocks, held, lock};
 
@@ -155,7 +154,7 @@ impl LifeTable {
         let read = || -> io::Result<Population> {
             let held = HeldRows::Kept(self.open(HELD)?);
             let groups = Box::new(Table::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?);
-            let contexts = contexts(self.open(CONTEXTS)?)?;
+            let contexts = read_contexts(self.open(CONTEXTS)?, Contexts::default())?;
             let Manifest { objects, .. } = manifest;
             let (end, types) = (manifest.end(), source.types());
             let (lost, warnings) = (Lost::default(), Vec::new());
@@ -199,23 +198,6 @@ fn pass(
         warnings: ending.warnings.clone(),
     };
     Ok((population, ending))
-}
-
-/// Reads the tree of calling contexts.
-fn contexts(file: File) -> io::Result<Contexts> {
-    let table = TableReader::open(file)?;
-    let mut contexts = Contexts::default();
-    for group in 0..table.groups() {
-        let column = |name| table.numbers(group, name);
-        for ((caller, method), at) in column("caller")?.into_iter().zip(column("method")?).zip(column("at")?) {
-            let (caller, method, at) = (number32(caller)?, number32(method)?, number32(at)?);
-            // The empty context already exists.
-            if method != 0 && contexts.append(ContextId(caller), SiteId(at), MethodId(method)).is_none() {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
-            }
-        }
-    }
-    Ok(contexts)
 }
 
 /// Reads the table of objects.
@@ -265,7 +247,7 @@ mod tests {
 
     use et_format::ClassRecord;
     use et_format::event::{Event, ObjectHash};
-    use et_names::FieldRefId;
+    use et_names::{FieldRefId, MethodId, SiteId};
     use et_reader::Trace;
     use et_reader::file::TraceFile;
     use et_reader::source::TraceSource;

@@ -1,5 +1,8 @@
 //! Records: the content of a trace for readers, in the terms of `docs/semantics.md`.
 
+use std::num::ParseIntError;
+use std::str::FromStr;
+
 use et_names::{FieldId, MethodId, SiteId};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +15,15 @@ pub struct ObjectId(pub u64);
 /// Maximum plausible size of an object in bytes: four times the largest array of the JVM, 2^31 elements of 8 bytes.
 /// Sums of sizes then stay far from overflow.
 pub const LARGEST: u64 = 1 << 36;
+
+/// As it is printed: hexadecimal, perhaps after `0x`.
+impl FromStr for ObjectId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).map(Self)
+    }
+}
 
 impl ObjectId {
     /// Null; as an origin or receiver, "static".

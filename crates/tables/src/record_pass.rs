@@ -6,7 +6,7 @@ use et_names::{FieldId, MethodId};
 use et_reader::model::{ContextId, Contexts, Frame, Stacks};
 use et_reader::place::Place;
 use et_reader::record::{ObjectId, Record, Slot, ThreadId};
-use et_reader::references::{Arranger, End, Group, Mark, Slots};
+use et_reader::references::{End, Group, Mark, Stays};
 use et_reader::source::{At, Ending, Reading, Source, SourceError};
 use et_reader::told::{Hold, Told};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -64,35 +64,31 @@ pub struct Fill {
 /// The references that slots hold, on their way to the table.
 #[derive(Debug)]
 struct Held {
-    slots: Slots,
-    arranger: Arranger,
+    stays: Stays,
     table: TableWriter<refs::Rows>,
 }
 
 impl Held {
-    fn write(table: &mut TableWriter<refs::Rows>, group: &Group) {
-        group.iter().for_each(|stay| table.push(et_lives::reference_row(stay)));
-        table.end_group();
-    }
-
-    fn put(&mut self, (origin, slot, target): (ObjectId, Slot, ObjectId), mark: Mark, how: End) {
-        let Self { slots, arranger, table } = self;
-        if let Some(stay) = slots.put(origin, slot, target, mark, how) {
-            arranger.add(stay, |group| Self::write(table, &group));
-        }
+    fn put(&mut self, store: (ObjectId, Slot, ObjectId), mark: Mark, how: End) {
+        let Self { stays, table } = self;
+        stays.put(store, mark, how, |group| write(table, &group));
     }
 
     fn died(&mut self, object: ObjectId, mark: Mark) {
-        let Self { slots, arranger, table } = self;
-        slots.died(object, mark, |stay| arranger.add(stay, |group| Self::write(table, &group)));
+        let Self { stays, table } = self;
+        stays.died(object, mark, |group| write(table, &group));
     }
 
     fn finish(self) {
-        let Self { slots, mut arranger, mut table } = self;
-        slots.finish(|stay| arranger.add(stay, |group| Self::write(&mut table, &group)));
-        arranger.finish(|group| Self::write(&mut table, &group));
+        let Self { stays, mut table } = self;
+        stays.finish(|group| write(&mut table, &group));
         table.finish();
     }
+}
+
+fn write(table: &mut TableWriter<refs::Rows>, group: &Group) {
+    group.iter().for_each(|stay| table.push(et_lives::reference_row(stay)));
+    table.end_group();
 }
 
 /// State of the pass.
@@ -111,7 +107,6 @@ pub struct Pass {
     tick: u64,
     updates: i64,
     exceptions: i64,
-    made_bytes: u64,
 }
 
 /// Result of the pass.
@@ -139,7 +134,7 @@ fn id(object: ObjectId) -> Option<i64> {
 impl Pass {
     /// Fills the tables from all records. Starts with the known `contexts`, so that numbers agree with other tables.
     pub fn over(source: &Source, reading: Reading, contexts: Contexts, mut fill: Fill) -> Result<Passed, SourceError> {
-        let held = fill.refs.take().map(|table| Held { slots: Slots::default(), arranger: Arranger::default(), table });
+        let held = fill.refs.take().map(|table| Held { stays: Stays::default(), table });
         let holders = held.is_some() && source.tells_holders();
         let mut pass = Self {
             fill,
@@ -154,7 +149,6 @@ impl Pass {
             tick: 0,
             updates: 0,
             exceptions: 0,
-            made_bytes: 0,
         };
         let ending = source.for_each_told(Reading { holders, places: true, ..reading }, |told, at| {
             match told {
@@ -212,8 +206,7 @@ impl Pass {
                 self.update((old, origin, target), slot, thread, tick);
             }
             Record::Alloc(alloc) if record.letter() != 'I' => {
-                self.made_bytes += alloc.size;
-                self.last.bytes = self.made_bytes;
+                self.last.bytes += alloc.size;
                 self.born(alloc.object);
                 if self.stacks.top(alloc.thread).is_some()
                     && let Some(top) = self.stacks.of_mut(alloc.thread).frames.last_mut()
@@ -234,7 +227,7 @@ impl Pass {
 
     fn born(&mut self, object: ObjectId) {
         if let Some(held) = &mut self.held {
-            held.slots.born(object);
+            held.stays.born(object);
         }
     }
 
@@ -367,8 +360,8 @@ impl Pass {
         if let Some(exceptions) = exceptions {
             exceptions.finish();
         }
-        let Self { contexts, named, tick, made_bytes: bytes, nanos, .. } = self;
-        Passed { contexts, named, tick, bytes, nanos, ending }
+        let Self { contexts, named, tick, last, nanos, .. } = self;
+        Passed { contexts, named, tick, bytes: last.bytes, nanos, ending }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use et_reader::record::ObjectId;
+
 use crate::folder::Tables;
 use crate::queries::ALL as QUERIES;
 use crate::tables::ALL;
@@ -53,21 +55,18 @@ impl Query {
                 return Err(SettingError::Unknown { setting: name.clone() });
             }
             let no_number = || SettingError::NoNumber { setting: name.clone(), value: value.clone() };
-            let value = if name == OBJECT { object(value).ok_or_else(no_number)? } else { value.clone() };
+            let value = match name == OBJECT {
+                true => value.parse::<ObjectId>().map_err(|_| no_number())?.0.cast_signed().to_string(),
+                false => value.clone(),
+            };
             text = set(&text, &mark, &value).ok_or_else(no_number)?;
         }
         Ok(text)
     }
 }
 
-/// The parameter that is an id as it is printed.
+/// The parameter that is an id as it is printed; columns have the same bits as signed numbers.
 const OBJECT: &str = "object";
-
-/// The number in columns of an id as it is printed: hexadecimal, of 64 bits without a sign.
-fn object(text: &str) -> Option<String> {
-    let id = u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()?;
-    Some(id.cast_signed().to_string())
-}
 
 const OPEN: &str = "/*:";
 const CLOSE: &str = "*/";

@@ -276,11 +276,10 @@ fn references_that_are_there_at_a_tick_are_those_of_the_heap() {
     use et_reader::population::Columns;
     use et_reader::references::Wanted;
 
-    let real = Source::from(Trace::open(crate::testing::REAL.as_ref()).unwrap());
-    let small = Source::from(Trace::from_file(TraceFile::from_bytes(list().finish(), None).unwrap()).unwrap());
-    for (source, moments) in [(real, 50), (small, 8)] {
-        let population = et_lives::population(&source, None, Reading::default()).unwrap();
-        let references = et_lives::references(&source, None, &population, Reading::default()).unwrap();
+    use crate::testing::{REAL, with_references};
+
+    for (bytes, moments) in [(std::fs::read(REAL).unwrap(), 50), (list().finish(), 8)] {
+        let (source, population, references) = with_references(bytes);
         let mut ids = vec![ObjectId::NULL; population.objects as usize];
         for group in 0..population.groups.len() {
             let rows = population.groups.read(group, Columns::ALL).unwrap();
@@ -293,15 +292,13 @@ fn references_that_are_there_at_a_tick_are_those_of_the_heap() {
             let mut expected = BTreeSet::new();
             for (node, object) in snapshot.nodes() {
                 for reference in snapshot.references(node) {
-                    // Static fields are listed with the mirrors of their classes, and alone.
-                    if let Via::Field(_) | Via::Element(_) = reference.via {
-                        let slot = match reference.via {
-                            Via::Field(field) => field.0,
-                            Via::Element(index) => index,
-                            Via::Static(_) => unreachable!("not here"),
-                        };
-                        expected.insert((Some(object.id), slot, snapshot.object(reference.target).id));
-                    }
+                    let slot = match reference.via {
+                        Via::Field(field) => field.0,
+                        Via::Element(index) => index,
+                        // They are listed with the mirrors of their classes, and alone.
+                        Via::Static(_) => continue,
+                    };
+                    expected.insert((Some(object.id), slot, snapshot.object(reference.target).id));
                 }
             }
             expected.extend(

@@ -8,9 +8,8 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 
-use et_columns::{TableReader, TableWriter, Written};
-use et_names::{MethodId, SiteId};
-use et_reader::model::{ContextId, Contexts};
+use et_columns::Written;
+use et_reader::model::Contexts;
 use et_reader::population::Population;
 use et_reader::references::References;
 use et_reader::source::{Reading, Source, SourceError};
@@ -20,10 +19,9 @@ pub use table::row;
 use table::{Meanings, Table, Writing};
 
 use crate::folder::{self, TableFile};
-use crate::known::number32;
 use crate::population::PopulationError;
 use crate::stamp::Stamp;
-use crate::{LifeTable, REFERENCE_CONTEXTS, REFERENCES, tables};
+use crate::{LifeTable, REFERENCE_CONTEXTS, REFERENCES, names, tables};
 
 /// What is known of both, by the version of what their rows mean.
 const KEPT: &str = "references-1.json";
@@ -62,12 +60,12 @@ pub fn references(
         match make(source, population, reading, || folder::nameless(folder))? {
             Ok(made) => {
                 if let Err(error) = keep(lives, &made) {
-                    lives.complain_of_references(&error);
+                    lives.is_not_kept("references are", &error);
                 }
                 return made.open();
             }
             // There may be room for it elsewhere.
-            Err(error) => lives.complain_of_references(&error),
+            Err(error) => lives.is_not_kept("references are", &error),
         }
     }
     make(source, population, reading, tempfile::tempfile)?.map_err(PopulationError::Temporary)?.open()
@@ -108,7 +106,7 @@ fn make(
         })?;
     let finish = || {
         let (table, contexts, meanings) = writing.finish(ending.outcome.extra_fields)?;
-        let more = write_contexts(file()?, &contexts, population.contexts.len())?;
+        let more = names::contexts(file()?, &contexts, population.contexts.len())?;
         Ok(Made { table, more, contexts, meanings })
     };
     Ok(finish())
@@ -133,7 +131,7 @@ fn kept(lives: &LifeTable, population: &Population) -> Option<Table> {
         put(lives, &kept);
         files
     };
-    Table::open(table, read_contexts(more, population.contexts.clone()).ok()?, kept.meanings).ok()
+    Table::open(table, names::read_contexts(more, population.contexts.clone()).ok()?, kept.meanings).ok()
 }
 
 /// Keeps a table with the life table.
@@ -158,33 +156,5 @@ fn put(lives: &LifeTable, kept: &Kept) {
 }
 
 fn columns() -> String {
-    let schemas = tables::references::TABLE.message() + &tables::contexts::TABLE.message();
-    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(schemas.as_bytes()))
-}
-
-/// Writes the contexts from that number on.
-fn write_contexts(file: File, contexts: &Contexts, first: usize) -> io::Result<Written> {
-    let mut writer = TableWriter::<tables::contexts::Rows>::new(file);
-    for (id, context) in contexts.iter().skip(first) {
-        writer.push(crate::names::context_row(id, context));
-    }
-    writer.finish()
-}
-
-/// Appends contexts to those that are known.
-fn read_contexts(file: File, mut contexts: Contexts) -> io::Result<Contexts> {
-    let table = TableReader::open(file)?;
-    for group in 0..table.groups() {
-        let column = |name| table.numbers(group, name);
-        let (numbers, callers, methods) = (column("context")?, column("caller")?, column("method")?);
-        let at = column("at")?;
-        for (row, number) in numbers.into_iter().enumerate() {
-            let (caller, method) = (ContextId(number32(callers[row])?), MethodId(number32(methods[row])?));
-            let at = SiteId(number32(at[row])?);
-            if contexts.append(caller, at, method) != Some(ContextId(number32(number)?)) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "contexts are out of order"));
-            }
-        }
-    }
-    Ok(contexts)
+    format!("{:016x}", tables::schemas(&[&tables::references::TABLE, &tables::contexts::TABLE]))
 }

@@ -7,7 +7,7 @@ use et_columns::{TableReader, TableWriter, Word, Written};
 use et_names::FieldId;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::record::{Slot, ThreadId};
-use et_reader::references::{Arranger, Course, End, Group, Mark, References, Stay, Wanted};
+use et_reader::references::{End, Follower, Group, Mark, References, Stay, Wanted};
 use et_reader::resolve::ExtraField;
 use et_reader::source::At;
 use et_reader::told::Told;
@@ -51,8 +51,7 @@ pub fn row(stay: &Stay) -> Row {
 
 /// Writes the stays of a trace while it is read.
 pub struct Writing {
-    course: Course,
-    arranger: Arranger,
+    follower: Follower,
     table: TableWriter<Rows>,
     fields: FxHashMap<FieldId, u64>,
 }
@@ -67,18 +66,13 @@ pub struct Meanings {
 
 impl Writing {
     pub fn new(file: File, contexts: Contexts) -> Self {
-        Self {
-            course: Course::new(contexts),
-            arranger: Arranger::default(),
-            table: TableWriter::new(file),
-            fields: FxHashMap::default(),
-        }
+        Self { follower: Follower::new(contexts), table: TableWriter::new(file), fields: FxHashMap::default() }
     }
 
     #[inline]
     pub fn told(&mut self, told: &Told, at: &At<'_>) {
-        let Self { course, arranger, table, fields } = self;
-        course.told(told, at, |stay| arranger.add(stay, |group| push(table, fields, &group)));
+        let Self { follower, table, fields } = self;
+        follower.told(told, at, |group| push(table, fields, &group));
     }
 
     pub fn has_failed(&self) -> bool {
@@ -86,9 +80,8 @@ impl Writing {
     }
 
     pub fn finish(self, extra_fields: Vec<ExtraField>) -> io::Result<(Written, Contexts, Meanings)> {
-        let Self { course, mut arranger, mut table, mut fields } = self;
-        let contexts = course.finish(|stay| arranger.add(stay, |group| push(&mut table, &mut fields, &group)));
-        arranger.finish(|group| push(&mut table, &mut fields, &group));
+        let Self { follower, mut table, mut fields } = self;
+        let contexts = follower.finish(|group| push(&mut table, &mut fields, &group));
         let mut fields: Vec<(u32, u64)> = fields.into_iter().map(|(field, stays)| (field.0, stays)).collect();
         fields.sort_unstable();
         Ok((table.finish()?, contexts, Meanings { fields, extra_fields }))
@@ -189,13 +182,10 @@ impl Table {
         let column = |name| self.rows.numbers(group, name);
         let (origin, field, element, target) =
             (column("origin")?, column("field")?, column("element")?, column("target")?);
-        let [record, tick, bytes, nanos, thread, context] =
-            ["from_record", "from_tick", "from_bytes", "from_nanos", "thread", "context"].map(column);
-        let (record, tick, bytes, nanos, thread, context) = (record?, tick?, bytes?, nanos?, thread?, context?);
-        let [to_record, to_tick, to_bytes, to_nanos, to_thread, to_context] =
-            ["to_record", "to_tick", "to_bytes", "to_nanos", "end_thread", "end_context"].map(column);
-        let (to_record, to_tick, to_bytes, to_nanos) = (to_record?, to_tick?, to_bytes?, to_nanos?);
-        let (to_thread, to_context) = (to_thread?, to_context?);
+        let (from, to) = (
+            self.marks(group, ["from_record", "from_tick", "from_bytes", "from_nanos", "thread", "context"])?,
+            self.marks(group, ["to_record", "to_tick", "to_bytes", "to_nanos", "end_thread", "end_context"])?,
+        );
         let ended = self
             .rows
             .texts_as(group, "ended", |text| End::ALL.into_iter().find(|end| end.text().as_bytes() == text))?;
@@ -205,36 +195,40 @@ impl Table {
                 Some(_) => Slot::Field(FieldId(number32(field[row])?)),
                 None => Slot::Element(number32(element[row])?),
             };
-            let from = Mark {
-                record: unsigned(record[row])?,
-                tick: unsigned(tick[row])?,
-                bytes: unsigned(bytes[row])?,
-                nanos: nanos[row].map(i64::cast_unsigned),
-                thread: ThreadId(number32(Some(thread[row].unwrap_or(0)))?),
-                context: self.context(Some(context[row].unwrap_or(0)))?,
-            };
             let to = match ended[row] {
                 None => None,
                 Some(how) => {
-                    let mark = Mark {
-                        record: unsigned(to_record[row])?,
-                        tick: unsigned(to_tick[row])?,
-                        bytes: unsigned(to_bytes[row])?,
-                        nanos: to_nanos[row].map(i64::cast_unsigned),
-                        thread: ThreadId(number32(Some(to_thread[row].unwrap_or(0)))?),
-                        context: self.context(Some(to_context[row].unwrap_or(0)))?,
-                    };
-                    Some((mark, how.ok_or_else(|| invalid("an unknown end of a reference"))?))
+                    let how = how.ok_or_else(|| invalid("an unknown end of a reference"))?;
+                    Some((self.mark(&to, row)?, how))
                 }
             };
+            let from = self.mark(&from, row)?;
             let origin = origin[row].map(i64::cast_unsigned);
             Ok(Stay { origin, slot, target: unsigned(target[row])?, from, to })
         })
         .collect()
     }
 
-    fn context(&self, number: Option<i64>) -> io::Result<ContextId> {
-        let number = number32(number)?;
+    /// The columns of the marks of a group.
+    fn marks(&self, group: usize, columns: [&str; 6]) -> io::Result<Vec<Vec<Option<i64>>>> {
+        columns.into_iter().map(|column| self.rows.numbers(group, column)).collect()
+    }
+
+    /// A mark; where no thread is told, none did it.
+    fn mark(&self, columns: &[Vec<Option<i64>>], row: usize) -> io::Result<Mark> {
+        let at = |column: usize| columns[column][row];
+        Ok(Mark {
+            record: unsigned(at(0))?,
+            tick: unsigned(at(1))?,
+            bytes: unsigned(at(2))?,
+            nanos: at(3).map(i64::cast_unsigned),
+            thread: ThreadId(number32(Some(at(4).unwrap_or(0)))?),
+            context: self.context(at(5).unwrap_or(0))?,
+        })
+    }
+
+    fn context(&self, number: i64) -> io::Result<ContextId> {
+        let number = number32(Some(number))?;
         if (number as usize) < self.contexts.len() {
             Ok(ContextId(number))
         } else {

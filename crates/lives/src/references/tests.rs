@@ -2,6 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use et_names::FieldId;
+use et_reader::model::ContextId;
 use et_reader::record::Slot;
 use et_reader::references::{Stay, Wanted};
 use et_reader::source::TraceSource;
@@ -98,15 +99,20 @@ fn without_a_life_table_references_are_in_a_temporary_file() {
     assert_eq!(passing, kept.into_iter().map(plain).collect::<Vec<_>>());
 }
 
-#[test]
-fn what_is_asked_for_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = copied(folder.path());
-    let mut trace = TraceSource::open(&trace).unwrap();
+/// The same trace with the life table in that folder.
+fn opened(folder: &Path) -> (Source, Population, Box<dyn References>) {
+    let mut trace = TraceSource::open(&copied(folder)).unwrap();
     let lives = attach(&mut trace, None);
     let source = Source::from(trace);
     let population = crate::population(&source, lives.as_deref(), Reading::default()).unwrap();
     let references = references(&source, lives.as_deref(), &population, Reading::default()).unwrap();
+    (source, population, references)
+}
+
+#[test]
+fn what_is_asked_for_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, population, references) = opened(folder.path());
     let all = stays(&*references, &Wanted::default());
     let check = |wanted: Wanted, holds: &dyn Fn(&Stay) -> bool| {
         let expected: Vec<Stay> = all.iter().filter(|stay| holds(stay)).copied().collect();
@@ -149,17 +155,12 @@ fn what_is_asked_for_is_found() {
 #[test]
 fn numbers_are_those_of_the_objects() {
     let folder = tempfile::tempdir().unwrap();
-    let trace = copied(folder.path());
-    let mut trace = TraceSource::open(&trace).unwrap();
-    let lives = attach(&mut trace, None);
-    let source = Source::from(trace);
-    let population = crate::population(&source, lives.as_deref(), Reading::default()).unwrap();
+    let (source, population, references) = opened(folder.path());
     let mut ids = vec![et_reader::record::ObjectId::NULL; population.objects as usize];
     for group in 0..population.groups.len() {
         let rows = population.groups.read(group, et_reader::population::Columns::ALL).unwrap();
         (0..rows.len).for_each(|row| ids[rows.number[row] as usize] = rows.object[row]);
     }
-    let references = references(&source, lives.as_deref(), &population, Reading::default()).unwrap();
     let mut stored: Vec<_> = stays(&*references, &Wanted::default())
         .into_iter()
         .filter(|stay| stay.from.record > 0)

@@ -1,21 +1,24 @@
 //! The lives of references: which slot held which object, from when to when, who stored it there, and what ended that.
 //!
-//! A [`Stay`] is the time during which a slot holds the same stored reference. [`Course`] finds the stays in the content
-//! of a trace, [`Arranger`] puts them in an order in which those of a moment are close together. What keeps them
-//! implements [`References`].
+//! A [`Stay`] is the time during which a slot holds the same stored reference. [`Follower`] finds the stays in the content
+//! of a trace, and returns them in an order in which those of a moment are close together; [`Stays`] does so for who follows it
+//! already. What keeps them implements [`References`].
 
 mod arranger;
-mod course;
+mod follower;
 mod slots;
+mod stays;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 use std::ops::RangeInclusive;
 
-pub use arranger::{Arranger, Group};
-pub use course::Course;
-pub use slots::Slots;
+use arranger::Arranger;
+pub use arranger::Group;
+pub use follower::Follower;
+use slots::Slots;
+pub use stays::Stays;
 
 use crate::model::{ContextId, Contexts};
 use crate::record::{Slot, ThreadId};

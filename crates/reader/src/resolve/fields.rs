@@ -2,10 +2,9 @@
 
 use et_names::{FieldId, FieldRefId, ID_LIMIT};
 use rustc_hash::FxHashMap;
-
-use super::Anomalies;
 use serde::{Deserialize, Serialize};
 
+use super::Anomalies;
 use super::recent::Recent;
 use crate::names::Names;
 use crate::types::Types;

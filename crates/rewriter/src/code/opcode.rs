@@ -68,6 +68,11 @@ pub fn inverted(opcode: u8) -> u8 {
     }
 }
 
+/// Whether the instruction calls a method.
+pub fn is_call(opcode: u8) -> bool {
+    matches!(opcode, INVOKEVIRTUAL..=INVOKEDYNAMIC)
+}
+
 /// Whether it is one of the return instructions.
 pub fn is_return(opcode: u8) -> bool {
     matches!(opcode, IRETURN..=RETURN)

@@ -68,7 +68,7 @@ pub fn count_sites(code: &[u8], with_calls: bool) -> Result<u32, Malformed> {
     let mut count = 0;
     for instruction in Instructions::new(code) {
         let opcode = instruction?.opcode;
-        let is_call = with_calls && matches!(opcode, INVOKEVIRTUAL..=INVOKEDYNAMIC);
+        let is_call = with_calls && is_call(opcode);
         count += u32::from(is_call || matches!(opcode, NEW | NEWARRAY | ANEWARRAY | MULTIANEWARRAY));
     }
     Ok(count)

@@ -174,7 +174,7 @@ impl<'a> Work<'_, 'a> {
                     dimensions: made.dimensions,
                     line: lines.line(instruction.pc),
                 });
-            } else if self.plan.events.stacks && matches!(instruction.opcode, INVOKEVIRTUAL..=INVOKEDYNAMIC) {
+            } else if self.plan.events.stacks && opcode::is_call(instruction.opcode) {
                 let called = hooks::called(instruction, &self.plan.class.pool).map_err(|error| error.or_at(at))?;
                 sites.push((instruction.pc, self.ids.site + self.next_site));
                 self.next_site += 1;
@@ -302,11 +302,10 @@ impl<'a> Work<'_, 'a> {
         let announces = wanted.calls && !body.from_vm.is_empty();
         let leaf = body.leaf.filter(|_| wanted.methods && wanted.witness == Witness::None && !announces);
 
-        let is_call = |instruction: &&Instruction<'_>| matches!(instruction.opcode, INVOKEVIRTUAL..=INVOKEDYNAMIC);
         let tracked = match body.sites.first().filter(|_| wanted.stacks) {
             None => None,
             Some(&(_, first_site)) => {
-                let has_calls = code.instructions.iter().any(|instruction| is_call(&instruction));
+                let has_calls = code.instructions.iter().any(|instruction| opcode::is_call(instruction.opcode));
                 let tracked = Tracked::new(&mut editor, first_site, has_calls);
                 tracked.entry(&mut editor, emit);
                 if let Some(frames) = &mut frames {
@@ -423,7 +422,7 @@ impl<'a> Work<'_, 'a> {
                 }
                 _ => {}
             }
-            if let (Some(tracked), Some(site), true) = (tracked, own_site, is_call(&instruction)) {
+            if let (Some(tracked), Some(site), true) = (tracked, own_site, opcode::is_call(instruction.opcode)) {
                 tracked.call(&mut editor, emit, instruction, site);
                 self.hooks.call_sites += 1;
             }

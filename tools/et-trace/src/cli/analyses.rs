@@ -89,7 +89,7 @@ pub(crate) struct EscapeArgs {
 }
 
 /// Opens a trace with known deaths, computes a result and prints it.
-fn answer<T: Serialize>(
+pub(super) fn answer<T: Serialize>(
     input: &InputArgs,
     json: bool,
     find: impl FnOnce(&Opened) -> Result<T, CliError>,

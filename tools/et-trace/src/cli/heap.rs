@@ -1,12 +1,11 @@
 //! `et-trace heap`: the heap as it was at a moment of the run.
 
-use std::num::ParseIntError;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use et_analysis::changes::{self, By, ChangesError};
 
-use super::analyses::Opened;
+use super::analyses::{Opened, answer};
 use super::{CliError, DeathsArg, InputArgs, LifeTable, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -43,7 +42,7 @@ pub(super) struct HeapArgs {
     dominators: bool,
     /// Show why this object is alive: the shortest paths from static fields, stacks and the VM. Its id is hexadecimal, as in
     /// texts of the trace and in --dominators
-    #[arg(long, group = "view", value_name = "OBJECT", value_parser = object_id)]
+    #[arg(long, group = "view", value_name = "OBJECT")]
     path_to: Option<ObjectId>,
     /// Show what came, what went and what stayed between two moments
     #[arg(long, group = "view", num_args = 2, value_names = ["MOMENT", "MOMENT"], conflicts_with_all = ["at", "hprof"])]
@@ -92,13 +91,7 @@ impl From<ByArg> for By {
     }
 }
 
-/// An object id as it is printed: hexadecimal.
-pub(super) fn object_id(text: &str) -> Result<ObjectId, ParseIntError> {
-    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).map(ObjectId)
-}
-
 pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
-    let bar = Bar::new(true);
     let input = InputArgs {
         trace: args.trace.clone(),
         with_names: args.with_names.clone(),
@@ -107,8 +100,9 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
         no_lives: args.no_lives,
     };
     if let Some([from, to]) = args.diff.as_deref() {
-        return diff(&input, args, [from, to], bar);
+        return diff(&input, args, [from, to]);
     }
+    let bar = Bar::new(true);
     let (source, lives) = input.open(&bar)?;
     // Begun before the long work: a wrong path shows at once.
     let begin = |path: &PathBuf| Output::create(path, Kind::HeapDump, args.force, &[&args.trace]);
@@ -154,20 +148,15 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
 }
 
 /// Compares two moments, by the rows of objects.
-fn diff(input: &InputArgs, args: &HeapArgs, moments: [&Moment; 2], bar: Bar) -> Result<u8, CliError> {
-    let opened = Opened::with_deaths(input, &bar)?;
-    let found = changes::changes(&opened.population, opened.labels(), moments, args.by.into(), args.top);
-    let found = found.map_err(|error| match error {
-        ChangesError::Rows(error) => CliError::Rows(error),
-        error => CliError::Lacks { path: args.trace.clone(), what: error.to_string() },
-    })?;
-    drop(bar);
-    if args.json {
-        print_json(&found)?
-    } else {
-        print(&changes::render(&found))?
-    }
-    Ok(opened.finish())
+fn diff(input: &InputArgs, args: &HeapArgs, moments: [&Moment; 2]) -> Result<u8, CliError> {
+    let find = |opened: &Opened| {
+        let found = changes::changes(&opened.population, opened.labels(), moments, args.by.into(), args.top);
+        found.map_err(|error| match error {
+            ChangesError::Rows(error) => CliError::Rows(error),
+            error => CliError::Lacks { path: args.trace.clone(), what: error.to_string() },
+        })
+    };
+    answer(input, args.json, find, changes::render)
 }
 
 /// Makes the life table on the way, if there is to be one: what follows is faster then.

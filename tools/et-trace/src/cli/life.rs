@@ -5,12 +5,9 @@ use et_analysis::Span;
 use et_analysis::field::{self as fields, FieldError};
 use et_analysis::heap::Moment;
 use et_analysis::object::{self as objects, ObjectError};
-use et_cli::{print, print_json};
 
-use super::analyses::Opened;
-use super::heap::object_id;
+use super::analyses::{Opened, answer};
 use super::{CliError, InputArgs};
-use crate::bar::Bar;
 use et_reader::record::ObjectId;
 
 /// What is shown of references.
@@ -52,7 +49,7 @@ pub(super) struct ObjectArgs {
     #[command(flatten)]
     input: InputArgs,
     /// The object: its id, hexadecimal, as in texts and in `et-trace objects`
-    #[arg(value_name = "OBJECT", value_parser = object_id)]
+    #[arg(value_name = "OBJECT")]
     object: ObjectId,
     #[command(flatten)]
     show: ReferencesArgs,
@@ -71,36 +68,25 @@ pub(super) struct FieldArgs {
     #[arg(value_name = "FIELD")]
     field: String,
     /// Only the field of this object, and what it held in order
-    #[arg(long, value_name = "OBJECT", value_parser = object_id)]
+    #[arg(long, value_name = "OBJECT")]
     of: Option<ObjectId>,
     #[command(flatten)]
     show: ReferencesArgs,
 }
 
 pub(super) fn object(args: &ObjectArgs) -> Result<u8, CliError> {
-    let bar = Bar::new(true);
-    let opened = Opened::with_deaths(&args.input, &bar)?;
-    let references = opened.references()?;
     let query = objects::Query { id: args.object, span: args.show.span(), top: args.show.top, full: args.show.full };
-    let lacks = |what| CliError::Lacks { path: args.input.trace.clone(), what };
-    let life =
-        objects::life(&opened.source, &opened.population, &*references, &query).map_err(|error| match error {
+    let find = |opened: &Opened| {
+        let found = objects::life(&opened.source, &opened.population, &*opened.references()?, &query);
+        found.map_err(|error| match error {
             ObjectError::Rows(error) => CliError::Rows(error),
-            error => lacks(error.to_string()),
-        })?;
-    drop(bar);
-    if args.show.json {
-        print_json(&life)?
-    } else {
-        print(&objects::render(&life, &query))?
-    }
-    Ok(opened.finish())
+            error => CliError::Lacks { path: args.input.trace.clone(), what: error.to_string() },
+        })
+    };
+    answer(&args.input, args.show.json, find, |life| objects::render(life, &query))
 }
 
 pub(super) fn field(args: &FieldArgs) -> Result<u8, CliError> {
-    let bar = Bar::new(true);
-    let opened = Opened::with_deaths(&args.input, &bar)?;
-    let references = opened.references()?;
     let query = fields::Query {
         field: args.field.clone(),
         of: args.of,
@@ -108,17 +94,12 @@ pub(super) fn field(args: &FieldArgs) -> Result<u8, CliError> {
         top: args.show.top,
         full: args.show.full,
     };
-    let lacks = |what| CliError::Lacks { path: args.input.trace.clone(), what };
-    let found =
-        fields::field(&opened.source, &opened.population, &*references, &query).map_err(|error| match error {
+    let find = |opened: &Opened| {
+        let found = fields::field(&opened.source, &opened.population, &*opened.references()?, &query);
+        found.map_err(|error| match error {
             FieldError::Rows(error) => CliError::Rows(error),
-            error => lacks(error.to_string()),
-        })?;
-    drop(bar);
-    if args.show.json {
-        print_json(&found)?
-    } else {
-        print(&fields::render(&found, &query))?
-    }
-    Ok(opened.finish())
+            error => CliError::Lacks { path: args.input.trace.clone(), what: error.to_string() },
+        })
+    };
+    answer(&args.input, args.show.json, find, |found| fields::render(found, &query))
 }

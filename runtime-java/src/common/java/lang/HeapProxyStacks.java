@@ -15,7 +15,7 @@ final class HeapProxyStacks {
 
     /** What events have in place of the site; 0 if the stack has no number. */
     static int site(long value) {
-        // Slots of 16 bytes: value, number. Filled by linear probing, never removed; a new table takes the place of one that is half full.
+        // Slots of 16 bytes: value, number. Filled by linear probing, never removed; a new table takes the place of one that is three quarters full.
         long table = HeapProxy.stacks;
         int bits = (int) table & 63;
         long base = table & ~63L;

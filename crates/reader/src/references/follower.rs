@@ -1,6 +1,6 @@
 //! Finds the stays in the content of a trace.
 
-use super::{End, Mark, Slots, Stay};
+use super::{End, Group, Mark, Stays};
 use crate::batch::At;
 use crate::model::{ContextId, Contexts, Stacks};
 use crate::record::{AllocKind, ObjectId, Record, ThreadId};
@@ -8,8 +8,8 @@ use crate::told::{Hold, Told};
 
 /// Follows the content of a trace, which must include deaths, and what holds objects although no record says so.
 #[derive(Debug)]
-pub struct Course {
-    slots: Slots,
+pub struct Follower {
+    stays: Stays,
     /// Contexts are found only where something is stored.
     stacks: Stacks<Option<ContextId>>,
     contexts: Contexts,
@@ -17,36 +17,30 @@ pub struct Course {
     last: Mark,
 }
 
-impl Course {
+impl Follower {
     /// Begins before the first record. `contexts` are those that are known already: their numbers stay the same.
     pub fn new(contexts: Contexts) -> Self {
-        Self { slots: Slots::default(), stacks: Stacks::default(), contexts, last: Mark::default() }
+        Self { stays: Stays::default(), stacks: Stacks::default(), contexts, last: Mark::default() }
     }
 
-    /// Takes the next item; calls `ended` with the stays that it ends.
+    /// Takes the next item; calls `full` with groups of stays that are complete.
     #[inline]
-    pub fn told(&mut self, told: &Told, at: &At<'_>, mut ended: impl FnMut(Stay)) {
+    pub fn told(&mut self, told: &Told, at: &At<'_>, full: impl FnMut(Group)) {
         let record = match told {
             Told::Record(record) => record,
             Told::Hold(Hold::Initial { origin, slot, target }) => {
-                if let Some(stay) = self.slots.put(*origin, *slot, *target, Mark::default(), End::Overwritten) {
-                    ended(stay);
-                }
-                return;
+                return self.stays.put((*origin, *slot, *target), Mark::default(), End::Overwritten, full);
             }
             Told::Hold(_) => return,
         };
         match *record {
             Record::Death { object, .. } => {
                 let mark = self.by_nobody();
-                return self.slots.died(object, mark, ended);
+                return self.stays.died(object, mark, full);
             }
             Record::Update { origin, slot, .. } if at.is_clearing => {
                 let mark = self.by_nobody();
-                if let Some(stay) = self.slots.put(origin, slot, ObjectId::NULL, mark, End::Cleared) {
-                    ended(stay);
-                }
-                return;
+                return self.stays.put((origin, slot, ObjectId::NULL), mark, End::Cleared, full);
             }
             _ => {}
         }
@@ -59,14 +53,12 @@ impl Course {
                 if alloc.kind != AllocKind::Initial {
                     self.last.bytes += alloc.size;
                 }
-                self.slots.born(alloc.object);
+                self.stays.born(alloc.object);
             }
             Record::Update { origin, slot, target, thread, .. } => {
                 let context = self.stacks.context(thread, &mut self.contexts);
                 let mark = Mark { thread, context, ..self.last };
-                if let Some(stay) = self.slots.put(origin, slot, target, mark, End::Overwritten) {
-                    ended(stay);
-                }
+                self.stays.put((origin, slot, target), mark, End::Overwritten, full);
             }
             _ => self.stacks.record(record),
         }
@@ -77,9 +69,9 @@ impl Course {
         Mark { thread: ThreadId(0), context: ContextId::EMPTY, ..self.last }
     }
 
-    /// Calls `lasting` with the stays that last to the end, in the order of their beginnings. Returns all contexts.
-    pub fn finish(self, lasting: impl FnMut(Stay)) -> Contexts {
-        self.slots.finish(lasting);
+    /// Calls `full` with the groups that are left. Returns all contexts.
+    pub fn finish(self, full: impl FnMut(Group)) -> Contexts {
+        self.stays.finish(full);
         self.contexts
     }
 }
