@@ -39,10 +39,13 @@ pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
     metadata.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?]);
     let metadata = command::read(&mut metadata)?;
     let metadata = serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
-    let libraries = assets::vendor(layout).join("LICENSES");
-    let libraries = fs::read_to_string(&libraries).with_context(|| format!("cannot read {}", libraries.display()))?;
-    let of_pages = format!("\nPages made by et-trace report contain the libraries below.\n\n{libraries}");
-    let mut files = vec![(FILE, text(&linked(&metadata)?)? + &of_pages)];
+    let mut notices = text(&linked(&metadata)?)?;
+    for libraries in assets::LIBRARIES {
+        let file = libraries.vendor(layout).join("LICENSES");
+        let texts = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        notices.push_str(&format!("\nPages of the {} contain the libraries below.\n\n{texts}", libraries.of));
+    }
+    let mut files = vec![(FILE, notices)];
     let sysroot = command::read(Command::new("rustc").args(["--print", "sysroot"]))?;
     // A compiler from another source may lack it; the list names the library in any case.
     if let Ok(of_rust) = fs::read_to_string(Path::new(sysroot.trim()).join(OF_RUST.0)) {

@@ -65,7 +65,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     // Begun before the long work: a wrong path shows at once.
     let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &[source.path()]);
     let output = args.output.as_ref().map(create).transpose()?;
-    let (report, lost) = report_of(&source, lives.as_deref(), args)?;
+    let (report, lost) = report_of(&source, lives.as_deref(), args.input.reading(ClockArg::Et))?;
     drop(bar);
     if args.json {
         print_json(&report)?;
@@ -129,12 +129,15 @@ fn read<'a>(
 }
 
 /// The report that was kept with the life table, or a new one.
-fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> Result<(Report, Lost), CliError> {
+pub(super) fn report_of(
+    source: &Source,
+    lives: Option<&LifeTable>,
+    reading: Reading,
+) -> Result<(Report, Lost), CliError> {
     if let Some(report) = kept_report(source, lives) {
         let lost = report.summary.lost_details;
         return Ok((report, lost));
     }
-    let reading = args.input.reading(ClockArg::Et);
     if source.deaths(reading.deaths) == Deaths::None {
         PROGRAM.say(format_args!(
             "{}: note: without deaths the report has nothing on lifetimes, leaks and live objects",
