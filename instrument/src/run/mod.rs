@@ -151,8 +151,8 @@ impl RunJob {
         command.env(trace_path::REPORT, report.path());
         children::set(&mut command, self.children.then(|| trace.given()), excluded_classes(settings).as_deref());
         let ended = child::run(&mut command)?;
-        trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| say(line));
         children::lines(&report.children()).iter().for_each(|line| say(line));
+        trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| say(line));
         Ok(ended.code)
     }
 

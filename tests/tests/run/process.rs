@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use xtask::command;
+use xtask::{command, instrumented, programs};
 
 use crate::Case;
 use crate::bench::{Bench, text};
@@ -77,7 +77,7 @@ fn programs_of_several_jvms(bench: &Bench) -> Result<()> {
         command.arg("run").arg("--cache-dir").arg(&bench.cache).args(["--trace", trace]).args(options).arg("--");
         let output = command.env("JAVA_HOME", &bench.jdk.home).arg(program).args(arguments).output()?;
         ensure!(output.status.success(), "{}", text(&output.stderr));
-        Ok((text(&output.stdout).into_owned(), text(&output.stderr).into_owned()))
+        Ok((text(&output.stdout), text(&output.stderr)))
     };
     let java = bench.launcher("java").display().to_string();
     let started = ["-cp", "classes", "Parent", "1"];
@@ -119,9 +119,11 @@ fn traces_in(folder: &Path) -> Result<Vec<PathBuf>> {
 fn traces_of_main(bench: &Bench, folder: &Path, count: usize) -> Result<()> {
     let mut found = 0;
     for trace in traces_in(folder)? {
-        command::quiet(Command::new(bench.lab.tools.et_trace()).arg("validate").arg(&trace))?;
-        let objects = Command::new(bench.lab.tools.et_trace()).args(["summary", "--all"]).arg(&trace).output()?;
-        found += usize::from(text(&objects.stdout).contains("Main$Leaf"));
+        programs::validate_without_deaths(&bench.lab.tools, &trace)?;
+        let summary = instrumented::summary(&bench.lab.tools, &trace, 5000)?;
+        ensure!(summary["complete"] == true, "{}", summary["trace"]);
+        let classes = summary["classes"].as_array().context("the summary lists no classes")?;
+        found += usize::from(classes.iter().any(|known| known["type"] == "Main$Leaf"));
     }
     ensure!(found == count, "{found} of {count} traces have objects of Main");
     Ok(())
