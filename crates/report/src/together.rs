@@ -51,7 +51,7 @@ impl Part {
 
 /// Renders the joint page. Processes are in the order of their starts.
 pub fn together(mut parts: Vec<Part>) -> String {
-    parts.sort_by(|a, b| (a.start_unix_millis, a.pid).cmp(&(b.start_unix_millis, b.pid)));
+    parts.sort_by_key(|part| (part.start_unix_millis, part.pid));
     let first = parts.first().map_or(0, |part| part.start_unix_millis);
     let (objects, allocated) = parts.iter().fold((0, 0), |sum, part| (sum.0 + part.objects, sum.1 + part.bytes));
     let processes = counted(parts.len() as u64, "process");
