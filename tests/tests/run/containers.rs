@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use xtask::{command, instrumented, programs};
+use xtask::{instrumented, programs};
 
 use crate::Case;
 use crate::bench::{Bench, text};
