@@ -28,8 +28,8 @@ pub(super) struct Package {
     pub(super) folder: PathBuf,
 }
 
-/// The list: Rust crates, the Rust standard library, and the libraries of report pages (`name version (licence)`, one a line up to an
-/// empty one).
+/// The list: Rust crates, the Rust standard library, and the libraries of pages: before each licence's text those that have it, one a line,
+/// `name version (licence)`. A line of dashes is between licences.
 pub(super) fn text(crates: &BTreeSet<Package>, rust: &str, of_pages: &str) -> Result<String> {
     let mut all = vec![component("rust-std", rust, "MIT OR Apache-2.0", "https://github.com/rust-lang/rust", None)?];
     for package in crates {
@@ -37,7 +37,10 @@ pub(super) fn text(crates: &BTreeSet<Package>, rust: &str, of_pages: &str) -> Re
         let licence = package.licence.replace('/', " OR ");
         all.push(component(&package.name, &package.version, &licence, &package.repository, Some("cargo"))?);
     }
-    for line in of_pages.lines().take_while(|line| !line.is_empty()) {
+    let parts = of_pages.split("\n----\n").map(|part| part.trim_start_matches('\n'));
+    // Several pages may have the same.
+    let libraries: BTreeSet<&str> = parts.flat_map(|part| part.lines().take_while(|line| !line.is_empty())).collect();
+    for line in libraries {
         let mut words = line.split_whitespace();
         let (name, version) = (words.next(), words.next());
         let licence = line.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));

@@ -47,6 +47,7 @@ pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
         let texts = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         notices.push_str(&format!("\nPages of the {} contain the libraries below.\n\n{texts}", libraries.of));
         all.push_str(&texts);
+        all.push_str("\n----\n");
     }
     let mut files =
         vec![(FILE, notices), (components::FILE, components::text(&packages, &of_rustc("release: ")?, &all)?)];
