@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::ops::{ControlFlow, Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use et_format::FILE_MAGIC;
@@ -38,6 +38,12 @@ pub enum SourceError {
     Lifetimes(LifetimesError),
     #[error(transparent)]
     Thread(#[from] NoThread),
+    /// The records of a trace that has none are asked for.
+    #[error(
+        "{0} counts allocations and tells of no single objects: summary, report, export and diff read it; \
+         record with --events alloc,stacks for objects"
+    )]
+    Counts(PathBuf),
 }
 
 impl From<TextInputError> for SourceError {
@@ -244,6 +250,7 @@ impl Source {
     /// Fills batches with everything that is requested.
     pub(crate) fn fill(&self, reading: Reading, filler: Filler) -> Result<Ending, SourceError> {
         match self {
+            Self::Trace(trace) if trace.only_counts() => Err(SourceError::Counts(trace.file.path().to_owned())),
             Self::Trace(trace) => fill(trace, reading, filler),
             Self::Text(text) => Ok(text.fill(reading, filler)?),
         }

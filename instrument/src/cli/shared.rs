@@ -15,6 +15,32 @@ use crate::progress::Progress;
 /// A rule of the filter: whether it includes, and its pattern.
 pub(super) type Rule = (bool, String);
 
+/// What a run tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    events: EventSet,
+    /// Allocations are only counted.
+    counts: bool,
+}
+
+impl std::str::FromStr for Told {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == COUNTS {
+            return Ok(Self { events: EventSet::ALLOC.or(EventSet::STACKS), counts: true });
+        }
+        if text.split(',').any(|word| word.trim() == COUNTS) {
+            return Err("counts are without events: use --events counts alone".to_owned());
+        }
+        let events = text.parse().map_err(|error: String| error.replace("stacks or all", "stacks, all or counts"))?;
+        Ok(Self { events, counts: false })
+    }
+}
+
+/// The value of `--events` that stands for no events.
+const COUNTS: &str = "counts";
+
 /// Which classes get hooks, and which hooks they get.
 #[derive(Debug, Args)]
 pub(super) struct HookArgs {
@@ -25,9 +51,10 @@ pub(super) struct HookArgs {
     /// Do not hook classes that match
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// What to hook: alloc, update, method, exception, all, and stacks for the call stack of each allocation; separated by commas
+    /// What to hook: alloc, update, method, exception, all, and stacks for the call stack of each allocation; separated by commas. Or
+    /// counts: only how much is allocated, by stack and class
     #[arg(long, default_value = "all", value_name = "LIST")]
-    events: EventSet,
+    events: Told,
     /// Which uses of objects get a record of their own: none, refs (reads of reference fields and elements) or all
     #[arg(long, default_value = "none", value_name = "WHICH")]
     witness: Witness,
@@ -40,7 +67,8 @@ impl HookArgs {
     /// Settings that are neither strict nor checked; `rules` has includes and excludes in their order.
     pub(super) fn settings(&self, rules: &[Rule], progress: Progress) -> Result<Settings, Error> {
         Ok(Settings {
-            events: self.events.with(self.witness),
+            events: self.events.events.with(self.witness),
+            counts: self.events.counts,
             leaves: !self.no_leaves,
             filter: filter_of(rules)?,
             strict: false,

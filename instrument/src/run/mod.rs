@@ -145,7 +145,7 @@ impl RunJob {
     fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
         let program = typed(&self.command);
         let trace = self.trace.iter().map(|trace| format!("-Det.traceFile={trace}"));
-        trace.chain(excluded(settings)).chain([format!("-Det.program={program}")])
+        trace.chain(excluded(settings)).chain(counting(settings)).chain([format!("-Det.program={program}")])
     }
 
     /// `java`: with rewritten copies of what it is to run.
@@ -219,6 +219,11 @@ fn typed(command: &[OsString]) -> String {
 fn excluded(settings: &Settings) -> Option<String> {
     let excluded = settings.filter.excluded().join(",");
     (!excluded.is_empty()).then(|| format!("-Det.dynamicExclude={excluded}"))
+}
+
+/// What has the runtime count allocations.
+fn counting(settings: &Settings) -> Option<String> {
+    settings.counts.then(|| "-Det.counts=1s".to_owned())
 }
 
 /// A variable that is set to something.
