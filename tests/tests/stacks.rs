@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         17,
         "other_collector",
         |_, _| None,
-        |lab, jdk| compare(lab, jdk, "stacks_parallel", &["-XX:+UseParallelGC"], &[]),
+        |lab, jdk| compare(lab, jdk, "stacks_parallel", &["-XX:+UseParallelGC"], &[]).map(drop),
     ));
     trials.push(lab::on_jdk_unless(17, "killed", |_, _| None, |lab, jdk| killed(lab, jdk, "stacks_killed", &[])));
     trials.extend(lab::on_each_jdk("counts_are_those_of_the_program", counted));

@@ -221,3 +221,46 @@ impl Groups for CountedRows {
         Ok(Vec::new())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_become_longer_and_nothing_is_lost() {
+        let key = |span, site| Key {
+            span,
+            thread: ThreadId(1),
+            context: ContextId::EMPTY,
+            site: SiteId(site),
+            class: TypeId::UNKNOWN,
+            is_by_vm: false,
+        };
+        let mut counts = Counts { counts: FxHashMap::default(), span_nanos: 10, most: 8 };
+        for span in 0..16 {
+            for site in [1, 2] {
+                counts.add(key(span, site), Count { objects: 3, bytes: 48 });
+            }
+        }
+        counts.tidy();
+        assert_eq!((counts.counts.len(), counts.span_nanos), (8, 40));
+        let (rows, objects, bytes) = rows(counts, true, &crate::types::Types::default());
+        assert_eq!((objects, bytes), (96, 16 * 2 * 48));
+        let rows = rows.read(0, Columns::ALL).unwrap();
+        assert_eq!((rows.len, rows.objects(0), rows.size[0]), (8, 12, 192));
+        assert_eq!(rows.birth_nanos.last(), Some(&Some(120)));
+        assert_eq!(rows.birth_bytes.last(), Some(&bytes));
+    }
+
+    #[test]
+    fn more_rows_than_are_wanted_remain_if_they_are_of_one_span() {
+        let mut counts = Counts { counts: FxHashMap::default(), span_nanos: 1, most: 1 };
+        for site in 1..=3 {
+            let (context, class) = (ContextId::EMPTY, TypeId::UNKNOWN);
+            let key = Key { span: 5, thread: ThreadId(1), context, site: SiteId(site), class, is_by_vm: false };
+            counts.add(key, Count { objects: 1, bytes: 8 });
+        }
+        counts.tidy();
+        assert_eq!((counts.counts.len(), counts.counts.keys().all(|key| key.span == 0)), (3, true));
+    }
+}

@@ -17,10 +17,19 @@ pub(super) type Rule = (bool, String);
 
 /// What a run tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+pub(super) struct Told {
     events: EventSet,
     /// Allocations are only counted.
     counts: bool,
+}
+
+impl Told {
+    /// All kinds of events.
+    pub(super) const ALL: Self = Self { events: EventSet::ALL, counts: false };
+    /// Allocations with their stacks.
+    pub(super) const STACKS: Self = Self { events: EventSet::ALLOC.or(EventSet::STACKS), counts: false };
+    /// The same, counted.
+    pub(super) const COUNTS: Self = Self { counts: true, ..Self::STACKS };
 }
 
 impl std::str::FromStr for Told {
@@ -28,13 +37,12 @@ impl std::str::FromStr for Told {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.trim() == COUNTS {
-            return Ok(Self { events: EventSet::ALLOC.or(EventSet::STACKS), counts: true });
+            return Ok(Self::COUNTS);
         }
         if text.split(',').any(|word| word.trim() == COUNTS) {
-            return Err("counts are without events: use --events counts alone".to_owned());
+            return Err("counts are without other events: use --events counts alone".to_owned());
         }
-        let events = text.parse().map_err(|error: String| error.replace("stacks or all", "stacks, all or counts"))?;
-        Ok(Self { events, counts: false })
+        Ok(Self { events: text.parse()?, counts: false })
     }
 }
 
@@ -66,9 +74,20 @@ pub(super) struct HookArgs {
 impl HookArgs {
     /// Settings that are neither strict nor checked; `rules` has includes and excludes in their order.
     pub(super) fn settings(&self, rules: &[Rule], progress: Progress) -> Result<Settings, Error> {
+        self.settings_of(None, rules, progress)
+    }
+
+    /// The same with other events, if there are any.
+    pub(super) fn settings_of(
+        &self,
+        events: Option<&Told>,
+        rules: &[Rule],
+        progress: Progress,
+    ) -> Result<Settings, Error> {
+        let Told { events, counts } = *events.unwrap_or(&self.events);
         Ok(Settings {
-            events: self.events.events.with(self.witness),
-            counts: self.events.counts,
+            events: events.with(self.witness),
+            counts,
             leaves: !self.no_leaves,
             filter: filter_of(rules)?,
             strict: false,

@@ -325,7 +325,8 @@ impl Given {
                 Some(slice.ok_or_else(|| OptionError::Counts(text.to_owned()))?)
             }
         };
-        let about_objects = [("format=text", text.is_some()), ("deaths=gc", value("deaths").is_some_and(|text| text != "trace"))];
+        let about_objects =
+            [("format=text", text.is_some()), ("deaths=gc", value("deaths").is_some_and(|text| text != "trace"))];
         if let Some((with, _)) = about_objects.into_iter().find(|(_, is_given)| *is_given && counts.is_some()) {
             return Err(OptionError::CountsWith(with));
         }

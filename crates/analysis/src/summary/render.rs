@@ -112,7 +112,8 @@ fn header(out: &mut String, summary: &Summary) {
             let heap = used.map_or_else(String::new, |gc| {
                 format!("; heap after the last collection: {}", bytes(gc.heap_used_bytes))
             });
-            let why = if summary.counts.is_some() { "unknown: objects were only counted" } else { "unknown without deaths" };
+            let why =
+                if summary.counts.is_some() { "unknown: objects were only counted" } else { "unknown without deaths" };
             line(out, "live", &format!("{why}{heap}"));
         }
     }
