@@ -115,7 +115,7 @@ pub const OPTIONS: [Described; 25] = [
         name: "counts",
         value: "off|<TIME>",
         default: Some("off"),
-        meaning: "only count allocations, by stack and class, in slices of this length (`10ms` to `24h`; units as for `patience`): \
+        meaning: "only count allocations, by stack and class, in slices of this length (`10ms` to `60m`; units as for `patience`): \
             see [counts](stacks.md#counts-only). `et-instrument run --events counts` sets it to `1s`",
     },
     Described {

@@ -36,7 +36,7 @@ const DEFAULT_STACKS: u32 = 8_000_000;
 const MAX_STACKS: u32 = 100_000_000;
 /// Lengths of slices of counts.
 const SHORTEST_SLICE: Duration = Duration::from_millis(10);
-const LONGEST_SLICE: Duration = Duration::from_secs(24 * 3600);
+const LONGEST_SLICE: Duration = Duration::from_secs(3600);
 /// The share is an `int` of HeapProxy.
 const MAX_SHARE: u32 = i32::MAX as u32;
 /// Maximum number of options files that name each other; more are taken for a cycle.
@@ -79,7 +79,7 @@ pub enum OptionError {
     Writers(String),
     #[error("stacks={0}: write a number of frames from 1 to {MAX_STACKS}")]
     Stacks(String),
-    #[error("counts={0}: write off, or how long a slice is, from 10ms to 24h: counts=1s")]
+    #[error("counts={0}: write off, or how long a slice is, from 10ms to 60m: counts=1s")]
     Counts(String),
     /// `counts` together with an option that is about single objects.
     #[error("counts have no objects: leave out {0}, or counts")]
