@@ -119,7 +119,7 @@ pub fn births(source: &Source, reading: Reading) -> Result<(Population, Observed
 
 /// What a trace has that only counts allocations: no records are read.
 fn counts(source: &Source) -> Option<(Population, Observed)> {
-    source.trace().filter(|trace| trace.only_counts()).map(|trace| counted(trace))
+    source.trace().filter(|trace| trace.only_counts()).map(counted)
 }
 
 fn births_by_records(source: &Source, reading: Reading) -> Result<(Population, Observed), PopulationError> {
