@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use et_format::event::Ticket;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use loom::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    fence,
+};
 use loom::thread;
 
 use crate::buffers::pool::{FullChunk, NoChunk, Pool, Taken, ThreadIndex};
@@ -288,5 +292,60 @@ fn loom_what_is_given_up_the_writer_packs() {
         model.finish();
         assert_eq!(writer.join().unwrap(), BTreeMap::from([(1, vec![11])]));
         other.join().unwrap();
+    });
+}
+
+/// What `HeapProxyPlatform` does on a processor that orders nothing by itself: whoever reads what another thread has stored, as the
+/// program does, without any synchronization, writes its next event under a later ticket.
+#[test]
+fn loom_what_is_read_comes_after_what_was_stored() {
+    check(|| {
+        let counter = Arc::new(AtomicU64::new(0));
+        let field = Arc::new(AtomicU64::new(0));
+        let storing = {
+            let (counter, field) = (counter.clone(), field.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    // nextTicket(): an addition that is volatile in Java, and a fence. Without the fence this fails.
+                    let ticket = counter.fetch_add(1, AcqRel) + 1;
+                    fence(Release);
+                    // The event has been written under this ticket; now the program stores.
+                    field.store(ticket, Relaxed);
+                }
+            })
+        };
+        let reading = {
+            let (counter, field) = (counter.clone(), field.clone());
+            thread::spawn(move || {
+                let mut mine = counter.fetch_add(1, AcqRel) + 1;
+                fence(Release);
+                let seen = field.load(Relaxed);
+                // lastTicket(): a fence, and a read with acquire.
+                fence(Acquire);
+                if counter.load(Acquire) != mine {
+                    mine = counter.fetch_add(1, AcqRel) + 1;
+                }
+                assert!(mine > seen, "ticket {mine} for what ticket {seen} has stored");
+            })
+        };
+        storing.join().unwrap();
+        reading.join().unwrap();
+    });
+}
+
+/// A slot of `IdTable` and of the table of stacks: whoever finds the key finds what belongs to it.
+#[test]
+fn loom_who_finds_an_id_finds_its_layout() {
+    check(|| {
+        let slot = Arc::new((AtomicU32::new(0), AtomicU64::new(0)));
+        let other = slot.clone();
+        let filling = thread::spawn(move || {
+            other.1.store(4711, Relaxed);
+            other.0.store(7, Release);
+        });
+        if slot.0.load(Acquire) == 7 {
+            assert_eq!(slot.1.load(Relaxed), 4711);
+        }
+        filling.join().unwrap();
     });
 }

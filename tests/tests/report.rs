@@ -316,11 +316,13 @@ fn of_two_runs(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn bundle(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "report_assets")?;
     let layout: &Layout = &lab.layout;
-    let made = folder.join("vendor");
-    assets::bundle(layout, &folder.join("npm"), &made)?;
-    for name in assets::BUNDLED {
-        let (kept, new) = (fs::read(assets::vendor(layout).join(name))?, fs::read(made.join(name))?);
-        ensure!(kept == new, "crates/report/assets/vendor/{name} is not what cargo xtask assets makes");
+    for libraries in assets::LIBRARIES {
+        let made = folder.join(libraries.of).join("vendor");
+        libraries.bundle(layout, &folder.join(libraries.of).join("npm"), &made)?;
+        for name in assets::BUNDLED {
+            let (kept, new) = (fs::read(libraries.vendor(layout).join(name))?, fs::read(made.join(name))?);
+            ensure!(kept == new, "{}/vendor/{name} is not what cargo xtask assets makes", libraries.folder);
+        }
     }
     fs::remove_dir_all(&folder).map_err(Into::into)
 }

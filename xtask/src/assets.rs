@@ -1,5 +1,6 @@
-//! `cargo xtask assets`: bundles the JavaScript libraries of reports into the one file that each page contains. The
-//! bundle is in the repository, so that building the tools does not require Node; this rebuilds it from npm packages.
+//! `cargo xtask assets`: bundles the JavaScript libraries of pages: for reports into the one file that each of them contains, for the explorer
+//! into the one that it serves. The bundles are in the repository, so that building the tools does not require Node; this rebuilds them from
+//! npm packages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,43 +15,60 @@ use crate::layout::Layout;
 
 /// Inputs of npm and esbuild.
 const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "libraries.mjs"];
-/// The files of the bundle.
+/// The files of a bundle.
 pub const BUNDLED: [&str; 3] = ["libraries.js", "libraries.css", "LICENSES"];
 
-/// The folder of the bundle in the repository.
-pub fn vendor(layout: &Layout) -> PathBuf {
-    assets(layout).join("vendor")
+/// The libraries of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Libraries {
+    /// What has the page.
+    pub of: &'static str,
+    /// The folder of the page's files in the repository.
+    pub folder: &'static str,
 }
 
-fn assets(layout: &Layout) -> PathBuf {
-    layout.repo.join("crates/report/assets")
-}
+/// All bundles.
+pub const LIBRARIES: [Libraries; 2] = [
+    Libraries { of: "report", folder: "crates/report/assets" },
+    Libraries { of: "explorer", folder: "crates/explorer/assets" },
+];
 
-/// Builds the bundle and puts it into the repository.
+/// Builds the bundles and puts them into the repository.
 pub fn run(layout: &Layout) -> Result<()> {
-    bundle(layout, &layout.target.join("assets"), &vendor(layout))
+    for libraries in LIBRARIES {
+        libraries.bundle(layout, &layout.target.join("assets").join(libraries.of), &libraries.vendor(layout))?;
+    }
+    Ok(())
 }
 
-/// Builds the bundle in the folder `to`; npm works in `work`.
-pub fn bundle(layout: &Layout, work: &Path, to: &Path) -> Result<()> {
-    for folder in [work, to] {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+impl Libraries {
+    /// The folder of the bundle in the repository.
+    pub fn vendor(&self, layout: &Layout) -> PathBuf {
+        layout.repo.join(self.folder).join("vendor")
     }
-    for name in SOURCES {
-        fs::copy(assets(layout).join(name), work.join(name)).with_context(|| format!("cannot copy {name}"))?;
+
+    /// Builds the bundle in the folder `to`; npm works in `work`.
+    pub fn bundle(&self, layout: &Layout, work: &Path, to: &Path) -> Result<()> {
+        for folder in [work, to] {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        for name in SOURCES {
+            let source = layout.repo.join(self.folder).join(name);
+            fs::copy(&source, work.join(name)).with_context(|| format!("cannot copy {}", source.display()))?;
+        }
+        install(work)?;
+        let mut esbuild = Command::new("node_modules/.bin/esbuild");
+        esbuild.args(["libraries.mjs", "--bundle", "--minify", "--format=iife", "--global-name=libraries"]);
+        esbuild.args(["--legal-comments=none", "--charset=ascii", "--target=es2020", "--log-level=warning"]);
+        command::quiet(esbuild.arg("--outfile=libraries.js").current_dir(work))?;
+        let licences = licences(work)?;
+        let bundle = fs::read_to_string(work.join("libraries.js"))?;
+        // Each page contains the licenses beside the code.
+        fs::write(to.join("libraries.js"), format!("/*\n{}\n*/\n{bundle}", licences.replace("*/", "* /")))?;
+        fs::copy(work.join("libraries.css"), to.join("libraries.css"))?;
+        fs::write(to.join("LICENSES"), licences)?;
+        Ok(())
     }
-    install(work)?;
-    let mut esbuild = Command::new("node_modules/.bin/esbuild");
-    esbuild.args(["libraries.mjs", "--bundle", "--minify", "--format=iife", "--global-name=libraries"]);
-    esbuild.args(["--legal-comments=none", "--charset=ascii", "--target=es2020", "--log-level=warning"]);
-    command::quiet(esbuild.arg("--outfile=libraries.js").current_dir(work))?;
-    let licences = licences(work)?;
-    let bundle = fs::read_to_string(work.join("libraries.js"))?;
-    // Each page contains the licenses beside the code.
-    fs::write(to.join("libraries.js"), format!("/*\n{}\n*/\n{bundle}", licences.replace("*/", "* /")))?;
-    fs::copy(work.join("libraries.css"), to.join("libraries.css"))?;
-    fs::write(to.join("LICENSES"), licences)?;
-    Ok(())
 }
 
 /// Installs the packages of a lock file without running their scripts.

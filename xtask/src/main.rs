@@ -37,7 +37,7 @@ enum Task {
     Dist(dist::Options),
     /// Make a Python wheel of the tools, with the package that reads traces
     Wheel(dist::wheel::Options),
-    /// Rebuild the bundle of JavaScript libraries that reports use (needs npm)
+    /// Rebuild the bundles of JavaScript libraries that reports and the explorer use (needs npm)
     Assets,
     /// Generate the parts of docs that come from the code, such as tables of options
     Docs,

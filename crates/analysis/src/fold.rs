@@ -2,7 +2,7 @@
 
 use std::io;
 
-use et_reader::population::{Columns, Population, Rows};
+use et_reader::population::{Columns, Groups, Population, Rows};
 use et_system::threads::Pool;
 use rayon::prelude::*;
 
@@ -16,12 +16,12 @@ pub fn fold<T: Send>(
     merge: impl Fn(T, T) -> T + Sync + Send,
 ) -> io::Result<T> {
     let groups: Vec<usize> = (0..population.groups.len()).collect();
-    fold_groups(population, &groups, columns, new, |sum, _, rows| each(sum, rows), merge)
+    fold_groups(&*population.groups, &groups, columns, new, |sum, _, rows| each(sum, rows), merge)
 }
 
 /// The same with some groups, whose numbers `each` gets as well.
 pub fn fold_groups<T: Send>(
-    population: &Population,
+    all: &dyn Groups,
     groups: &[usize],
     columns: Columns,
     new: impl Fn() -> T + Sync + Send,
@@ -35,7 +35,7 @@ pub fn fold_groups<T: Send>(
             .par_iter()
             .with_min_len(part)
             .try_fold(&new, |mut sum, &group| {
-                each(&mut sum, group, &population.groups.read(group, columns)?);
+                each(&mut sum, group, &all.read(group, columns)?);
                 Ok(sum)
             })
             .try_reduce(&new, |one, other| Ok(merge(one, other)))

@@ -155,7 +155,7 @@ pub struct Life {
 pub(crate) fn find(population: &Population, id: ObjectId) -> io::Result<Option<(usize, usize)>> {
     let groups: Vec<usize> = (0..population.groups.len()).collect();
     fold_groups(
-        population,
+        &*population.groups,
         &groups,
         Columns::OBJECT,
         || None,

@@ -8,7 +8,7 @@ use std::io;
 use et_names::units::{bytes, counted, number, seconds};
 use et_reader::made_in::Places;
 use et_reader::model::ContextId;
-use et_reader::population::{Columns, Moment as When, Population, Rows};
+use et_reader::population::{Columns, Groups, Moment as When, Population, Rows};
 use et_reader::record::{AllocKind, ThreadId};
 use et_reader::types::TypeId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,6 +40,33 @@ pub enum Sort {
     Birth,
     /// In the order of their deaths; those alive at the end last.
     Death,
+}
+
+impl Sort {
+    /// The columns that [`key`](Self::key) reads.
+    pub(crate) fn columns(self) -> Columns {
+        match self {
+            Self::Size => Columns::SIZE,
+            Self::Age => Columns::BIRTH_BYTES | Columns::DEATH_BYTES,
+            Self::Drag => Columns::KIND | Columns::LAST_USE_TICK | Columns::DEATH_TICK,
+            Self::Birth => Columns::NUMBER,
+            Self::Death => Columns::DEATH_TICK,
+        }
+    }
+
+    /// What a list is ordered by, the first highest.
+    pub(crate) fn key(self, rows: &Rows, row: usize, end: When) -> u64 {
+        match self {
+            Self::Size => rows.size[row],
+            Self::Age => age(rows, row, end),
+            Self::Drag => {
+                let is_initial = rows.kind[row] == AllocKind::Initial;
+                drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]).unwrap_or(0)
+            }
+            Self::Birth => u64::MAX - rows.number[row],
+            Self::Death => u64::MAX - rows.death_tick[row].unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// Which objects are wanted. Conditions that are `None` hold for all.
@@ -176,10 +203,8 @@ impl<'q> Wanted<'q> {
         need(query.site.is_some(), Spot::columns());
         need(query.context.is_some(), Columns::CONTEXT);
         need(query.thread.is_some(), Columns::THREAD);
-        need(query.older_than.is_some() || query.sort == Sort::Age, Columns::BIRTH_BYTES | Columns::DEATH_BYTES);
-        need(query.sort == Sort::Drag, Columns::KIND | Columns::LAST_USE_TICK);
-        need(query.sort == Sort::Birth, Columns::NUMBER);
-        columns
+        need(query.older_than.is_some(), Columns::BIRTH_BYTES | Columns::DEATH_BYTES);
+        columns | query.sort.columns()
     }
 
     fn holds(&self, rows: &Rows, row: usize) -> bool {
@@ -201,24 +226,10 @@ impl<'q> Wanted<'q> {
         let has_died = query.died.is_none() || died.is_some_and(|died| is_within(self.died, died));
         was_alive && is_within(self.born, born) && has_died
     }
-
-    /// What the list is ordered by, the first highest.
-    fn key(&self, rows: &Rows, row: usize) -> u64 {
-        match self.query.sort {
-            Sort::Size => rows.size[row],
-            Sort::Age => age(rows, row, self.end),
-            Sort::Drag => {
-                let is_initial = rows.kind[row] == AllocKind::Initial;
-                drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]).unwrap_or(0)
-            }
-            Sort::Birth => u64::MAX - rows.number[row],
-            Sort::Death => u64::MAX - rows.death_tick[row].unwrap_or(u64::MAX),
-        }
-    }
 }
 
 /// The contexts of which some method contains the text.
-fn with_method(population: &Population, labels: Labels<'_>, text: &str) -> Vec<bool> {
+pub(crate) fn with_method(population: &Population, labels: Labels<'_>, text: &str) -> Vec<bool> {
     let contexts = &population.contexts;
     let mut methods: FxHashMap<_, bool> = FxHashMap::default();
     let mut found = vec![false; contexts.len()];
@@ -308,7 +319,7 @@ pub fn objects(population: &Population, labels: Labels<'_>, query: &Query) -> Re
             if rows.death_tick[row].is_none() {
                 tally.alive.add(rows.size[row]);
             }
-            tally.keep((wanted.key(rows, row), Reverse((group, row))), query.top);
+            tally.keep((query.sort.key(rows, row, wanted.end), Reverse((group, row))), query.top);
         }
     };
     let merge = |(mut one, sites): (Tally, _), (other, _): (Tally, _)| {
@@ -317,15 +328,20 @@ pub fn objects(population: &Population, labels: Labels<'_>, query: &Query) -> Re
         other.first.into_iter().for_each(|Reverse(entry)| one.keep(entry, query.top));
         (one, sites)
     };
-    let (tally, _) = fold_groups(population, &groups, wanted.columns(), Default::default, each, merge)?;
+    let (tally, _) = fold_groups(&*population.groups, &groups, wanted.columns(), Default::default, each, merge)?;
     let rows: Vec<(usize, usize)> =
         tally.first.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(at)))| at).collect();
-    let objects = lines(population, labels, &rows)?;
+    let objects = lines(population, &*population.groups, labels, &rows)?;
     Ok(Objects { found: tally.found, alive: population.has_deaths.then_some(tally.alive), objects })
 }
 
 /// What rows say, each by its group and its number in it.
-fn lines(population: &Population, labels: Labels<'_>, wanted: &[(usize, usize)]) -> io::Result<Vec<ObjectLine>> {
+pub(crate) fn lines(
+    population: &Population,
+    groups: &dyn Groups,
+    labels: Labels<'_>,
+    wanted: &[(usize, usize)],
+) -> io::Result<Vec<ObjectLine>> {
     let mut of_group: FxHashMap<usize, Vec<(usize, usize)>> = FxHashMap::default();
     for (index, &(group, row)) in wanted.iter().enumerate() {
         of_group.entry(group).or_default().push((index, row));
@@ -333,7 +349,7 @@ fn lines(population: &Population, labels: Labels<'_>, wanted: &[(usize, usize)])
     let mut places = Places::new(labels.naming());
     let mut lines: Vec<(usize, ObjectLine)> = Vec::with_capacity(wanted.len());
     for (group, all) in of_group {
-        let rows = population.groups.read(group, Columns::ALL)?;
+        let rows = groups.read(group, COLUMNS)?;
         for (index, row) in all {
             lines.push((index, line(population, labels, &mut places, &rows, row)));
         }
@@ -342,7 +358,23 @@ fn lines(population: &Population, labels: Labels<'_>, wanted: &[(usize, usize)])
     Ok(lines.into_iter().map(|(_, line)| line).collect())
 }
 
-/// What a row of all columns says.
+/// The columns that [`line`] reads.
+const COLUMNS: Columns = Spot::columns()
+    .and(Columns::OBJECT)
+    .and(Columns::SIZE)
+    .and(Columns::LENGTH)
+    .and(Columns::THREAD)
+    .and(Columns::BIRTH_TICK)
+    .and(Columns::BIRTH_BYTES)
+    .and(Columns::BIRTH_NANOS)
+    .and(Columns::LAST_USE_TICK)
+    .and(Columns::DEATH_TICK)
+    .and(Columns::DEATH_BYTES)
+    .and(Columns::DEATH_NANOS)
+    .and(Columns::DEATH_THREAD)
+    .and(Columns::DEATH_CONTEXT);
+
+/// What a row says.
 pub(crate) fn line(
     population: &Population,
     labels: Labels<'_>,

@@ -19,8 +19,8 @@ pub(crate) struct Spot {
 
 impl Spot {
     /// The columns that [`Spot::of`] reads.
-    pub fn columns() -> Columns {
-        Columns::SITE | Columns::CLASS | Columns::CONTEXT | Columns::KIND
+    pub const fn columns() -> Columns {
+        Columns::SITE.and(Columns::CLASS).and(Columns::CONTEXT).and(Columns::KIND)
     }
 
     /// Reads a row.

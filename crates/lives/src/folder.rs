@@ -170,7 +170,7 @@ fn names(folder: &Path) -> Vec<OsString> {
 }
 
 /// Prefixes of the names of files that commands keep with a table.
-const KEPT: [&str; 6] = ["observed-", "summary-", "report-", "timeline-", "checked-", "references-"];
+const KEPT: [&str; 7] = ["observed-", "summary-", "report-", "timeline-", "checked-", "references-", "by-time-"];
 
 /// Whether a file with that name may be removed with its folder.
 fn is_of_table(name: &OsStr) -> bool {

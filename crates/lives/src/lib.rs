@@ -10,7 +10,9 @@
 //! # }
 //! ```
 
+mod added;
 mod by_blocks;
+mod by_time;
 mod folder;
 mod held;
 mod known;
@@ -40,6 +42,7 @@ use et_reader::resolve::{Lost, Outcome};
 use et_reader::source::TraceSource;
 use et_reader::stacks::StackTable;
 
+pub use by_time::by_time;
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
 use maker::{Follows, Made, Maker};
@@ -67,8 +70,10 @@ const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS
 const REFERENCES: &str = "references.parquet";
 /// Contexts of its rows that the life table does not have.
 const REFERENCE_CONTEXTS: &str = "reference-contexts.parquet";
+/// The objects in another order, in which those of a moment are close together.
+const BY_TIME: &str = "objects-by-time.parquet";
 /// Tables that are added when they are first needed.
-const ADDED: [&str; 2] = [REFERENCES, REFERENCE_CONTEXTS];
+const ADDED: [&str; 3] = [REFERENCES, REFERENCE_CONTEXTS, BY_TIME];
 
 /// The life table of a trace, which may exist or have yet to be made.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use et_columns::TableReader;
 use et_names::SiteId;
 use et_reader::model::ContextId;
 use et_reader::population::{Columns, Rows};
-use et_reader::record::{AllocKind, ObjectId, ThreadId};
+use et_reader::record::{AllocKind, ObjectId, RecordKind, ThreadId};
 use et_reader::types::TypeId;
 
 use crate::known::{number32, unsigned};
@@ -39,6 +39,7 @@ pub(crate) fn stored(table: &TableReader, group: usize, columns: Columns) -> io:
         escaped_thread: reader.wanted(Columns::ESCAPED_THREAD, || table.flags(group, "escaped_thread"))?,
         escaped_frame: reader.wanted(Columns::ESCAPED_FRAME, || table.flags(group, "escaped_frame"))?,
         death_record: reader.wanted(Columns::DEATH_RECORD, || reader.maybe("death_record"))?,
+        death_kind: reader.wanted(Columns::DEATH_KIND, || reader.record_kinds("death_kind"))?,
     })
 }
 
@@ -71,6 +72,13 @@ impl GroupReader<'_> {
     fn maybe32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<Option<T>>> {
         let values = self.table.numbers(self.group, name)?.into_iter();
         values.map(|value| value.map(|value| number32(Some(value)).map(&of)).transpose()).collect()
+    }
+
+    fn record_kinds(&self, name: &str) -> io::Result<Vec<Option<RecordKind>>> {
+        let kind = |text: &[u8]| RecordKind::ALL.into_iter().find(|kind| text == kind.text().as_bytes());
+        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "a death by no known kind of record");
+        let kinds = self.table.texts_as(self.group, name, kind)?.into_iter();
+        kinds.map(|kind| kind.map(|kind| kind.ok_or_else(unknown)).transpose()).collect()
     }
 
     fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {

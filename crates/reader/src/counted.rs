@@ -214,6 +214,7 @@ impl Groups for CountedRows {
             escaped_thread: vec![None; len],
             escaped_frame: vec![None; len],
             death_record: vec![None; len],
+            death_kind: vec![None; len],
         })
     }
 

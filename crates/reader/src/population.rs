@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
-use crate::record::{AllocKind, ObjectId, ThreadId};
+use crate::record::{AllocKind, ObjectId, RecordKind, ThreadId};
 use crate::resolve::Lost;
 use crate::types::{TypeId, Types};
 
@@ -114,6 +114,8 @@ columns! {
     ESCAPED_FRAME: escaped_frame Option<bool>,
     /// `death_record`: number of the record that made it unreachable, from 1, deaths not counted; `None`: none did.
     DEATH_RECORD: death_record Option<u64>,
+    /// `death_kind`: kind of that record.
+    DEATH_KIND: death_kind Option<RecordKind>,
 }
 
 impl Columns {
@@ -145,6 +147,14 @@ pub trait Groups: Send + Sync {
 
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether a group may have an object that is alive at a tick, as far as that is known without reading it.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    fn may_have(&self, _group: usize, _tick: u64) -> io::Result<bool> {
+        Ok(true)
     }
 
     /// Reads columns of a group. Fails if the file cannot be read or is damaged.

@@ -215,6 +215,12 @@ impl RecordKind {
     pub fn text(self) -> &'static str {
         TEXTS[self as usize]
     }
+
+    /// Whether the logical clock ticks at such a record.
+    #[inline]
+    pub fn ticks(self) -> bool {
+        matches!(self, Self::Entry | Self::Exit | Self::ExitThrow)
+    }
 }
 
 /// Which records the logical clock counts.

@@ -12,6 +12,7 @@ mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use alive::alive_at;
 pub use diff::{Difference, diff_page};
@@ -19,3 +20,4 @@ pub use document::START;
 pub use page::page;
 pub use table::{Cell, Column, Table};
 pub use tables::tables;
+pub use together::{Part, together};

@@ -42,9 +42,12 @@ pub fn page(report: &Report) -> String {
 }
 
 /// Short name of the program: its main class or jar.
-fn program(report: &Report) -> String {
+pub(crate) fn program(report: &Report) -> String {
     let command = &report.summary.program.command;
-    let mut words = command.split_whitespace().skip(1);
+    // The command of a JVM that another has started begins with the main class.
+    let is_launcher = |word: &&str| *word == "java" || word.ends_with("/java");
+    let skipped = usize::from(command.split_whitespace().next().as_ref().is_some_and(is_launcher));
+    let mut words = command.split_whitespace().skip(skipped);
     let mut main = None;
     while let Some(word) = words.next() {
         match word {

@@ -14,7 +14,7 @@ use crate::run::{JvmpiJob, RunJob};
 /// What `run` takes.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// Where the trace goes; %p is replaced by the process id [default: et-%p.ettrace in the current folder]
+    /// Where the trace goes: a file, whose %p is replaced by the process id, or a folder [default: et-%p.ettrace in the current folder]
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
     #[command(flatten)]
@@ -22,9 +22,12 @@ pub(super) struct RunArgs {
     /// Do not copy the program: instrument its classes when they are defined
     #[arg(long)]
     in_place: bool,
+    /// Do not trace the JVMs that the program starts
+    #[arg(long)]
+    no_children: bool,
     /// Run the program untraced, with a JVMPI profiler: its library, then a colon and its options
     #[arg(long, value_name = "LIBRARY[:OPTIONS]")]
-    #[arg(conflicts_with_all = ["trace", "in_place", "include", "exclude", "events", "mode", "witness"])]
+    #[arg(conflicts_with_all = ["trace", "in_place", "no_children", "include", "exclude", "events", "mode", "witness"])]
     jvmpi: Option<String>,
     /// Report method entries and exits through hooks, on an instrumented copy of the JDK, for profilers that enable these events
     #[arg(long, requires = "jvmpi")]
@@ -64,6 +67,7 @@ impl RunArgs {
             cache_dir: self.program.cache_dir.clone(),
             runtime_dir: self.program.runtime.runtime_dir.clone(),
             in_place: self.in_place,
+            children: !self.no_children,
             quiet: self.quiet,
         };
         self.program.work(rules, Progress::new(self.quiet), |settings| job.run(settings)).map(ExitCode::from)

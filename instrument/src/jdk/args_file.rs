@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::runtime_dir::NATIVE_LIBRARY;
+use et_format::trace_path;
+
+use super::runtime_dir::{AGENT, NATIVE_LIBRARY};
 use super::stack_size::StackSize;
 
 /// An option of the JVM, the releases that know it, and why it is there.
@@ -92,6 +94,21 @@ pub fn text(folder: &Path, feature: u16, boot: &[String]) -> String {
     out.push_str(&StackSize::default().scaled().option());
     out.push('\n');
     out
+}
+
+/// The agent of every JVM of the JDK. It is found among the JDK's libraries, so that the JDK can be moved, and does nothing unless
+/// a traced program has started the JVM.
+pub fn agent_of_children() -> String {
+    format!("-agentlib:{AGENT}={}", trace_path::CHILD_AGENT)
+}
+
+/// Options for every JVM of the JDK, whoever starts it, with `agent` among them.
+pub fn for_children(feature: u16, agent: &str) -> String {
+    let stacks = StackSize::default().scaled().option();
+    let mut options: Vec<&str> = flags(feature).collect();
+    options.extend([agent, stacks.as_str()]);
+    // Other options may come before, without an end of line.
+    format!("\n{}\n", options.join("\n"))
 }
 
 /// Quotes an argument as java's argument files want it: in double quotes, with backslash escapes.

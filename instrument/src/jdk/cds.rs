@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use et_format::trace_path;
 use et_names::releases::since;
 
 use super::args_file;
@@ -156,8 +157,8 @@ fn run(starter: &Starter, feature: u16, collector: &str) -> Result<String, JdkEr
         options.push("-Xlog:aot*".into());
     }
     let mut command = starter.command(&options);
-    // A user's options may name agents and collectors.
-    for variable in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {
+    // A user's options may name agents and collectors, and a program that is traced may prepare a JDK.
+    for variable in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", trace_path::CHILDREN] {
         command.env_remove(variable);
     }
     let done = command.stdin(Stdio::null()).output().map_err(|error| fail(error.to_string()))?;

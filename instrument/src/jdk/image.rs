@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use et_names::{ArtifactKind, PATH_IN_JDK};
@@ -19,8 +20,8 @@ use crate::input::Input;
 use crate::report::Report;
 use crate::staging::Staging;
 
-/// Options that every JVM of an image begins with (`jlink --add-options`).
-const OWN_OPTIONS: &str = "/java.base/jdk/internal/vm/options";
+/// Options that every JVM of an image begins with (`jlink --add-options`): module, package and name of the resource.
+const OWN_OPTIONS: (&str, &str, &str) = ("java.base", "jdk/internal/vm", "options");
 
 /// An image that may be rewritten, and which release it is of.
 pub(super) fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<(Image<'a>, u16), JdkError> {
@@ -73,15 +74,16 @@ pub(super) fn copy(
     drop(inputs);
 
     settings.progress.stage("writing lib/modules");
-    let own_options = resources.iter().position(|resource| resource.name == OWN_OPTIONS);
-    let own_options = own_options.map(|index| Ok((index, image.content(&resources[index])?.into_owned())));
-    let own_options = own_options.transpose().map_err(fail)?;
+    let (module, package, name) = OWN_OPTIONS;
+    let path = format!("/{module}/{package}/{name}");
+    let given = resources.iter().position(|resource| resource.name == path);
+    let given_text = given.map(|index| Ok(image.content(&resources[index])?.into_owned())).transpose().map_err(fail)?;
     let mut writer = ImageWriter::new(image, resources);
-    let less = own_options.and_then(|(index, text)| Some((index, archives::without(str::from_utf8(&text).ok()?)?)));
-    let left_out = less.map(|(index, (text, left_out))| {
-        writer.replace(index, text.into_bytes());
-        left_out.join(" ")
-    });
+    let (own_options, left_out) = own_options(given_text, feature);
+    match given {
+        Some(index) => writer.replace(index, own_options),
+        None => writer.add_file(module, package, name, own_options).map_err(fail)?,
+    }
     for (index, outcome) in indexes.into_iter().zip(done.outcomes) {
         if let ClassOutcome::New(bytes) = outcome {
             writer.replace(index, bytes);
@@ -96,6 +98,7 @@ pub(super) fn copy(
     let names = done.names.encode();
     write_file(&out.join(PATH_IN_JDK), &names)?;
     let native = runtime.copy_native(&out.join(OWN_FOLDER))?;
+    RuntimeDir::link_agent(out)?;
     write_file(&out.join(ARGS_FILE), args_file::text(staging.target(), feature, &[]).as_bytes())?;
 
     let mut report = Report {
@@ -119,6 +122,7 @@ pub(super) fn copy(
         settings.progress.stage("dumping the CDS archive");
         report.notes.push(dump_archive(out, feature, &proxy_names)?);
     }
+    enter_agent(&out.join("lib/modules"))?;
     let java = staging.target().join("bin/java");
     if out.join("bin/java").is_file() {
         report.notes.push(usage(&java, staging));
@@ -136,6 +140,45 @@ pub(super) fn copy(
         report.notes.push(advice.into());
     }
     Ok(report)
+}
+
+/// What the image's own options become: those that it has, if any, without those about archives (which are returned, too), and
+/// those with which the JVMs are traced that a traced program starts.
+fn own_options(given: Option<Vec<u8>>, feature: u16) -> (Vec<u8>, Option<String>) {
+    let mut options = given.unwrap_or_default();
+    let less = str::from_utf8(&options).ok().and_then(archives::without);
+    let left_out = less.map(|(text, left_out)| {
+        options = text.into_bytes();
+        left_out.join(" ")
+    });
+    options.extend_from_slice(args_file::for_children(feature, &room_for_agent()).as_bytes());
+    (options, left_out)
+}
+
+/// Keeps the place of the agent in the image's own options: no archive can be dumped by a JVM with a native agent, and an archive is
+/// only good for an image of the same size.
+fn room_for_agent() -> String {
+    format!("{:-<width$}", "-Det.", width = args_file::agent_of_children().len())
+}
+
+/// Puts the agent into its place, when the archive has been dumped.
+fn enter_agent(path: &Path) -> Result<(), JdkError> {
+    let fail = |source| JdkError::Image { path: path.to_owned(), source };
+    let bytes = Input::open(path)?;
+    let image = Image::read(&bytes).map_err(fail)?;
+    let (module, package, name) = OWN_OPTIONS;
+    let resource = image.find(&format!("/{module}/{package}/{name}")).map_err(fail)?;
+    let resource = resource.ok_or_else(|| fail(ImageError::Damaged("it has no options of its own")))?;
+    let content = image.content(&resource).map_err(fail)?;
+    let room = memchr::memmem::find(&content, room_for_agent().as_bytes());
+    let room = room.ok_or_else(|| fail(ImageError::Damaged("its own options have no place for the agent")))?;
+    // What has been written is not compressed, so the content is part of the file.
+    let at = content[room..].as_ptr().addr() - bytes.as_ptr().addr();
+    drop(content);
+    drop(bytes);
+    let file = File::options().write(true).open(path).map_err(FileError::at("open", path))?;
+    file.write_all_at(args_file::agent_of_children().as_bytes(), at as u64).map_err(FileError::at("write", path))?;
+    Ok(())
 }
 
 fn write_image(

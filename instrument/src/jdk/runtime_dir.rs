@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use super::OWN_FOLDER;
 use super::error::JdkError;
 use super::proxy_class;
 use crate::container::zip::Archive;
@@ -12,6 +13,8 @@ use crate::input::Input;
 
 /// The stub that the JVM loads.
 pub const NATIVE_LIBRARY: &str = "libet_runtime.so";
+/// The name by which `-agentlib` finds that library.
+pub const AGENT: &str = "et_runtime";
 
 /// The agent that monitors look through, if it is there: the stub loads it when it is wanted.
 const MONITOR_LIBRARY: &str = "libet_monitor.so";
@@ -89,6 +92,13 @@ impl RuntimeDir {
                 why: "contains no java/lang/HeapProxy.class: build the runtime again".into(),
             })
         }
+    }
+
+    /// Makes the link by which JVMs of a JDK find the agent among the JDK's own libraries.
+    pub fn link_agent(home: &Path) -> Result<(), FileError> {
+        let folder = Path::new(OWN_FOLDER).file_name().unwrap_or_default();
+        let link = home.join("lib").join(NATIVE_LIBRARY);
+        symlink(Path::new(folder).join(NATIVE_LIBRARY), &link).map_err(FileError::at("make the link", &link))
     }
 
     /// Copies the native libraries into `folder`, where it finds the reader of traces by a link, if that is installed.

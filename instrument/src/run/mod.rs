@@ -4,7 +4,8 @@
 //! 2. [`prepare`] finds its instrumented copy in the cache, or creates it.
 //! 3. [`program`] replaces what the command line refers to by instrumented copies ([`argfile`], [`java_line`],
 //!    [`paths`]).
-//! 4. [`child`] runs it, and [`trace_file`] reports where the trace is.
+//! 4. [`child`] runs it, and [`trace_file`] reports where the trace is, and [`children`] where those of JVMs are that it has
+//!    started.
 //!
 //! The user's options about archives are removed ([`left_out`]); files for the JVM are in a temporary folder
 //! ([`scratch`]).
@@ -15,6 +16,7 @@
 mod ahead;
 mod argfile;
 mod child;
+mod children;
 mod error;
 mod java_line;
 mod jvmpi;
@@ -26,10 +28,12 @@ mod prepare;
 mod program;
 mod report;
 mod scratch;
+mod script;
 mod stacks;
 mod trace_file;
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -49,7 +53,7 @@ use trace_file::TraceFile;
 use crate::archives;
 use crate::artifact::Settings;
 use crate::cache::entry::CacheEntry;
-use crate::files::Umask;
+use crate::files::{FileError, Umask};
 
 /// What to run, and how.
 #[derive(Debug)]
@@ -64,6 +68,8 @@ pub struct RunJob {
     pub runtime_dir: Option<PathBuf>,
     /// Classes are not looked for before the run: they get their hooks when they are defined.
     pub in_place: bool,
+    /// Whether the JVMs are traced that the program starts.
+    pub children: bool,
     /// Print errors only.
     pub quiet: bool,
 }
@@ -99,9 +105,16 @@ impl RunJob {
         let (name, arguments) = first_word(&self.command)?;
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
-        let launcher = Launcher::find(name, &surroundings).map_err(|error| launcher::meant(name).unwrap_or(error))?;
+        let launcher = match Launcher::find(name, &surroundings) {
+            Ok(launcher) => launcher,
+            Err(RunError::Script { path }) if self.children && !script::is_shim(&path) => {
+                return self.script(&path, arguments, &surroundings, settings);
+            }
+            Err(error) => return Err(launcher::meant(name).unwrap_or(error)),
+        };
 
         settings.filter.of_jdk().for_each(|line| warn(settings, &line));
+        self.make_trace_folder()?;
         let umask = Umask::tightened();
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
         let say = teller(settings, self.quiet);
@@ -136,7 +149,14 @@ impl RunJob {
         let trace = TraceFile::new(in_variable.into_iter().chain(assembled.traces.iter().cloned()));
         let report = Report::new(&scratch)?;
         command.env(trace_path::REPORT, report.path());
+        children::set(
+            &mut command,
+            self.children.then(|| trace.given()),
+            excluded_classes(settings).as_deref(),
+            slice(settings),
+        );
         let ended = child::run(&mut command)?;
+        children::lines(&report.children()).iter().for_each(|line| say(line));
         trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| say(line));
         Ok(ended.code)
     }
@@ -144,8 +164,20 @@ impl RunJob {
     /// Runtime options that correspond to our own.
     fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
         let program = typed(&self.command);
-        let trace = self.trace.iter().map(|trace| format!("-Det.traceFile={trace}"));
-        trace.chain(excluded(settings)).chain(counting(settings)).chain([format!("-Det.program={program}")])
+        let trace = self.trace().map(|trace| format!("-Det.traceFile={trace}"));
+        trace.into_iter().chain(excluded(settings)).chain(counting(settings)).chain([format!("-Det.program={program}")])
+    }
+
+    /// Makes the folder of traces, if that is what was given.
+    fn make_trace_folder(&self) -> Result<(), FileError> {
+        let folder =
+            self.trace.as_deref().filter(|given| given.ends_with('/') && !given.starts_with('>')).map(Path::new);
+        folder.map_or(Ok(()), |folder| fs::create_dir_all(folder).map_err(FileError::at("create", folder)))
+    }
+
+    /// Where the trace goes, if said. In a folder it has the usual name.
+    fn trace(&self) -> Option<String> {
+        self.trace.as_deref().map(trace_file::in_folder)
     }
 
     /// `java`: with rewritten copies of what it is to run.
@@ -176,7 +208,7 @@ impl RunJob {
                 say(&format!("rewrote {text}"));
             }
         }
-        let given = trace_options(&line.inherited).chain(self.trace.clone());
+        let given = trace_options(&line.inherited).chain(self.trace());
         let traces = given.chain(trace_options(&line.java.options)).collect();
         let own = long_line::arguments(line.java, scratch)?;
         let words = options.into_iter().map(OsString::from).chain(own).collect();
@@ -187,7 +219,7 @@ impl RunJob {
     fn other(&self, arguments: &[OsString], options: Vec<String>) -> Assembled {
         let own = options.into_iter().map(|option| OsString::from(format!("-J{option}")));
         let words = own.chain(arguments.iter().map(stacks::scaled_word)).collect();
-        let traces = trace_options(&given_options(false)).chain(self.trace.clone()).collect();
+        let traces = trace_options(&given_options(false)).chain(self.trace()).collect();
         Assembled { words, traces, _entry: None }
     }
 }
@@ -217,13 +249,22 @@ fn typed(command: &[OsString]) -> String {
 
 /// Classes excluded from instrumentation must not be instrumented at run time either.
 fn excluded(settings: &Settings) -> Option<String> {
+    excluded_classes(settings).map(|excluded| format!("-Det.dynamicExclude={excluded}"))
+}
+
+fn excluded_classes(settings: &Settings) -> Option<String> {
     let excluded = settings.filter.excluded().join(",");
-    (!excluded.is_empty()).then(|| format!("-Det.dynamicExclude={excluded}"))
+    (!excluded.is_empty()).then_some(excluded)
 }
 
 /// What has the runtime count allocations.
 fn counting(settings: &Settings) -> Option<String> {
-    settings.counts.then(|| "-Det.counts=1s".to_owned())
+    slice(settings).map(|slice| format!("-Det.counts={slice}"))
+}
+
+/// How long slices of counts are.
+fn slice(settings: &Settings) -> Option<&'static str> {
+    settings.counts.then_some("1s")
 }
 
 /// A variable that is set to something.

@@ -26,6 +26,11 @@ impl TraceFile {
         Self { before: state(Path::new(&given)), given, started: SystemTime::now() }
     }
 
+    /// Where it goes, as given.
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
     /// The last `traceFile=` of `ET_OPTIONS`.
     pub fn in_variable(text: &str) -> Option<String> {
         let at = text.rfind("traceFile=")?;
@@ -77,6 +82,15 @@ impl TraceFile {
 }
 
 /// Message if there is no trace.
+/// The trace file of an option that may name a folder: one that exists, or anything that ends with a slash.
+pub fn in_folder(given: &str) -> String {
+    let is_folder = !given.starts_with('>') && (given.ends_with('/') || Path::new(given).is_dir());
+    if !is_folder {
+        return given.to_owned();
+    }
+    format!("{}/{}", given.trim_end_matches('/'), trace_path::DEFAULT)
+}
+
 const WHY_NOT: &str = "the messages above say why; if there are none, no JVM was started. If they mention damaged files, run et-instrument cache clear";
 
 /// The lines about a trace that went to a pipe.
@@ -115,6 +129,19 @@ mod tests {
         assert_eq!(at(&[]), trace_path::DEFAULT);
         assert_eq!(at(&["a", "b"]), "b");
         assert_eq!(at(&["a", ""]), trace_path::DEFAULT);
+    }
+
+    #[test]
+    fn a_folder_holds_traces_by_their_usual_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display().to_string();
+        let expected = format!("{path}/{}", trace_path::DEFAULT);
+        assert_eq!([in_folder(&path), in_folder(&format!("{path}/"))], [expected.clone(), expected]);
+        assert_eq!(in_folder("none/"), format!("none/{}", trace_path::DEFAULT));
+        assert_eq!(
+            [in_folder("/"), in_folder("a.ettrace"), in_folder(">(cat > /)")],
+            ["/et-%p.ettrace", "a.ettrace", ">(cat > /)"]
+        );
     }
 
     #[test]

@@ -13,12 +13,14 @@ use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use crate::actions::monitors;
 use crate::base::patience::Patience;
 use crate::base::report::say;
+use crate::entry::children;
 use crate::entry::early::{self, Early};
 use crate::entry::start;
 use crate::live;
 use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
 use crate::output::sink::Sink;
 use crate::tracer::{self, guarded};
+use et_format::trace_path;
 use et_jvm::env::{Env, Object, Vm};
 use et_jvm::flags::Flags;
 use et_jvm::imports;
@@ -38,6 +40,8 @@ struct Prepared {
     sink: Option<Sink>,
     patience: Arc<Patience>,
     pid: u32,
+    /// A traced program has started this JVM.
+    is_child: bool,
 }
 
 /// Called by the VM before it starts, for `-agentpath` and `-agentlib`.
@@ -49,14 +53,23 @@ pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_ch
     guarded(None, JNI_ERR, || {
         // `guarded` reports the panic, on one line.
         std::panic::set_hook(Box::new(|_| {}));
+        // SAFETY: an argument from the VM: a string that ends with zero, or null.
+        let agent = if options.is_null() { "".into() } else { unsafe { CStr::from_ptr(options) }.to_string_lossy() };
+        let child = agent == trace_path::CHILD_AGENT;
+        if child && !children::are_wanted() {
+            return JNI_OK;
+        }
         standard_files::keep_numbers();
-        // SAFETY: arguments from the VM: `options` is a string that ends with zero, or null.
-        let (vm, agent) = unsafe {
-            let agent = if options.is_null() { "".into() } else { CStr::from_ptr(options).to_string_lossy() };
-            (Vm::new(vm), agent)
-        };
-        match vm.map_or(Err("the VM gave no interface".into()), |vm| load(vm, &agent)) {
+        // SAFETY: an argument from the VM.
+        let vm = unsafe { Vm::new(vm) };
+        let agent = if child { Given::ToChildren } else { Given::Agent(&agent) };
+        match vm.map_or(Err("the VM gave no interface".into()), |vm| load(vm, agent)) {
             Ok(()) => JNI_OK,
+            // Nobody has asked for the trace of this JVM in particular.
+            Err(line) if child => {
+                say(format_args!("{line}: this JVM, process {}, is not traced", std::process::id()));
+                JNI_OK
+            }
             Err(line) => {
                 say(line);
                 JNI_ERR
@@ -79,13 +92,33 @@ pub unsafe extern "system" fn Agent_OnAttach(
     JNI_ERR
 }
 
-fn load(vm: Vm, agent: &str) -> Result<(), String> {
+/// Where the agent's string comes from.
+#[derive(Clone, Copy)]
+enum Given<'a> {
+    /// The command line.
+    Agent(&'a str),
+    /// The JDK's own options: this may be a JVM that a traced program has started.
+    ToChildren,
+}
+
+fn load(vm: Vm, given: Given<'_>) -> Result<(), String> {
+    if lock(&PREPARED).is_some() {
+        // The JDK's own options come first, those of the command line second; properties count for both.
+        return Ok(());
+    }
     let jvmti = Jvmti::new(vm).ok_or("this JVM offers no JVMTI 1.2")?;
-    let sources = Sources {
+    let mut sources = Sources {
         variable: std::env::var(VARIABLE).unwrap_or_default(),
         properties: properties(jvmti),
-        agent: agent.to_owned(),
+        agent: String::new(),
     };
+    match given {
+        Given::Agent(agent) => agent.clone_into(&mut sources.agent),
+        Given::ToChildren => match children::of_this_jvm(&sources) {
+            Some(variable) => sources.variable = variable,
+            None => return Ok(()),
+        },
+    }
     let options = Options::read(&sources, std::process::id()).map_err(|error| error.to_string())?;
     options.notes.iter().for_each(say);
     if options.names_methods() {
@@ -115,7 +148,8 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     let patience = Arc::new(Patience::new(options.patience));
     let sink = try_sink(&options, &patience)?;
     let early = early::install(options.dynamic.then(|| options.dynamic_filter.clone()));
-    *lock(&PREPARED) = Some(Prepared { vm, options, early, sink, patience, pid: std::process::id() });
+    let is_child = matches!(given, Given::ToChildren);
+    *lock(&PREPARED) = Some(Prepared { vm, options, early, sink, patience, pid: std::process::id(), is_child });
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { libc::atexit(at_exit) };
     Ok(())
@@ -166,7 +200,7 @@ static UNTIL_THE_VM_IS_UP: UntilTheVmIsUp = UntilTheVmIsUp;
 impl Listener for UntilTheVmIsUp {
     fn vm_init(&self, jvmti: Jvmti, env: Env, thread: Object) {
         let prepared = lock(&PREPARED).take();
-        let Some(Prepared { vm, options, early, sink, patience, .. }) = prepared else { return };
+        let Some(Prepared { vm, options, early, sink, patience, is_child, .. }) = prepared else { return };
         let sink = match sink.map_or_else(|| open_sink(&options, &patience), Ok) {
             Ok(sink) => sink,
             Err(error) => {
@@ -174,6 +208,9 @@ impl Listener for UntilTheVmIsUp {
                 return say(error);
             }
         };
+        if is_child && let Some(path) = sink.path() {
+            children::tell_of_trace(path);
+        }
         // In a frame of its own: it creates more local references than a callback is guaranteed.
         let prepared = start::Prepared { early, sink, patience };
         let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, prepared));

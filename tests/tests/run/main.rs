@@ -5,6 +5,7 @@
 mod advice;
 mod archives;
 mod bench;
+mod containers;
 mod java;
 mod options;
 mod process;
@@ -24,14 +25,21 @@ const FEATURE: u32 = 17;
 type Case = fn(&Bench) -> anyhow::Result<()>;
 
 fn main() -> ExitCode {
-    let cases: Vec<(&str, Case)> =
-        [programs::CASES, options::CASES, process::CASES, shared::CASES, ways::CASES, archives::CASES]
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
+    let cases: Vec<(&str, Case)> = [
+        programs::CASES,
+        options::CASES,
+        process::CASES,
+        containers::CASES,
+        shared::CASES,
+        ways::CASES,
+        archives::CASES,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+    .collect();
     let trials = cases.into_iter().map(|(name, case)| {
-        let obstacle = |_: &lab::Lab, jdk: &Jdk| programs::obstacle(name, jdk);
+        let obstacle = |_: &lab::Lab, jdk: &Jdk| programs::obstacle(name, jdk).or_else(|| containers::obstacle(name));
         lab::on_jdk_unless(FEATURE, name, obstacle, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
     });
     let newest = archives::FOR_25.iter().map(|(name, case)| {

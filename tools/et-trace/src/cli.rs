@@ -6,6 +6,7 @@ mod export;
 mod heap;
 mod kept;
 mod life;
+mod open;
 mod report;
 mod spill;
 mod sql;
@@ -65,6 +66,7 @@ Examples:
   et-trace objects app.ettrace --class shop.Order   its objects: when they were made, when they died
   et-trace object app.ettrace 1f3a             the life of one of them: what it held, who held it
   et-trace field app.ettrace shop.Order.items  who stored into a field, what, and how long it stayed
+  et-trace open app.ettrace                    all of this as a page to walk around in
   et-trace tables app.ettrace -o app.tables    Parquet tables, for DuckDB, Spark and others
   et-trace sql app.tables --query top_sites    query them
   et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
@@ -102,6 +104,8 @@ enum Command {
     Object(life::ObjectArgs),
     /// Tells the history of a field: who stored into it, what, and how long that stayed
     Field(life::FieldArgs),
+    /// Opens traces as pages to walk around in: groups, objects, holders, dominators, flame graphs, at any moment
+    Open(open::OpenArgs),
     /// Combines a trace that is cut off and the buffer file (.buf) beside it into a complete trace
     Recover(RecoverArgs),
     /// Shows which objects outlive the methods that allocated them, or are seen by other threads
@@ -382,6 +386,10 @@ pub(crate) enum CliError {
     Folder(#[from] et_tables::FolderError),
     #[error(transparent)]
     Sql(#[from] sql::SqlError),
+    #[error("cannot listen on port {port} of 127.0.0.1: {source} (--port 0 takes any that is free)")]
+    Port { port: u16, source: io::Error },
+    #[error("the page cannot be served: {0}")]
+    Serve(io::Error),
     #[error("{0}")]
     Stdout(#[from] Unwritten),
 }
@@ -407,6 +415,7 @@ pub fn main() -> ExitCode {
         Command::Objects(args) => analyses::objects(args),
         Command::Object(args) => life::object(args),
         Command::Field(args) => life::field(args),
+        Command::Open(args) => open::run(args),
         Command::Recover(args) => run_recover(args),
         Command::Escape(args) => analyses::escape(args),
         Command::Correlate(args) => analyses::correlate(args),

@@ -76,7 +76,7 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
     let time = epoch(parts.layout)?;
     tree.settle(time)?;
     folders::make(output)?;
-    let package = output.join(format!("{NAME}_{VERSION}_{architecture}.deb"));
+    let package = output.join(format!("{NAME}_{}_{architecture}.deb", version()));
     let mut build = Command::new("dpkg-deb");
     // gzip, which every dpkg unpacks quickly; the jars of the plugins would not get smaller with other compressions.
     build
@@ -85,6 +85,11 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
         .arg(format!("-z{}", parts.level));
     command::quiet(build.arg("--build").arg(&root).arg(&package))?;
     Ok(package)
+}
+
+/// The version as Debian writes it: what comes before 1.0.0 has a tilde.
+fn version() -> String {
+    VERSION.replacen('-', "~", 1)
 }
 
 /// Debian's name for the architecture of this machine.
@@ -116,7 +121,7 @@ fn control(architecture: &str, depends: &str, kilobytes: u64) -> String {
     let mut text = String::new();
     for (field, value) in [
         ("Package", NAME),
-        ("Version", VERSION),
+        ("Version", &version()),
         ("Architecture", architecture),
         ("Maintainer", &format!("{name} <{address}>")),
         ("Installed-Size", &kilobytes.to_string()),

@@ -1,12 +1,14 @@
-//! `cargo xtask dist`: packs what `cargo xtask build` builds, as an archive that can be unpacked anywhere and as a
-//! Debian package.
+//! `cargo xtask dist`: packs what `cargo xtask build` builds: an archive that can be unpacked anywhere, a Debian package, a Python
+//! wheel; with checksums, and a list of the components inside.
 //!
 //! Packages are reproducible: files are sorted, belong to root, and have the time of the last commit.
 
 mod archive;
+mod components;
 mod deb;
 mod needs;
 mod notices;
+mod sums;
 mod tree;
 pub mod wheel;
 
@@ -43,6 +45,9 @@ pub struct Options {
     /// Make no Debian package, which takes dpkg-deb
     #[arg(long)]
     without_deb: bool,
+    /// Make no Python wheel, which takes Python and hatchling
+    #[arg(long)]
+    without_wheel: bool,
     /// Folder for the packages [default: target/dist]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -56,7 +61,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if !options.without_deb && !command::exists("dpkg-deb") {
         bail!("no dpkg-deb found: install dpkg, or use --without-deb");
     }
-    let steps = if options.without_deb { 3 } else { 4 };
+    let steps = 4 + usize::from(!options.without_deb) + usize::from(!options.without_wheel);
     let say = |step: usize, what: &str| eprintln!("dist, step {step} of {steps}: {what}");
     say(1, "building the tools");
     let tools = build::run(layout)?;
@@ -68,11 +73,19 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let parts = Parts { layout, tools: &tools, share: &share, with_plugins: !options.without_plugins, level: 9 };
     let output = options.output.clone().unwrap_or_else(|| layout.target.join("dist"));
     say(3, "packing the archive");
-    println!("{}", archive::write(&parts, &work, &output)?.display());
+    let mut made = vec![archive::write(&parts, &work, &output)?];
     if !options.without_deb {
         say(4, "packing the Debian package");
-        println!("{}", deb::write(&parts, &work, &output)?.display());
+        made.push(deb::write(&parts, &work, &output)?);
     }
+    if !options.without_wheel {
+        say(steps - 1, "packing the Python wheel");
+        made.push(wheel::write(layout, &tools, &layout.target.join("wheel-work"), &output)?);
+    }
+    say(steps, "listing components and checksums");
+    made.push(notices::list_of_components(layout, &output)?);
+    made.push(sums::write(&output, &made)?);
+    made.iter().for_each(|path| println!("{}", path.display()));
     Ok(())
 }
 

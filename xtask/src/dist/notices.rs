@@ -1,4 +1,4 @@
-//! Licenses of the libraries that the tools and the runtime contain.
+//! Licenses of the libraries that the tools and the runtime contain, and the list of these libraries ([`components`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::components::{self, Package};
 use crate::assets;
 use crate::command;
 use crate::layout::Layout;
@@ -36,13 +37,19 @@ const BEGINNINGS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NO
 /// Names and contents of the files to pack.
 pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
     let mut metadata = command::cargo(&layout.repo);
-    metadata.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?]);
+    metadata.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &of_rustc("host: ")?]);
     let metadata = command::read(&mut metadata)?;
     let metadata = serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
-    let libraries = assets::vendor(layout).join("LICENSES");
-    let libraries = fs::read_to_string(&libraries).with_context(|| format!("cannot read {}", libraries.display()))?;
-    let of_pages = format!("\nPages made by et-trace report contain the libraries below.\n\n{libraries}");
-    let mut files = vec![(FILE, text(&linked(&metadata)?)? + &of_pages)];
+    let packages = linked(&metadata)?;
+    let (mut notices, mut all) = (text(&packages)?, String::new());
+    for libraries in assets::LIBRARIES {
+        let file = libraries.vendor(layout).join("LICENSES");
+        let texts = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        notices.push_str(&format!("\nPages of the {} contain the libraries below.\n\n{texts}", libraries.of));
+        all.push_str(&texts);
+    }
+    let mut files =
+        vec![(FILE, notices), (components::FILE, components::text(&packages, &of_rustc("release: ")?, &all)?)];
     let sysroot = command::read(Command::new("rustc").args(["--print", "sysroot"]))?;
     // A compiler from another source may lack it; the list names the library in any case.
     if let Ok(of_rust) = fs::read_to_string(Path::new(sysroot.trim()).join(OF_RUST.0)) {
@@ -51,21 +58,20 @@ pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
     Ok(files)
 }
 
-fn host() -> Result<String> {
-    let version = command::read(Command::new("rustc").arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc -vV names no host")?.to_owned())
+/// Writes the list of components beside the packages, too.
+pub(super) fn list_of_components(layout: &Layout, output: &Path) -> Result<PathBuf> {
+    let (name, text) =
+        of(layout)?.into_iter().find(|(name, _)| *name == components::FILE).context("no list of components")?;
+    let path = output.join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
 }
 
-/// A package with its license.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Package {
-    name: String,
-    version: String,
-    licence: String,
-    authors: String,
-    repository: String,
-    folder: PathBuf,
+/// What the compiler says of itself after this word.
+fn of_rustc(word: &str) -> Result<String> {
+    let version = command::read(Command::new("rustc").arg("-vV"))?;
+    let found = version.lines().find_map(|line| line.strip_prefix(word));
+    Ok(found.with_context(|| format!("rustc -vV has no line {word}"))?.to_owned())
 }
 
 /// All third-party packages with code in the packaged files; not those used only during compilation.

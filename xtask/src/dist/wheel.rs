@@ -89,7 +89,7 @@ pub fn write(layout: &Layout, tools: &Tools, work: &Path, output: &Path) -> Resu
     hatch.env(EPOCH, seconds(time).to_string());
     hatch.env("ET_WHEEL_TOOLS", &installed).env("ET_WHEEL_PLATFORM", &platform);
     command::quiet(&mut hatch)?;
-    let wheel = output.join(format!("{}-{VERSION}-py3-none-{platform}.whl", NAME.replace('-', "_")));
+    let wheel = output.join(format!("{}-{}-py3-none-{platform}.whl", NAME.replace('-', "_"), version()));
     ensure!(wheel.is_file(), "hatchling did not write {}", wheel.display());
     Ok(wheel)
 }
@@ -124,4 +124,9 @@ fn check(layout: &Layout, wheel: &Path, work: &Path) -> Result<()> {
     };
     in_environment(&["-m", "mypy", "src"])?;
     in_environment(&["-m", "pytest", "-p", "no:cacheprovider", "tests"])
+}
+
+/// The version as Python writes it (PEP 440): 1.0.0rc1 for 1.0.0-rc.1.
+fn version() -> String {
+    VERSION.replace("-rc.", "rc")
 }

@@ -5,6 +5,7 @@
 //! alive. [`growth`] compares several snapshots.
 
 pub mod dominators;
+mod freeze;
 mod graph;
 pub mod growth;
 pub mod hprof;
@@ -12,6 +13,7 @@ mod moment;
 pub mod paths;
 mod render;
 mod report;
+mod resident;
 pub mod retained;
 mod snapshot;
 mod take;
@@ -22,9 +24,13 @@ pub use graph::Graph;
 pub use moment::{Moment, MomentError, Timeline};
 pub use render::{render_classes, render_dominators, render_paths};
 pub use report::{
-    ClassLine, Classes, DominatorLine, Dominators, HeapLine, Paths, classes, dominance, dominators_of,
+    ClassLine, Classes, DominatorLine, Dominators, HeapLine, Paths, classes, dominance, dominator_line, dominators_of,
     lasting_dominance, paths_to,
 };
+pub(crate) use resident::died_at;
+#[cfg(test)]
+pub(crate) use resident::is_at;
+pub use resident::{Resident, resident};
 pub use retained::Dominance;
 pub use snapshot::{Class, ClassNumber, Object, Reference, Root, RootKind, Snapshot, Taken, Via, Watched};
 pub use take::{HeapError, Request, take, take_by, take_on_the_way};

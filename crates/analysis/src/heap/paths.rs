@@ -15,7 +15,7 @@ use et_reader::model::Node;
 pub struct Path {
     /// Description of the root that holds the first object.
     pub root: String,
-    /// The same for programs: `static`, `receiver`, `exception`, `thread`, `loader`, `constant`, `vm`, `class` or `local`.
+    /// The same for programs: `static`, `receiver`, `exception`, `thread`, `loader`, `constant`, `vm`, `class`, `local` or `unrecorded`.
     pub root_kind: &'static str,
     /// The static field, if it is one.
     #[serde(skip)]
@@ -52,7 +52,7 @@ const NONE: u32 = u32::MAX;
 
 /// The ways from outside: those of static fields as such, not through the mirrors of their classes.
 fn ways_in<'s>(snapshot: &'s Snapshot<'_>) -> impl Iterator<Item = &'s Root> {
-    let is_local = |root: &&Root| matches!(root.kind, RootKind::Local(_));
+    let is_local = |root: &&Root| matches!(root.kind, RootKind::Local(_) | RootKind::Unrecorded(_));
     // Objects held only by locals come last: all other roots are certain.
     snapshot.roots().iter().filter(move |root| !is_local(root)).chain(snapshot.roots().iter().filter(is_local))
 }
@@ -272,6 +272,7 @@ pub fn root_word(kind: RootKind) -> &'static str {
         RootKind::Vm => "vm",
         RootKind::Class => "class",
         RootKind::Local(_) => "local",
+        RootKind::Unrecorded(_) => "unrecorded",
     }
 }
 
@@ -293,6 +294,9 @@ pub fn root_text(snapshot: &Snapshot<'_>, root: Root) -> String {
         RootKind::Class => "class, held by the VM".to_owned(),
         RootKind::Local(of) => {
             format!("no recorded holder (a local variable, a handle): used later; last used by {}", thread(of))
+        }
+        RootKind::Unrecorded(of) => {
+            format!("held by a stack, a local variable or the VM; made by {}", thread(of))
         }
     }
 }

@@ -184,6 +184,11 @@ pub fn dominators_of(snapshot: &Snapshot<'_>, dominance: &Dominance, top: usize)
     Dominators { heap: HeapLine::of(snapshot), objects, object_count, classes: lines, class_count }
 }
 
+/// An object of the dominator tree.
+pub fn dominator_line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node) -> DominatorLine {
+    line(snapshot, dominance, node.0, 1)
+}
+
 fn line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32, levels: usize) -> DominatorLine {
     let retained = |node: u32| dominance.retained[node as usize];
     let mut children: Vec<u32> = dominance.children.of(node).collect();

@@ -126,12 +126,14 @@ pub enum RootKind {
     /// Nothing that is recorded: a later record mentions it, so a local variable, an operand or a native handle held it, or an object that one of
     /// these held. The thread is the last one that mentioned it before.
     Local(ThreadId),
+    /// Nothing that tables tell: what a stack, a local variable or the VM holds is not in them. The thread is the one that made it.
+    Unrecorded(ThreadId),
 }
 
 impl RootKind {
     /// Whether it is a frame of a running method that holds the object, for as long as it runs.
     pub fn is_on_stack(self) -> bool {
-        matches!(self, Self::Receiver { .. } | Self::Exception { .. } | Self::Local(_))
+        matches!(self, Self::Receiver { .. } | Self::Exception { .. } | Self::Local(_) | Self::Unrecorded(_))
     }
 }
 

@@ -6,11 +6,10 @@ use et_names::{FieldId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
 
-use super::graph::Graph;
+use super::freeze::{Freezing, Outside, References};
 use super::moment::{Moment, Timeline};
-use super::snapshot::{Class, ClassNumber, Object, Root, RootKind, Snapshot, Taken, Watched};
+use super::snapshot::{Object, Root, RootKind, Snapshot, Taken, Watched};
 use et_names::units::{counted, number};
-use et_reader::Trace;
 use et_reader::batch::At;
 use et_reader::lifetimes::WeakFields;
 use et_reader::model::{Heap, Node, Stack, Stacks};
@@ -430,8 +429,55 @@ impl<'a> Taker<'a> {
     }
 
     fn snapshot(&self, types: &Types, extra_fields: &[ExtraField], taken: Taken) -> Snapshot<'a> {
-        let threads = self.threads_running();
-        Freezing::new(&self.heap, types, &self.weak_fields, self.source).freeze(self, &threads, extra_fields, taken)
+        // Number of each heap node in the snapshot.
+        let mut numbers: Vec<u32> = Vec::new();
+        let mut freezing = Freezing::new(self.source, &self.weak_fields, self.heap.len());
+        for (node, object) in self.heap.iter() {
+            numbers.resize(node.0 as usize, GONE);
+            numbers.push(freezing.len() as u32);
+            let Known { size, ty, length, site, thread, kind, born } = object.data;
+            freezing.object(ty, types, |class| Object { id: object.id, size, class, length, site, thread, kind, born });
+        }
+        let number = |node: Node| numbers.get(node.0 as usize).copied().filter(|&number| number != GONE).map(Node);
+        let find = |id: ObjectId| self.heap.find(id).and_then(number);
+        let statics = self.heap.statics().filter_map(|(field, target)| Some((FieldId(field), number(target)?)));
+        let running = self.threads_running();
+        let hashes = running.iter().map(|&(.., hash)| hash);
+        let named = freezing.named(hashes);
+        let threads: Vec<(ThreadId, Option<Node>)> = running
+            .iter()
+            .map(|&(thread, object, hash)| (thread, object.and_then(find).or_else(|| named.get(&hash).copied())))
+            .collect();
+        let mut stacks: Vec<(ThreadId, Stack)> =
+            self.stacks.iter().map(|(thread, stack)| (thread, stack.clone())).collect();
+        stacks.retain(|(_, stack)| !stack.frames.is_empty());
+        stacks.sort_unstable_by_key(|&(thread, _)| thread);
+        let mut roots: Vec<Root> = Vec::new();
+        let mut add = |kind, node: Option<Node>| roots.extend(node.map(|node| Root { kind, node }));
+        for (thread, stack) in &stacks {
+            let thread = *thread;
+            for (depth, frame) in (0..).zip(&stack.frames) {
+                add(RootKind::Receiver { thread, depth, method: frame.method }, find(frame.receiver));
+            }
+            if let Some(top) = stack.top() {
+                let depth = stack.frames.len() as u32 - 1;
+                add(RootKind::Exception { thread, depth, method: top.method }, find(stack.in_flight));
+            }
+        }
+        threads.iter().for_each(|&(thread, object)| add(RootKind::Thread(thread), object));
+        self.held.iter().for_each(|(&object, &kind)| add(kind, find(object)));
+        let outside = Outside { roots, stacks, threads, unheld: |_, thread| RootKind::Local(thread) };
+        let mut edges = 0;
+        self.heap.iter().for_each(|(_, object)| object.refs().for_each(|_| edges += 1));
+        let mut objects = self.heap.iter();
+        let next_slots = |slots: &mut Vec<(u32, u32)>| {
+            let Some((_, object)) = objects.next() else { return };
+            object.refs().for_each_slot(|slot, target| slots.extend(number(target).map(|target| (slot, target.0))));
+            // Fields are in no order, elements are.
+            slots.sort_unstable_by_key(|&(slot, _)| slot);
+        };
+        let references = References { statics: statics.collect(), count: edges, next_slots };
+        freezing.freeze(&named, references, outside, extra_fields, taken)
     }
 
     /// Running threads, with the ids of their objects as far as they are known.
@@ -457,274 +503,4 @@ impl<'a> Taker<'a> {
     }
 }
 
-/// Makes a snapshot of a heap: nodes without gaps, and few bytes for each.
-struct Freezing<'h, 'a> {
-    heap: &'h Heap<Known>,
-    source: &'a Source,
-    referent: Option<u32>,
-    /// Number of each heap node in the snapshot.
-    numbers: Vec<u32>,
-    objects: Vec<Object>,
-    classes: Vec<Class>,
-    /// By class: whether the referent of its objects is weak.
-    has_weak: Vec<bool>,
-    class_class: Option<ClassNumber>,
-}
-
 const GONE: u32 = u32::MAX;
-
-impl<'h, 'a> Freezing<'h, 'a> {
-    fn new(heap: &'h Heap<Known>, types: &Types, weak: &WeakFields, source: &'a Source) -> Self {
-        let mut freezing = Self {
-            heap,
-            source,
-            referent: weak.referent.map(|field| field.0),
-            numbers: Vec::new(),
-            objects: Vec::with_capacity(heap.len()),
-            classes: Vec::new(),
-            has_weak: Vec::new(),
-            class_class: None,
-        };
-        let mut numbers: FxHashMap<TypeId, ClassNumber> = FxHashMap::default();
-        for (node, object) in heap.iter() {
-            freezing.numbers.resize(node.0 as usize, GONE);
-            freezing.numbers.push(freezing.objects.len() as u32);
-            let Known { size, ty, length, site, thread, kind, born } = object.data;
-            let class = *numbers.entry(ty).or_insert_with(|| freezing.class(types.descriptor(ty), weak));
-            freezing.objects.push(Object { id: object.id, size, class, length, site, thread, kind, born });
-        }
-        freezing
-    }
-
-    fn class(&mut self, descriptor: &str, weak: &WeakFields) -> ClassNumber {
-        let number = ClassNumber(self.classes.len() as u32);
-        let is_array = descriptor.starts_with('[');
-        self.has_weak.push(!is_array && !weak.final_references.contains(descriptor));
-        self.classes.push(Class { descriptor: descriptor.to_owned(), is_array });
-        if descriptor == "Ljava/lang/Class;" {
-            self.class_class = Some(number);
-        }
-        number
-    }
-
-    fn number(&self, node: Node) -> Option<Node> {
-        self.numbers.get(node.0 as usize).copied().filter(|&number| number != GONE).map(Node)
-    }
-
-    /// Where objects with these hashes are: the youngest of each.
-    fn by_hash(&self, wanted: &FxHashSet<u32>) -> FxHashMap<u32, Node> {
-        let mut found: FxHashMap<u32, Node> = FxHashMap::default();
-        for (node, object) in (0..).map(Node).zip(&self.objects) {
-            let hash = object.id.0 as u32 & 0x7fff_ffff;
-            if object.id.0 >> 62 == 0 && wanted.contains(&hash) {
-                let known = found.entry(hash).or_insert(node);
-                if self.objects[known.0 as usize].id < object.id {
-                    *known = node;
-                }
-            }
-        }
-        found
-    }
-
-    fn freeze(
-        mut self,
-        taker: &Taker<'a>,
-        threads: &[(ThreadId, Option<ObjectId>, u32)],
-        extra_fields: &[ExtraField],
-        taken: Taken,
-    ) -> Snapshot<'a> {
-        let mut wanted: FxHashSet<u32> = threads.iter().map(|&(_, _, hash)| hash).collect();
-        let trace = self.source.trace();
-        wanted.extend(trace.into_iter().flat_map(|trace| trace.classes.iter().map(|class| class.record.class.0)));
-        wanted.remove(&0);
-        let by_hash = self.by_hash(&wanted);
-        let mirrors = trace.map(|trace| self.mirrors(trace, &by_hash)).unwrap_or_default();
-        let statics = self.statics(trace, &mirrors);
-        let (graph, weak) = self.graph(&statics);
-        let threads: Vec<(ThreadId, Option<Node>)> = threads
-            .iter()
-            .map(|&(thread, object, hash)| {
-                let object = object.and_then(|object| self.heap.find(object)).and_then(|node| self.number(node));
-                (thread, object.or_else(|| by_hash.get(&hash).copied()))
-            })
-            .collect();
-        let mut stacks: Vec<(ThreadId, Stack)> =
-            taker.stacks.iter().map(|(thread, stack)| (thread, stack.clone())).collect();
-        stacks.retain(|(_, stack)| !stack.frames.is_empty());
-        stacks.sort_unstable_by_key(|&(thread, _)| thread);
-        let mut snapshot = Snapshot {
-            naming: taker.naming,
-            extra_fields: extra_fields.to_vec(),
-            roots: self.roots(taker, &statics, &stacks, &threads),
-            objects: std::mem::take(&mut self.objects),
-            classes: std::mem::take(&mut self.classes),
-            graph,
-            weak,
-            static_fields: statics.iter().map(|(field, ..)| field.0).collect(),
-            statics,
-            mirrors,
-            stacks,
-            threads,
-            thread_names: thread_names(trace),
-            taken,
-        };
-        add_locals(&mut snapshot);
-        snapshot.roots.sort_unstable();
-        // What a mirror holds needs no root of its own.
-        for root in &snapshot.roots {
-            let through_mirror = |field| {
-                let at = snapshot.statics.binary_search_by_key(&field, |(field, ..)| *field);
-                at.is_ok_and(|at| snapshot.statics[at].1.is_some())
-            };
-            if !matches!(root.kind, RootKind::Static(field) if through_mirror(field)) {
-                snapshot.graph.edge(0, root.node.0);
-            }
-        }
-        snapshot.graph.end_node();
-        snapshot
-    }
-
-    fn mirrors(&self, trace: &Trace, by_hash: &FxHashMap<u32, Node>) -> Vec<(Node, String)> {
-        let mut mirrors: Vec<(Node, String)> = Vec::new();
-        for class in trace.classes.iter() {
-            if let Some(&node) = by_hash.get(&class.record.class.0)
-                && Some(self.objects[node.0 as usize].class) == self.class_class
-            {
-                mirrors.push((node, class.record.signature.clone()));
-            }
-        }
-        // If mirrors of several classes had the same id one after the other, the last counts.
-        mirrors.reverse();
-        mirrors.sort_by_key(|&(node, _)| node);
-        mirrors.dedup_by_key(|(node, _)| *node);
-        mirrors
-    }
-
-    /// Static fields, ordered by field.
-    fn statics(&self, trace: Option<&Trace>, mirrors: &[(Node, String)]) -> Vec<(FieldId, Option<Node>, Node)> {
-        // The first class of a name is the one that its fields count for.
-        let mut of_type: FxHashMap<&str, Node> = FxHashMap::default();
-        mirrors.iter().for_each(|(node, descriptor)| _ = of_type.entry(descriptor).or_insert(*node));
-        let mut statics: Vec<(FieldId, Option<Node>, Node)> = self
-            .heap
-            .statics()
-            .filter_map(|(field, target)| {
-                let target = self.number(target)?;
-                let class =
-                    trace.and_then(|trace| trace.names.class_of_field(FieldId(field)).map(|class| (trace, class)));
-                let mirror = class.and_then(|(trace, class)| {
-                    let descriptor = trace.types.descriptor(trace.names.type_of(class));
-                    of_type.get(descriptor).copied()
-                });
-                Some((FieldId(field), mirror, target))
-            })
-            .collect();
-        statics.sort_unstable();
-        statics
-    }
-
-    /// The references, all but those from the root.
-    fn graph(&self, statics: &[(FieldId, Option<Node>, Node)]) -> (Graph, Vec<(Node, FieldId, Node)>) {
-        let mut edges = 0;
-        for (_, object) in self.heap.iter() {
-            object.refs().for_each(|_| edges += 1);
-        }
-        let mut of_mirrors: Vec<(Node, FieldId, Node)> =
-            statics.iter().filter_map(|&(field, mirror, target)| Some((mirror?, field, target))).collect();
-        of_mirrors.sort_unstable();
-        let mut of_mirrors = of_mirrors.into_iter().peekable();
-        let (mut graph, mut weak) = (Graph::with_capacity(self.objects.len(), edges + statics.len()), Vec::new());
-        let mut slots = Vec::new();
-        for (from, (node, object)) in (0..).map(Node).zip(self.heap.iter()) {
-            debug_assert_eq!(self.number(node), Some(from));
-            object.refs().for_each_slot(|slot, target| slots.push((slot, target)));
-            // Fields are in no order, elements are.
-            slots.sort_unstable_by_key(|&(slot, _)| slot);
-            let class = self.objects[from.0 as usize].class.0 as usize;
-            for (slot, target) in slots.drain(..) {
-                let Some(target) = self.number(target) else { continue };
-                if Some(slot) == self.referent && self.has_weak[class] {
-                    weak.push((from, FieldId(slot), target));
-                } else {
-                    graph.edge(slot, target.0);
-                }
-            }
-            while let Some((_, field, target)) = of_mirrors.next_if(|&(mirror, ..)| mirror == from) {
-                graph.edge(field.0, target.0);
-            }
-            graph.end_node();
-        }
-        (graph, weak)
-    }
-
-    /// All that is known to hold objects from outside.
-    fn roots(
-        &self,
-        taker: &Taker<'_>,
-        statics: &[(FieldId, Option<Node>, Node)],
-        stacks: &[(ThreadId, Stack)],
-        threads: &[(ThreadId, Option<Node>)],
-    ) -> Vec<Root> {
-        let node = |id: ObjectId| self.heap.find(id).and_then(|node| self.number(node));
-        let mut roots: Vec<Root> = Vec::new();
-        let mut add = |kind, node: Option<Node>| roots.extend(node.map(|node| Root { kind, node }));
-        statics.iter().for_each(|&(field, _, target)| add(RootKind::Static(field), Some(target)));
-        for (thread, stack) in stacks {
-            let thread = *thread;
-            for (depth, frame) in (0..).zip(&stack.frames) {
-                add(RootKind::Receiver { thread, depth, method: frame.method }, node(frame.receiver));
-            }
-            if let Some(top) = stack.top() {
-                let depth = stack.frames.len() as u32 - 1;
-                add(RootKind::Exception { thread, depth, method: top.method }, node(stack.in_flight));
-            }
-        }
-        threads.iter().for_each(|&(thread, object)| add(RootKind::Thread(thread), object));
-        taker.held.iter().for_each(|(&object, &kind)| add(kind, node(object)));
-        for (node, object) in (0..).map(Node).zip(&self.objects) {
-            if Some(object.class) == self.class_class {
-                add(RootKind::Class, Some(node));
-            }
-        }
-        roots
-    }
-}
-
-fn thread_names(trace: Option<&Trace>) -> Vec<(ThreadId, String)> {
-    let threads = trace.map(|trace| &*trace.threads).unwrap_or_default();
-    threads.iter().map(|thread| (ThreadId(thread.index), thread.name.clone())).collect()
-}
-
-/// Adds roots for what is alive though nothing that is recorded holds it. Of objects that hold each other in a circle it is the first.
-fn add_locals(snapshot: &mut Snapshot<'_>) {
-    let (graph, objects) = (&snapshot.graph, &snapshot.objects);
-    let mut reached = vec![false; objects.len()];
-    let mut stack: Vec<u32> = Vec::new();
-    let mut follow = |from: u32, reached: &mut [bool]| {
-        stack.push(from);
-        while let Some(node) = stack.pop() {
-            if !std::mem::replace(&mut reached[node as usize], true) {
-                stack.extend(graph.targets(node).iter().filter(|&&target| !reached[target as usize]));
-            }
-        }
-    };
-    for root in &snapshot.roots {
-        follow(root.node.0, &mut reached);
-    }
-    let mut is_held = vec![false; objects.len()];
-    for from in (0..objects.len() as u32).filter(|&from| !reached[from as usize]) {
-        for &target in graph.targets(from) {
-            is_held[target as usize] |= target != from;
-        }
-    }
-    let mut locals = Vec::new();
-    for in_circles in [false, true] {
-        for node in 0..objects.len() as u32 {
-            if !reached[node as usize] && (in_circles || !is_held[node as usize]) {
-                locals.push(Root { kind: RootKind::Local(objects[node as usize].thread), node: Node(node) });
-                follow(node, &mut reached);
-            }
-        }
-    }
-    snapshot.roots.extend(locals);
-}

@@ -268,6 +268,68 @@ fn texts_have_the_same_heap() {
     assert!(at(&text, "1s").map(|_| ()).unwrap_err().to_string().contains("the trace has no times"));
 }
 
+/// The heap at a moment from tables: the same objects and slots as when the trace is read up to there.
+#[test]
+fn tables_have_the_heap_of_any_moment() {
+    use std::collections::BTreeSet;
+
+    use et_reader::population::{Columns, Groups};
+
+    use crate::testing::{REAL, with_references};
+
+    let slots = |snapshot: &Snapshot<'_>| {
+        let id = |node| snapshot.object(node).id;
+        let mut slots = BTreeSet::new();
+        for (node, object) in snapshot.nodes() {
+            let of = snapshot.references(node);
+            slots.extend(of.map(|of| (Some(object.id), format!("{:?}", of.via), of.is_weak, id(of.target))));
+        }
+        slots.extend(
+            snapshot
+                .statics()
+                .iter()
+                .map(|&(field, mirror, target)| (mirror.map(id), format!("static {field:?}"), false, id(target))),
+        );
+        slots
+    };
+    let objects = |snapshot: &Snapshot<'_>| -> Vec<_> {
+        let of = |(node, object): (_, &Object)| {
+            let Object { id, size, length, site, kind, born, .. } = *object;
+            (id, size, length, site, kind, born, snapshot.class_text(node))
+        };
+        let mut objects: Vec<_> = snapshot.nodes().map(of).collect();
+        objects.sort_by_key(|(id, ..)| *id);
+        objects
+    };
+    for (bytes, moments) in [(std::fs::read(REAL).unwrap(), 50), (list().finish(), 8)] {
+        let (source, population, references) = with_references(bytes);
+        let end = population.end.tick;
+        let by_time = et_lives::by_time(None, &population).unwrap();
+        let ticks = (1..=moments).map(|share| end * share / moments).map(|tick| (Moment::Tick(tick), tick));
+        for (moment, tick) in ticks.chain([(Moment::End, u64::MAX)]) {
+            let request = Request { moment: moment.clone(), ..Request::default() };
+            let expected = take(&source, &request).unwrap();
+            let resident = |objects: &dyn Groups| resident(&source, &population, objects, &*references, tick).unwrap();
+            // In the order of deaths, as in that of time.
+            let other = resident(&*population.groups);
+            let Resident { snapshot, rows, places } = resident(&*by_time);
+            assert_eq!(other.rows.object, rows.object);
+            assert_eq!(objects(&snapshot), objects(&expected), "{moment}");
+            assert_eq!(slots(&snapshot), slots(&expected), "{moment}");
+            let ids: Vec<_> = snapshot.nodes().map(|(_, object)| object.id).collect();
+            assert_eq!(ids, rows.object);
+            assert!(rows.number.is_sorted());
+            let stored = |&(group, row): &(u32, u32)| {
+                by_time.read(group as usize, Columns::OBJECT).unwrap().object[row as usize]
+            };
+            assert_eq!(ids, places.iter().map(stored).collect::<Vec<_>>());
+            // What is held is held, whatever by.
+            let reached = dominance(&snapshot).tree.order().len();
+            assert_eq!(reached, snapshot.len() + 1, "{moment}");
+        }
+    }
+}
+
 /// The heap at a moment by its references' lives: the same slots as when the trace is read up to there.
 #[test]
 fn references_that_are_there_at_a_tick_are_those_of_the_heap() {

@@ -1,4 +1,4 @@
-//! The flame graphs of a report.
+//! Flame graphs by place: from callers to classes, and from sites to callers.
 
 use et_names::{MethodId, SiteId};
 use et_reader::made_in::MadeIn;
@@ -6,12 +6,12 @@ use et_reader::model::{ContextId, Contexts};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
-use super::totals::{Place, Weights};
-use crate::flame::{self, Flame, FrameName, Growing, MOST, SEEN, is_seen, sum};
+use super::totals::Place;
+use crate::flame::{self, Flame, FrameName, Growing, MOST, Parts, SEEN, is_seen, sum};
 
 /// Label of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Label {
+pub(crate) enum Label {
     Root,
     /// At this call; 0 if it is not known.
     Method(MethodId, SiteId),
@@ -23,8 +23,8 @@ pub(super) enum Label {
 const CALLERS: usize = 48;
 
 /// From the outermost method to the class.
-pub(super) fn by_context(
-    places: &FxHashMap<Place, Weights>,
+pub(crate) fn by_context<P: Parts>(
+    places: &FxHashMap<Place, P>,
     contexts: &Contexts,
     name: impl FnMut(Label) -> FrameName,
 ) -> Flame {
@@ -37,8 +37,8 @@ pub(super) fn by_context(
 }
 
 /// From the site to its callers, innermost first.
-pub(super) fn by_site(
-    places: &FxHashMap<Place, Weights>,
+pub(crate) fn by_site<P: Parts>(
+    places: &FxHashMap<Place, P>,
     contexts: &Contexts,
     method_of: impl Fn(MadeIn) -> Option<MethodId>,
     name: impl FnMut(Label) -> FrameName,
@@ -47,7 +47,7 @@ pub(super) fn by_site(
     let mut growing = Growing::new(Label::Root, whole);
     // Level by level: each place has a current node and a next caller. Below nodes that are too small it stops, so that
     // the amount of state shrinks from level to level.
-    let mut level: Vec<(u32, Label, ContextId, &Weights)> = places
+    let mut level: Vec<(u32, Label, ContextId, &P)> = places
         .iter()
         .map(|(&(context, site, class), weights)| {
             // The method that a site is in is on top of its context, and the site says it.
@@ -61,14 +61,15 @@ pub(super) fn by_site(
         if level.is_empty() || growing.len() > MOST {
             break;
         }
-        let mut nodes: FxHashMap<(u32, Label), Weights> = FxHashMap::default();
+        let mut nodes: FxHashMap<(u32, Label), P> = FxHashMap::default();
         for (parent, label, _, weights) in &level {
             *nodes.entry((*parent, *label)).or_default() += **weights;
         }
         let mut numbers: FxHashMap<(u32, Label), u32> = FxHashMap::default();
         let mut sorted: Vec<_> = nodes.into_iter().collect();
         sorted.sort_unstable_by_key(|((parent, label), weights)| {
-            (*parent, std::cmp::Reverse((weights.made.bytes, weights.made.objects)), *label)
+            let first = weights.all().next().unwrap_or_default();
+            (*parent, std::cmp::Reverse((first.bytes, first.objects)), *label)
         });
         for ((parent, label), weights) in sorted {
             if is_seen(&weights, &whole, SEEN) {

@@ -6,7 +6,7 @@
 mod bins;
 mod data;
 mod findings;
-mod flames;
+pub(crate) mod flames;
 mod holders;
 mod lines;
 mod moments;
@@ -139,7 +139,7 @@ fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flam
 }
 
 /// Display names of ids, and on whose behalf contexts run.
-struct Told<'a> {
+pub(crate) struct Told<'a> {
     source: &'a Source,
     population: &'a Population,
     owners: Owners<'a>,
@@ -151,7 +151,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(source: &'a Source, population: &'a Population) -> Self {
+    pub(crate) fn new(source: &'a Source, population: &'a Population) -> Self {
         let mut owners = Owners::of(source);
         let callers = Callers::of_contexts(&population.contexts, &mut owners);
         Self { source, population, owners, callers, classes: FxHashMap::default(), fields: FxHashMap::default() }
@@ -212,7 +212,7 @@ impl<'a> Told<'a> {
         if at.0 == 0 { self.method(method) } else { self.source.naming().site(at) }
     }
 
-    fn frame(&mut self, label: Label) -> FrameName {
+    pub(crate) fn frame(&mut self, label: Label) -> FrameName {
         match label {
             Label::Root => flame::root(),
             Label::Method(method, at) => {

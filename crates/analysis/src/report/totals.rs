@@ -151,7 +151,7 @@ impl Sums {
 }
 
 /// Where objects were made: context, place in it, and class.
-pub(super) type Place = (ContextId, MadeIn, TypeId);
+pub(crate) type Place = (ContextId, MadeIn, TypeId);
 
 #[derive(Debug)]
 pub(super) struct Totals {

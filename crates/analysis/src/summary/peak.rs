@@ -191,7 +191,7 @@ fn birth(population: &Population, groups: &[usize], made: u64) -> io::Result<Opt
     let is_it = |rows: &Rows, at: usize| rows.birth_bytes[at] == made && rows.size[at] > 0;
     let bytes = Columns::BIRTH_BYTES | Columns::SIZE;
     let there: Vec<usize> = fold_groups(
-        population,
+        &*population.groups,
         groups,
         bytes,
         Vec::new,

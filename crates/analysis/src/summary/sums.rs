@@ -43,7 +43,7 @@ impl<'a> Sums<'a> {
         let middle = population.end.tick / 2;
         let groups: Vec<usize> = (0..population.groups.len()).collect();
         let part = fold_groups(
-            population,
+            &*population.groups,
             &groups,
             Part::columns(),
             Part::default,

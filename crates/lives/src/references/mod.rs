@@ -13,29 +13,17 @@ use et_reader::model::Contexts;
 use et_reader::population::Population;
 use et_reader::references::References;
 use et_reader::source::{Reading, Source, SourceError};
-use serde::{Deserialize, Serialize};
 
 pub use table::row;
 use table::{Meanings, Table, Writing};
 
-use crate::folder::{self, TableFile};
+use crate::added::{self, Added};
+use crate::folder;
 use crate::population::PopulationError;
-use crate::stamp::Stamp;
 use crate::{LifeTable, REFERENCE_CONTEXTS, REFERENCES, names, tables};
 
 /// What is known of both, by the version of what their rows mean.
 const KEPT: &str = "references-1.json";
-
-/// What is kept of the files, which the manifest does not have: they are made later, or never.
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    /// XXH3 of the schemas.
-    columns: String,
-    files: [TableFile; 2],
-    /// The state of the files when they were last found intact.
-    stamps: [Option<Stamp>; 2],
-    meanings: Meanings,
-}
 
 /// Returns the stays of all references of a trace. `lives` and `population` belong to it: if a table of references is kept
 /// with them, it is used, otherwise it is made in one reading of the records, and kept if the life table is.
@@ -114,47 +102,18 @@ fn make(
 
 /// The table that is kept, if it is intact.
 fn kept(lives: &LifeTable, population: &Population) -> Option<Table> {
-    let folder = lives.folder()?;
-    let mut kept: Kept = serde_json::from_slice(&lives.kept(KEPT)?).ok()?;
-    if kept.columns != columns() {
-        return None;
-    }
-    let paths = [REFERENCES, REFERENCE_CONTEXTS].map(|name| folder.join(name));
-    let stamps = paths.each_ref().map(|path| Stamp::of(path));
-    let [table, more] = if stamps == kept.stamps && stamps.iter().all(Option::is_some) {
-        [File::open(&paths[0]).ok()?, File::open(&paths[1]).ok()?]
-    } else {
-        // The folder may have been copied.
-        let [one, other] = &kept.files;
-        let files = [folder::open_as(folder, one).ok()?, folder::open_as(folder, other).ok()?];
-        kept.stamps = stamps;
-        put(lives, &kept);
-        files
-    };
-    Table::open(table, names::read_contexts(more, population.contexts.clone()).ok()?, kept.meanings).ok()
+    let (files, meanings) = added::open::<Meanings, 2>(lives, &ADDED)?;
+    let [table, more] = files;
+    Table::open(table, names::read_contexts(more, population.contexts.clone()).ok()?, meanings).ok()
 }
 
 /// Keeps a table with the life table.
 fn keep(lives: &LifeTable, made: &Made) -> io::Result<()> {
-    let Some(folder) = lives.folder() else { return Ok(()) };
-    let names = [(REFERENCES, &made.table), (REFERENCE_CONTEXTS, &made.more)];
-    for (name, written) in names {
-        if !folder::add(folder, name, written)? {
-            return Ok(());
-        }
-    }
-    let files = names.map(|(name, written)| folder::entry(name, written));
-    let stamps = names.map(|(name, _)| Stamp::of(&folder.join(name)));
-    put(lives, &Kept { columns: columns(), files, stamps, meanings: made.meanings.clone() });
-    Ok(())
+    added::keep(lives, &ADDED, [&made.table, &made.more], &made.meanings)
 }
 
-fn put(lives: &LifeTable, kept: &Kept) {
-    if let Ok(text) = serde_json::to_vec(kept) {
-        lives.keep(KEPT, &text);
-    }
-}
-
-fn columns() -> String {
-    format!("{:016x}", tables::schemas(&[&tables::references::TABLE, &tables::contexts::TABLE]))
-}
+const ADDED: Added<2> = Added {
+    kept: KEPT,
+    names: [REFERENCES, REFERENCE_CONTEXTS],
+    tables: [&tables::references::TABLE, &tables::contexts::TABLE],
+};

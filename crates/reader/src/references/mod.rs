@@ -14,8 +14,7 @@ mod tests;
 use std::io;
 use std::ops::RangeInclusive;
 
-use arranger::Arranger;
-pub use arranger::Group;
+pub use arranger::{Arranger, Group, Lasts};
 pub use follower::Follower;
 use slots::Slots;
 pub use stays::Stays;

@@ -42,15 +42,35 @@ impl<'a> ImageWriter<'a> {
 
     /// Adds a class to a package that is there: `java.base`, `java/lang`, `HeapProxy`.
     pub fn add_class(&mut self, module: &str, package: &str, class: &str, content: Vec<u8>) -> Result<(), ImageError> {
+        self.add(module, package, class, Some("class"), content)
+    }
+
+    /// Adds a resource without an extension to a package that is there.
+    pub fn add_file(&mut self, module: &str, package: &str, name: &str, content: Vec<u8>) -> Result<(), ImageError> {
+        self.add(module, package, name, None, content)
+    }
+
+    fn add(
+        &mut self,
+        module: &str,
+        package: &str,
+        base: &str,
+        extension: Option<&str>,
+        content: Vec<u8>,
+    ) -> Result<(), ImageError> {
         let path = format!("{module}/{package}");
         let folder_name = format!("/modules/{path}");
         let folder = self.resources.iter().position(|resource| resource.name == folder_name);
         let Some(folder) = folder else { return Err(ImageError::NoFolder(path)) };
         let mut location = Location::default();
-        for (kind, text) in [(MODULE, module), (PARENT, package), (BASE, class), (EXTENSION, "class")] {
+        for (kind, text) in [(MODULE, module), (PARENT, package), (BASE, base)] {
             location.0[kind] = self.intern(text);
         }
-        let name = format!("/{path}/{class}.class");
+        let mut name = format!("/{path}/{base}");
+        if let Some(extension) = extension {
+            location.0[EXTENSION] = self.intern(extension);
+            name = name + "." + extension;
+        }
         self.added.push(Added { name, location, content, folder });
         Ok(())
     }

@@ -1,10 +1,8 @@
 //! `et-monitor serve`: the page, until it is interrupted.
 
 use std::future::IntoFuture;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::place::{self, Running};
@@ -39,7 +37,8 @@ pub(super) async fn run(args: &ServeArgs, scan: &ScanArgs) -> Result<(), CliErro
     if let Some(running) = place::find() {
         return Err(CliError::AlreadyRuns { pid: running.pid, url: running.url() });
     }
-    let listener = listen(args.port).await?;
+    let listener = et_web::listen(args.port, PAGE_PORT).await;
+    let listener = listener.map_err(|et_web::PortError { port, source }| CliError::Port { port, source })?;
     let port = listener.local_addr().map_err(CliError::Start)?.port();
     let token = web::new_token().map_err(CliError::Start)?;
     let running = Running { pid: std::process::id(), port, token: token.as_str().to_owned() };
@@ -63,15 +62,4 @@ pub(super) async fn run(args: &ServeArgs, scan: &ScanArgs) -> Result<(), CliErro
     }
     drop(announced);
     Ok(())
-}
-
-async fn listen(port: Option<u16>) -> Result<TcpListener, CliError> {
-    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-    match port {
-        Some(port) => bind(port).await.map_err(|source| CliError::Port { port, source }),
-        None => match bind(PAGE_PORT).await {
-            Ok(listener) => Ok(listener),
-            Err(_) => bind(0).await.map_err(|source| CliError::Port { port: 0, source }),
-        },
-    }
 }

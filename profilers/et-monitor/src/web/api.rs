@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRequest, Path, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use super::{App, events};
 use crate::actions::{ActionError, Actions, Asked};
 use crate::connection::RequestError;
 use crate::vm::{Vm, now_ms};
+use et_web::failure;
 
 type Shared = State<Arc<App>>;
 type Answer = Result<Json<Value>, ActionError>;
@@ -57,38 +58,6 @@ impl IntoResponse for ActionError {
         failure(status, &self.to_string())
     }
 }
-
-/// A failure as the API says it.
-pub(super) fn failure(status: StatusCode, why: &str) -> Response {
-    (status, Json(json!({ "error": why }))).into_response()
-}
-
-/// Errors of the framework (invalid path, query, method or body) are text: they are converted to the format of all
-/// others.
-pub(super) async fn as_json(response: Response) -> Response {
-    /// Maximum length of an error message in bytes.
-    const MOST: usize = 16 << 10;
-    let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
-    let (parts, body) = response.into_parts();
-    if parts.status.as_u16() < 400 || parts.headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
-        return Response::from_parts(parts, body);
-    }
-    let text = axum::body::to_bytes(body, MOST).await.unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let why = match text.trim() {
-        "" => parts.status.canonical_reason().unwrap_or("it failed"),
-        text => text,
-    };
-    let status = if parts.status == StatusCode::UNPROCESSABLE_ENTITY { StatusCode::BAD_REQUEST } else { parts.status };
-    let mut said = failure(status, why);
-    // Which methods there are, say.
-    for (name, value) in parts.headers.iter().filter(|(name, _)| !OF_BODIES.contains(name)) {
-        said.headers_mut().insert(name, value.clone());
-    }
-    said
-}
-
-const OF_BODIES: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
 
 /// The body of a `POST`: an object with what is known here, and nothing else.
 struct Given<T>(T);

@@ -2,18 +2,16 @@
 
 mod api;
 mod events;
-mod guard;
 mod page;
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware;
 
 use crate::monitor::Monitor;
-pub use guard::Token;
+use et_web::{Guard, guarded};
+pub use et_web::{Token, new_token};
 
 /// State of request handlers.
 #[derive(Debug)]
@@ -27,20 +25,9 @@ pub struct App {
     pub folder: PathBuf,
 }
 
-/// Creates a random token.
-pub fn new_token() -> std::io::Result<Token> {
-    let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(Token::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
-}
-
 /// All routes.
 pub fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .merge(page::routes())
-        .nest("/{token}/api", api::routes())
-        .fallback(guard::unknown)
-        .layer(middleware::from_fn_with_state(app.clone(), guard::check))
-        .layer(axum::extract::DefaultBodyLimit::max(16 << 10))
-        .with_state(app)
+    let guard = Guard { token: app.token.clone(), port: app.port, program: "et-monitor" };
+    let routes = Router::new().merge(page::routes()).nest("/{token}/api", api::routes()).with_state(app);
+    guarded(routes, guard).layer(axum::extract::DefaultBodyLimit::max(16 << 10))
 }

@@ -225,7 +225,7 @@ impl Sink {
             Ok(()) => {
                 if self.whole == 0 {
                     if self.has_reader() {
-                        report();
+                        report_begun();
                     }
                     self.start = blocks[..blocks.len().min(FILE_HEADER)].to_vec();
                 }
@@ -285,11 +285,16 @@ impl Sink {
 }
 
 /// Tells `et-instrument run`, which cannot see it, that there is a trace.
-fn report() {
+fn report_begun() {
+    report(trace_path::report_line(std::process::id()).as_bytes());
+}
+
+/// Appends a line to the report for `et-instrument run`, if it waits for one.
+pub fn report(line: &[u8]) {
     let Some(path) = std::env::var_os(trace_path::REPORT) else { return };
     // Only if the file was created by the parent process.
     if let Ok(mut file) = OpenOptions::new().append(true).custom_flags(libc::O_NOFOLLOW).open(path) {
-        let _ = file.write_all(trace_path::report_line(std::process::id()).as_bytes());
+        let _ = file.write_all(line);
     }
 }
 

@@ -22,7 +22,7 @@ use et_cli::{print, print_json};
 pub(crate) struct Opened {
     pub source: Source,
     pub population: Population,
-    lives: Option<Arc<LifeTable>>,
+    pub lives: Option<Arc<LifeTable>>,
 }
 
 impl Opened {

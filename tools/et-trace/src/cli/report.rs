@@ -1,5 +1,8 @@
 //! `et-trace report`: a page about a trace, or one of its tables as text.
 
+use std::collections::HashSet;
+use std::fs;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -13,12 +16,13 @@ use et_reader::population::Population;
 use et_reader::record::Record;
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Reading, Source};
-use et_report::{Table, alive_at, page, tables};
+use et_report::{Part, Table, alive_at, page, tables, together};
 
 use super::kept::{KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary};
 use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
+use et_cli::code::OK;
 use et_cli::{print, print_json};
 
 /// Options of `et-trace report`.
@@ -26,6 +30,9 @@ use et_cli::{print, print_json};
 pub struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
+    /// Further traces, of other JVMs of the same run: FILE is then a folder, which gets a page for each and one that joins them
+    #[arg(value_name = "TRACE", conflicts_with_all = ["show", "json", "with_names", "lives"])]
+    others: Vec<PathBuf>,
     /// HTML file to write
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["show", "json"])]
     output: Option<PathBuf>,
@@ -47,6 +54,9 @@ pub struct ReportArgs {
     force: bool,
 }
 
+/// The page that joins several reports.
+const INDEX: &str = "index.html";
+
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum NoReport {
@@ -54,18 +64,25 @@ pub enum NoReport {
     NoTable { path: PathBuf, wanted: String, there: String },
     #[error("the report of {path} does not record when methods are entered: use et-trace heap --at", path = path.display())]
     Entry { path: PathBuf },
+    #[error("cannot make the folder {path} for several reports: {source}", path = path.display())]
+    Folder { path: PathBuf, source: io::Error },
     #[error("{path}: {source}", path = path.display())]
     Rows { path: PathBuf, source: ReportError },
 }
 
 /// Runs it; says the exit code.
 pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
+    if !args.others.is_empty()
+        && let Some(folder) = &args.output
+    {
+        return several(args, folder);
+    }
     let bar = Bar::new(true);
     let (source, lives) = args.input.open_for_rows(ClockArg::Et, &bar)?;
     // Begun before the long work: a wrong path shows at once.
     let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &[source.path()]);
     let output = args.output.as_ref().map(create).transpose()?;
-    let (report, lost) = report_of(&source, lives.as_deref(), args)?;
+    let (report, lost) = report_of(&source, lives.as_deref(), args.input.reading(ClockArg::Et))?;
     drop(bar);
     if args.json {
         print_json(&report)?;
@@ -78,6 +95,41 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     warn_of_lives(lives.as_deref());
     warn(&source, &report.summary.warnings);
     Ok(completeness(&source, lost))
+}
+
+/// Reports of several traces in a folder, and `index.html`, which joins them.
+fn several(args: &ReportArgs, folder: &Path) -> Result<u8, CliError> {
+    fs::create_dir_all(folder).map_err(|source| NoReport::Folder { path: folder.to_owned(), source })?;
+    let mut names = HashSet::from([INDEX.to_owned()]);
+    let (mut code, mut parts) = (OK, Vec::new());
+    for trace in std::iter::once(&args.input.trace).chain(&args.others) {
+        let bar = Bar::new(true);
+        let input = InputArgs::of(trace.clone(), args.input.deaths, args.input.no_lives);
+        let (source, lives) = input.open_for_rows(ClockArg::Et, &bar)?;
+        let name = page_name(trace, &mut names);
+        let output = Output::create(&folder.join(&name), Kind::Report, args.force, &[source.path()])?;
+        let (report, lost) = report_of(&source, lives.as_deref(), input.reading(ClockArg::Et))?;
+        drop(bar);
+        output.write_whole(page(&report).as_bytes())?;
+        warn_of_lives(lives.as_deref());
+        warn(&source, &report.summary.warnings);
+        code = code.max(completeness(&source, lost));
+        parts.push(Part::new(&report, &name));
+    }
+    Output::create(&folder.join(INDEX), Kind::Report, args.force, &[])?.write_whole(together(parts).as_bytes())?;
+    Ok(code)
+}
+
+/// A name for the page of a trace that no other page has.
+fn page_name(trace: &Path, taken: &mut HashSet<String>) -> String {
+    let stem = trace.file_stem().map_or_else(|| "trace".into(), |stem| stem.to_string_lossy());
+    // It becomes a link.
+    let stem: String = stem.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    let numbered = (2..).map(|number| format!("{stem}-{number}.html"));
+    let name = std::iter::once(format!("{stem}.html")).chain(numbered).find(|name| !taken.contains(name));
+    let name = name.unwrap_or_default();
+    taken.insert(name.clone());
+    name
 }
 
 /// The tables that were asked for, as text.
@@ -129,12 +181,15 @@ fn read<'a>(
 }
 
 /// The report that was kept with the life table, or a new one.
-fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> Result<(Report, Lost), CliError> {
+pub(super) fn report_of(
+    source: &Source,
+    lives: Option<&LifeTable>,
+    reading: Reading,
+) -> Result<(Report, Lost), CliError> {
     if let Some(report) = kept_report(source, lives) {
         let lost = report.summary.lost_details;
         return Ok((report, lost));
     }
-    let reading = args.input.reading(ClockArg::Et);
     if source.deaths(reading.deaths) == Deaths::None {
         PROGRAM.say(format_args!(
             "{}: note: without deaths the report has nothing on lifetimes, leaks and live objects",
@@ -162,4 +217,17 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
         keep_report(lives, &report);
     }
     Ok((report, lost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_have_names_of_their_own() {
+        let mut taken = HashSet::from([INDEX.to_owned()]);
+        let names = ["a/x.ettrace", "b/x.ettrace", "c/x.ettrace", "a/index.ettrace", "my trace.gz", "-"];
+        let names = names.map(|name| page_name(Path::new(name), &mut taken));
+        assert_eq!(names, ["x.html", "x-2.html", "x-3.html", "index-2.html", "my_trace.html", "-.html"]);
+    }
 }

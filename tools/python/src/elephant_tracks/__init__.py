@@ -12,4 +12,4 @@ from ._trace import Flame, Trace, open
 from ._run import run
 
 __all__ = ["Flame", "ToolError", "Trace", "open", "run"]
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"

@@ -38,6 +38,10 @@ _NAMES = {
 }
 
 
+#: The most frames of a stack that a graph shows.
+_DEEPEST = 200
+
+
 class Flame(NamedTuple):
     """Stacks with their weights."""
 
@@ -50,6 +54,41 @@ class Flame(NamedTuple):
         """One line for each stack, as flame graph scripts read it."""
         rows = zip(self.stacks["stack"].to_pylist(), self.stacks["weight"].to_pylist())
         return "".join(f"{';'.join(stack)} {weight}\n" for stack, weight in rows)
+
+    def _repr_html_(self) -> str:
+        """A flame graph, in notebooks: the outermost frames at the top. Titles tell names and weights."""
+        rows = list(zip(self.stacks["stack"].to_pylist(), self.stacks["weight"].to_pylist()))
+        total = sum(weight for _, weight in rows)
+        width, height = 960, 16
+        boxes: List[str] = []
+        deepest = 0
+
+        def draw(part: Sequence[Tuple[List[str], int]], depth: int, left: float) -> None:
+            nonlocal deepest
+            groups: Dict[str, List[Tuple[List[str], int]]] = {}
+            for stack, weight in part:
+                if len(stack) > depth:
+                    groups.setdefault(stack[depth], []).append((stack, weight))
+            for name, inside in sorted(groups.items()):
+                weight = sum(one for _, one in inside)
+                room = width * weight / total
+                # Less than a pixel is not seen.
+                if room >= 1:
+                    deepest = max(deepest, depth + 1)
+                    title = html.escape(f"{name}: {weight:,} {self.by}, {100 * weight / total:.1f} %")
+                    shown = html.escape(name[-int(room / 6.5) :]) if room > 40 else ""
+                    place = f'x="{left:.1f}" y="{depth * height}" width="{room:.1f}" height="{height - 1}"'
+                    text = f'<text x="{left + 3:.1f}" y="{depth * height + 11}" font-size="10" fill="#000">{shown}</text>'
+                    boxes.append(f'<g><title>{title}</title><rect {place} fill="#e8a35c"/>{text}</g>')
+                    # Python's own stack ends somewhere; so deep nobody looks.
+                    if depth < _DEEPEST:
+                        draw(inside, depth + 1, left)
+                left += room
+
+        if total:
+            draw(rows, 0, 0)
+        said = f"{total:,} {html.escape(self.by)} in {len(rows):,} stacks"
+        return f'<figure><figcaption>{said}</figcaption><svg width="{width}" height="{deepest * height}">{"".join(boxes)}</svg></figure>'
 
 
 class Trace:
@@ -211,12 +250,18 @@ class Trace:
         result: Dict[str, Any] = call_json("et-trace", "diff", "--top", str(top), self.path, other.path)
         return result
 
-    def replay(self, collector: Optional[str] = None, heap: str = "3x") -> Any:
-        """A replay on simulated collectors, as ``et-replay simulate --json`` prints it.
+    def replay(self, collector: Optional[str] = None, heap: str = "3x", *, plan: Optional[str] = None) -> Any:
+        """A replay on simulated collectors, as ``et-replay simulate --json`` prints it, or on MMTk's collectors (``collect``).
 
         :param collector: ``mark-sweep``, ``mark-compact``, ``copying``, ``generational`` or ``reference-counting``; by default all.
         :param heap: the size of the heap: ``64m``, or a multiple of the peak of live bytes, ``2x``.
+        :param plan: a collector of MMTk instead, such as ``GenImmix``. It needs an ``et-collect``, which the wheel does not have:
+            ``et-replay`` says how to get it.
         """
+        if plan is not None:
+            if collector is not None:
+                raise ValueError("give either a collector, which is simulated, or a plan of MMTk")
+            return call_json("et-replay", "collect", "--heap", heap, "--plan", plan, *self._arguments())
         choice = [] if collector is None else ["--collector", collector]
         return call_json("et-replay", "simulate", "--heap", heap, *choice, *self._arguments())
 

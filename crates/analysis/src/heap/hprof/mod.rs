@@ -166,7 +166,7 @@ impl<W: Write> Dump<'_, '_, W> {
                 }
                 RootKind::Loader | RootKind::Constant | RootKind::Vm => GcRoot::JniGlobal,
                 RootKind::Local(thread) if running.contains(&thread) => GcRoot::JniLocal(thread.0),
-                RootKind::Local(_) => GcRoot::Unknown,
+                RootKind::Local(_) | RootKind::Unrecorded(_) => GcRoot::Unknown,
             };
             kind.write(&mut body, snapshot.object(root.node).id.0);
         }

@@ -27,7 +27,10 @@ final class HeapProxyPlatform {
     }
 
     static long nextTicket(long counter) {
-        return unsafe.getAndAddLong(null, counter, 1L) + 1L;
+        long ticket = unsafe.getAndAddLong(null, counter, 1L) + 1L;
+        // As in the one for later releases.
+        unsafe.storeFence();
+        return ticket;
     }
 
     static int get(long at) {

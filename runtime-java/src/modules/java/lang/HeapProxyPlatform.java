@@ -24,8 +24,14 @@ final class HeapProxyPlatform {
         return Unsafe.getUnsafe().getLongAcquire(null, counter);
     }
 
+    /**
+     * A ticket, which whoever sees a later store of this thread sees as given out. The fence is for ARM, where later stores may be
+     * seen before the one of an atomic addition (docs/inside/arm.md); on x86 it is no instruction.
+     */
     static long nextTicket(long counter) {
-        return Unsafe.getUnsafe().getAndAddLong(null, counter, 1L) + 1L;
+        long ticket = Unsafe.getUnsafe().getAndAddLong(null, counter, 1L) + 1L;
+        Unsafe.getUnsafe().storeFence();
+        return ticket;
     }
 
     static int get(long at) {

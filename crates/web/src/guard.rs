@@ -5,13 +5,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
-use super::{App, api};
+use crate::answer::as_json;
 
 /// The secret in the URL.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,15 +42,31 @@ impl Token {
     }
 }
 
+/// Who may ask.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// Prefix of URLs.
+    pub token: Token,
+    /// Port of the page; `None` if it is asked from within the process.
+    pub port: Option<u16>,
+    /// The command that prints the URL.
+    pub program: &'static str,
+}
+
+/// Routes that only those reach who have the URL. What is below `/TOKEN/api` fails in JSON.
+pub fn guarded(routes: Router, guard: Guard) -> Router {
+    routes.fallback(unknown).layer(middleware::from_fn_with_state(Arc::new(guard), check))
+}
+
 /// Lets a request through, or says why not; every answer says what a browser may do with it.
-pub async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let is_api = request.uri().path().split('/').nth(2) == Some("api");
-    let mut response = match allowed(&app, request.headers(), request.uri().path()) {
+    let mut response = match allowed(&guard, request.headers(), request.uri().path()) {
         Ok(()) => next.run(request).await,
-        Err(why) => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
+        Err(why) => (StatusCode::FORBIDDEN, why + "\n").into_response(),
     };
     if is_api {
-        response = api::as_json(response).await;
+        response = as_json(response).await;
     }
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -74,43 +91,42 @@ const HEADERS: [(&str, &str); 7] = [
     ("cache-control", "no-store"),
 ];
 
-fn allowed(app: &App, headers: &HeaderMap, path: &str) -> Result<(), &'static str> {
+fn allowed(guard: &Guard, headers: &HeaderMap, path: &str) -> Result<(), String> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
-    if let Some(port) = app.port {
+    if let Some(port) = guard.port {
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         let host = text(header::HOST).unwrap_or("");
         if !hosts.iter().any(|it| it.eq_ignore_ascii_case(host)) {
-            return Err("the request is for another host");
+            return Err("the request is for another host".to_owned());
         }
         if let Some(origin) = text(header::ORIGIN)
             && !hosts.iter().any(|it| format!("http://{it}").eq_ignore_ascii_case(origin))
         {
-            return Err("requests of other pages are not answered");
+            return Err("requests of other pages are not answered".to_owned());
         }
         if text(HeaderName::from_static("sec-fetch-site")).is_some_and(|site| !["same-origin", "none"].contains(&site))
         {
-            return Err("requests of other pages are not answered");
+            return Err("requests of other pages are not answered".to_owned());
         }
     }
     let token = path.trim_start_matches('/').split('/').next().unwrap_or("");
-    if !app.token.is(token) {
-        return Err("the URL has no valid token: open the one that et-monitor printed");
+    if !guard.token.is(token) {
+        return Err(format!("the URL has no valid token: open the one that {} printed", guard.program));
     }
     Ok(())
 }
 
 /// The response for an unknown path after a valid token.
-pub async fn unknown() -> Response {
+async fn unknown() -> Response {
     (StatusCode::NOT_FOUND, Body::from("not found\n")).into_response()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::Monitor;
 
-    fn app() -> App {
-        App { monitor: Monitor::new(None), token: Token::new("s3cret".into()), port: Some(8790), folder: "/".into() }
+    fn guard() -> Guard {
+        Guard { token: Token::new("s3cret".into()), port: Some(8790), program: "et-test" }
     }
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -123,13 +139,13 @@ mod tests {
     #[test]
     fn only_the_right_host_origin_and_token_get_in() {
         let here = [("host", "127.0.0.1:8790")];
-        assert!(allowed(&app(), &headers(&here), "/s3cret/api/vms").is_ok());
+        assert!(allowed(&guard(), &headers(&here), "/s3cret/api/vms").is_ok());
         assert!(
-            allowed(&app(), &headers(&[("host", "LOCALHOST:8790"), ("origin", "http://localhost:8790")]), "/s3cret/")
+            allowed(&guard(), &headers(&[("host", "LOCALHOST:8790"), ("origin", "http://localhost:8790")]), "/s3cret/")
                 .is_ok()
         );
         for path in ["/", "/s3cre/", "/s3crett/", "/S3CRET/", "/api/vms", "/x/s3cret/"] {
-            assert!(allowed(&app(), &headers(&here), path).is_err(), "{path}");
+            assert!(allowed(&guard(), &headers(&here), path).is_err(), "{path}");
         }
         // Another host name that resolves here; another page that knows the token.
         for (name, value) in [
@@ -144,8 +160,8 @@ mod tests {
         ] {
             let mut headers = headers(&here);
             headers.insert(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
-            assert!(allowed(&app(), &headers, "/s3cret/").is_err(), "{name}: {value}");
+            assert!(allowed(&guard(), &headers, "/s3cret/").is_err(), "{name}: {value}");
         }
-        assert!(allowed(&app(), &HeaderMap::new(), "/s3cret/").is_err(), "no host");
+        assert!(allowed(&guard(), &HeaderMap::new(), "/s3cret/").is_err(), "no host");
     }
 }

@@ -1,0 +1,63 @@
+//! Flame graphs of the objects of a place in the tree.
+
+use std::io;
+
+use et_reader::made_in::Places;
+use et_reader::model::ContextId;
+use rustc_hash::FxHashMap;
+
+use super::keys::Keys;
+use super::{Query, Subject, Wanted, What, each};
+use crate::amount::Amount;
+use crate::flame::{Flame, Parts};
+use crate::place::Spot;
+use crate::report::{Told, flames};
+
+/// What is at the bottom of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Down {
+    /// The outermost methods; classes are on top.
+    Callers,
+    /// The sites; their callers are above them.
+    Sites,
+}
+
+impl Parts for Amount {
+    fn all(&self) -> impl Iterator<Item = Amount> {
+        std::iter::once(*self)
+    }
+}
+
+/// The flame graph of the opened group, by objects and bytes.
+///
+/// # Errors
+/// The life table cannot be read.
+pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down) -> io::Result<Flame> {
+    let wanted = Wanted::new(subject, query, Keys::new(subject, what));
+    let sums = each(
+        what,
+        &wanted,
+        Spot::columns(),
+        FxHashMap::<(ContextId, Spot), Amount>::default,
+        |sums, (_, row), rows| sums.entry((rows.context[row], Spot::of(rows, row))).or_default().add(rows.size[row]),
+        |mut one, other| {
+            other.into_iter().for_each(|(key, amount)| *one.entry(key).or_default() += amount);
+            one
+        },
+    )?;
+    let Subject { source, population } = subject;
+    let mut places = Places::new(source.naming());
+    let mut by_place: FxHashMap<_, Amount> = FxHashMap::default();
+    for ((context, spot), amount) in sums {
+        let (place, class) = spot.place(&mut places, population);
+        *by_place.entry((context, place, class)).or_default() += amount;
+    }
+    let mut told = Told::new(source, population);
+    let contexts = &population.contexts;
+    Ok(match down {
+        Down::Callers => flames::by_context(&by_place, contexts, |label| told.frame(label)),
+        Down::Sites => {
+            flames::by_site(&by_place, contexts, |place| place.method(source.naming()), |label| told.frame(label))
+        }
+    })
+}

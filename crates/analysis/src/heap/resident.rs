@@ -1,0 +1,224 @@
+//! The heap at a moment from tables: the rows of the objects and the stays of references that a tick is in. Nothing of the trace is read, so the cost
+//! grows with what is alive.
+//!
+//! Two things the tables do not tell: which method's stack held an object, and whether a thread that has an object was running. What nothing
+//! recorded holds is therefore [`RootKind::Unrecorded`], unless the trace itself says what it is (a loader, a thread, something that was
+//! there before tracing began).
+
+use std::io;
+
+use et_reader::population::{Columns, Groups, Population, Rows};
+use et_reader::record::{AllocKind, RecordKind, Slot, ThreadId};
+use et_reader::references::{References, Wanted};
+use et_reader::source::Source;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::freeze::{self, Freezing, Outside};
+use super::snapshot::{Object, Root, RootKind, Snapshot, Taken, Watched};
+use crate::fold::fold_groups;
+use et_reader::model::Node;
+
+/// The heap at a moment, with a row for each object: nodes are in the order of births.
+#[derive(Debug)]
+pub struct Resident<'a> {
+    pub snapshot: Snapshot<'a>,
+    /// What the life table says of the objects, by node: [`COLUMNS`].
+    pub rows: Rows,
+    /// Where their rows are: group and number in it.
+    pub places: Vec<(u32, u32)>,
+}
+
+/// The columns of the rows of a [`Resident`]: what objects are grouped and ordered by. Single objects are looked up.
+pub const COLUMNS: Columns = Columns::NUMBER
+    .and(Columns::OBJECT)
+    .and(Columns::CLASS)
+    .and(Columns::KIND)
+    .and(Columns::SIZE)
+    .and(Columns::LENGTH)
+    .and(Columns::SITE)
+    .and(Columns::CONTEXT)
+    .and(Columns::THREAD)
+    .and(Columns::BIRTH_TICK)
+    .and(Columns::BIRTH_BYTES)
+    .and(Columns::LAST_USE_TICK)
+    .and(Columns::DEATH_TICK)
+    .and(Columns::DEATH_KIND)
+    .and(Columns::DEATH_BYTES);
+
+/// Which numbers are in a set, and how many before each.
+struct Ranks {
+    words: Vec<u64>,
+    before: Vec<u32>,
+}
+
+impl Ranks {
+    fn new(most: u64, numbers: &[u64]) -> Self {
+        let mut words = vec![0u64; (most / 64 + 1) as usize];
+        numbers.iter().for_each(|number| words[(number / 64) as usize] |= 1 << (number % 64));
+        let mut count = 0;
+        let before = |word: &u64| {
+            let before = count;
+            count += word.count_ones();
+            before
+        };
+        let before = words.iter().map(before).collect();
+        Self { words, before }
+    }
+
+    /// How many of the set are less than this number; `None`: it is not in the set.
+    fn of(&self, number: u64) -> Option<u32> {
+        let (at, bit) = ((number / 64) as usize, 1u64 << (number % 64));
+        let word = *self.words.get(at)?;
+        (word & bit != 0).then(|| self.before[at] + (word & (bit - 1)).count_ones())
+    }
+}
+
+/// The clock when the record begins that made an object unreachable; it may tick at it.
+pub(crate) fn died_at(rows: &Rows, row: usize) -> Option<u64> {
+    let ticks = rows.death_kind[row].is_some_and(RecordKind::ticks);
+    rows.death_tick[row].map(|died| died.saturating_sub(ticks.into()))
+}
+
+/// Whether an object is alive after all records that begin before the clock is at this tick, and after what died of them.
+pub(crate) fn is_at(rows: &Rows, row: usize, tick: u64) -> bool {
+    let was_made = rows.kind[row] == AllocKind::Initial || rows.birth_tick[row] < tick;
+    was_made && died_at(rows, row).is_none_or(|died| died >= tick)
+}
+
+/// The rows of all objects alive at a tick, in the order of births, and where they are.
+fn rows_at(objects: &dyn Groups, tick: u64) -> io::Result<(Rows, Vec<(u32, u32)>)> {
+    let needed = Columns::KIND | Columns::BIRTH_TICK | Columns::DEATH_TICK | Columns::DEATH_KIND | Columns::NUMBER;
+    // Most groups have few that were alive, or none: these are found by the columns that tell it.
+    let groups: Vec<(usize, Vec<(u64, usize)>)> = {
+        let mut groups = Vec::new();
+        for group in 0..objects.len() {
+            if objects.may_have(group, tick)? {
+                groups.push(group);
+            }
+        }
+        let mut found = fold_groups(
+            objects,
+            &groups,
+            needed,
+            Vec::new,
+            |found, group, rows| {
+                let alive = (0..rows.len).filter(|&row| is_at(rows, row, tick));
+                let alive: Vec<(u64, usize)> = alive.map(|row| (rows.number[row], row)).collect();
+                if !alive.is_empty() {
+                    found.push((group, alive));
+                }
+            },
+            |mut one: Vec<_>, mut other| {
+                one.append(&mut other);
+                one
+            },
+        )?;
+        found.sort_unstable_by_key(|(group, _)| *group);
+        found
+    };
+    let mut all = Rows::default();
+    let wanted: Vec<usize> = groups.iter().map(|(group, _)| *group).collect();
+    let mut parts = fold_groups(
+        objects,
+        &wanted,
+        COLUMNS,
+        Vec::new,
+        |parts: &mut Vec<(usize, Rows)>, group, rows| {
+            let at = groups.binary_search_by_key(&group, |(group, _)| *group).unwrap_or_default();
+            let order: Vec<(bool, usize)> = groups[at].1.iter().map(|&(_, row)| (false, row)).collect();
+            parts.push((group, rows.arranged(&Rows::default(), &order)));
+        },
+        |mut one, mut other| {
+            one.append(&mut other);
+            one
+        },
+    )?;
+    parts.sort_unstable_by_key(|(group, _)| *group);
+    parts.into_iter().for_each(|(_, part)| all.append(part));
+    let places: Vec<(u32, u32)> =
+        groups.iter().flat_map(|(group, alive)| alive.iter().map(|&(_, row)| (*group as u32, row as u32))).collect();
+    let mut order: Vec<(bool, usize)> = (0..all.len).map(|row| (false, row)).collect();
+    order.sort_unstable_by_key(|&(_, row)| all.number[row]);
+    let places = order.iter().map(|&(_, row)| places[row]).collect();
+    Ok((all.arranged(&Rows::default(), &order), places))
+}
+
+/// Takes the heap at a tick, [as when the trace is read up to there](super::take); `u64::MAX`: at the end. `objects` are those of the
+/// population, in whatever order: in that of time, few of their groups are read.
+///
+/// # Errors
+/// A table cannot be read.
+pub fn resident<'a>(
+    source: &'a Source,
+    population: &Population,
+    objects: &dyn Groups,
+    references: &dyn References,
+    tick: u64,
+) -> io::Result<Resident<'a>> {
+    let (rows, places) = rows_at(objects, tick)?;
+    let ranks = Ranks::new(population.objects, &rows.number);
+    let weak = source.weak_fields();
+    let mut freezing = Freezing::new(source, &weak, rows.len);
+    for row in 0..rows.len {
+        freezing.object(rows.class[row], &population.types, |class| Object {
+            id: rows.object[row],
+            size: rows.size[row],
+            class,
+            length: rows.length[row],
+            site: rows.site[row],
+            thread: rows.thread[row],
+            kind: rows.kind[row],
+            born: rows.birth_tick[row],
+        });
+    }
+    let (mut edges, mut statics) = (Vec::new(), Vec::new());
+    references.for_each(&Wanted { at: Some(tick), ..Wanted::default() }, &mut |stay| {
+        let Some(target) = ranks.of(stay.target) else { return };
+        match (stay.origin, stay.slot) {
+            (Some(origin), slot) => edges.extend(ranks.of(origin).map(|origin| (origin, slot.number(), target))),
+            (None, Slot::Field(field)) => statics.push((field, Node(target))),
+            (None, Slot::Element(_)) => {}
+        }
+    })?;
+    edges.sort_unstable();
+    let threads = source.trace().map(|trace| &*trace.threads).unwrap_or_default();
+    let of_threads: FxHashMap<u32, ThreadId> =
+        threads.iter().rev().map(|thread| (thread.object.0, ThreadId(thread.index))).collect();
+    let classes = source.trace().into_iter().flat_map(|trace| trace.classes.iter());
+    let loaders: FxHashSet<u32> = classes.map(|class| class.record.loader.0).filter(|&hash| hash != 0).collect();
+    let hash = |node: Node| freeze::hash(rows.object[node.0 as usize]);
+    let nodes = (0..rows.len as u32).map(Node);
+    // The VM holds them with their classes.
+    let is_loader = |node: &Node| hash(*node).is_some_and(|hash| loaders.contains(&hash));
+    let roots = nodes.filter(is_loader).map(|node| Root { kind: RootKind::Loader, node }).collect();
+    let unheld = |node: Node, thread| {
+        let of = hash(node).filter(|&hash| hash != 0).and_then(|hash| of_threads.get(&hash));
+        match of {
+            Some(&of) => RootKind::Thread(of),
+            None if rows.kind[node.0 as usize] == AllocKind::Initial => RootKind::Vm,
+            None => RootKind::Unrecorded(thread),
+        }
+    };
+    let named = freezing.named(std::iter::empty());
+    let mut left = edges.iter().peekable();
+    let mut node = 0;
+    let next_slots = |slots: &mut Vec<(u32, u32)>| {
+        while let Some(&(_, slot, target)) = left.next_if(|(origin, ..)| *origin == node) {
+            slots.push((slot, target));
+        }
+        node += 1;
+    };
+    let end = population.end;
+    let taken = Taken {
+        moment: if tick == u64::MAX { "end".to_owned() } else { format!("tick:{tick}") },
+        tick: tick.min(end.tick),
+        allocated_bytes: rows.birth_bytes.iter().copied().max().unwrap_or(0),
+        watched: Watched::Unknown,
+        lost: population.lost,
+        ..Taken::default()
+    };
+    let held = freeze::References { statics, count: edges.len(), next_slots };
+    let outside = Outside { roots, stacks: Vec::new(), threads: Vec::new(), unheld };
+    let snapshot = freezing.freeze(&named, held, outside, references.extra_fields(), taken);
+    Ok(Resident { snapshot, rows, places })
+}

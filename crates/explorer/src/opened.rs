@@ -1,0 +1,157 @@
+//! A trace that is open, and what has been worked out about it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use et_analysis::groups::{At, Course, Subject, Timeline, What, timeline};
+use et_analysis::heap::{Dominance, Resident, dominance, resident};
+use et_analysis::report::Report;
+use et_reader::population::{Groups, Population};
+use et_reader::references::References;
+use et_reader::source::Source;
+
+use crate::params::Refused;
+
+/// Works out the report, or reads the one that was kept; or says why there is none.
+pub type MakeReport = Box<dyn Fn(&Source) -> Result<Report, String> + Send + Sync>;
+
+/// What is needed of a trace.
+#[allow(missing_debug_implementations)]
+pub struct Parts {
+    /// Its path, as in commands.
+    pub path: String,
+    pub source: Source,
+    pub population: Population,
+    /// Its objects in the order of time.
+    pub objects: Box<dyn Groups>,
+    pub references: Box<dyn References>,
+    pub report: MakeReport,
+}
+
+/// A moment with what was alive.
+pub(crate) struct Moment {
+    pub tick: u64,
+    objects: &'static dyn Groups,
+    pub resident: Resident<'static>,
+    pub dominance: Dominance,
+}
+
+impl Moment {
+    pub fn what(&self) -> What<'_, 'static> {
+        let Self { tick, objects, resident, dominance } = self;
+        What::Alive(At { tick: *tick, objects: *objects, resident, dominance })
+    }
+}
+
+/// The first that is asked for it works it out; the others wait.
+type Cell<T> = Arc<OnceLock<Result<Arc<T>, String>>>;
+
+/// Moments that are kept, the latest first.
+const MOMENTS: usize = 6;
+/// Objects of all of them together; the one that was asked for last is kept however many it has.
+const OBJECTS: usize = 3_000_000;
+
+/// An open trace.
+#[allow(missing_debug_implementations)]
+pub struct Opened {
+    parts: Parts,
+    moments: Mutex<VecDeque<(u64, Cell<Moment>)>>,
+    course: Cell<Course>,
+    line: Cell<Timeline>,
+    report: Cell<Report>,
+}
+
+impl Opened {
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            moments: Mutex::default(),
+            course: Cell::default(),
+            line: Cell::default(),
+            report: Cell::default(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.parts.path
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.parts.source
+    }
+
+    pub(crate) fn population(&self) -> &Population {
+        &self.parts.population
+    }
+
+    pub(crate) fn references(&self) -> &dyn References {
+        &*self.parts.references
+    }
+
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject { source: self.source(), population: self.population() }
+    }
+
+    /// The clock at a moment: no later than the end.
+    pub(crate) fn clock(&self, tick: u64) -> u64 {
+        tick.min(self.population().end.tick)
+    }
+
+    /// What was alive at a tick; `u64::MAX`: at the end.
+    pub(crate) fn moment(&'static self, tick: u64) -> Result<Arc<Moment>, Refused> {
+        // All moments behind the last tick are the end.
+        let tick = if tick > self.population().end.tick { u64::MAX } else { tick };
+        let cell = {
+            let mut kept = self.moments.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = kept.iter().position(|(known, _)| *known == tick).and_then(|at| kept.remove(at));
+            let (tick, cell) = found.unwrap_or_else(|| (tick, Cell::default()));
+            kept.push_front((tick, Arc::clone(&cell)));
+            let mut objects = 0;
+            let mut number = 0;
+            kept.retain(|(_, cell)| {
+                let of = cell.get().and_then(|moment| moment.as_ref().ok());
+                objects += of.map_or(0, |moment| moment.resident.snapshot.len());
+                number += 1;
+                number == 1 || number <= MOMENTS && objects <= OBJECTS
+            });
+            cell
+        };
+        once(&cell, || {
+            let objects = &*self.parts.objects;
+            let resident = resident(self.source(), self.population(), objects, self.references(), tick)?;
+            let dominance = dominance(&resident.snapshot);
+            Ok(Moment { tick, objects, resident, dominance })
+        })
+    }
+
+    /// How all objects fared over the run.
+    pub(crate) fn course(&self) -> Result<Arc<Course>, Refused> {
+        once(&self.course, || Course::of(self.population()))
+    }
+
+    /// The whole run.
+    pub(crate) fn timeline(&self) -> Result<Arc<Timeline>, Refused> {
+        once(&self.line, || timeline(self.population(), BUCKETS))
+    }
+
+    /// The report, if it has been worked out; otherwise this may take a reading of the trace.
+    pub(crate) fn report(&self) -> Result<Arc<Report>, Refused> {
+        let cell = &self.report;
+        let work_out = || (self.parts.report)(self.source()).map(Arc::new);
+        cell.get_or_init(work_out).clone().map_err(Refused::Failed)
+    }
+
+    /// The report if it has been worked out.
+    pub(crate) fn known_report(&self) -> Option<Result<Arc<Report>, String>> {
+        self.report.get().cloned()
+    }
+}
+
+/// Buckets of the timeline.
+const BUCKETS: usize = 400;
+
+fn once<T>(cell: &Cell<T>, work_out: impl FnOnce() -> io::Result<T>) -> Result<Arc<T>, Refused> {
+    let work_out = || work_out().map(Arc::new).map_err(|error| error.to_string());
+    cell.get_or_init(work_out).clone().map_err(|error| Refused::from(io::Error::other(error)))
+}

@@ -1,0 +1,96 @@
+// Finds two leaks and a mistake in how objects are handed on, by clicking: from the first page to the line that stored the reference.
+//
+//   node leak.mjs URL SCREENSHOTS CHROMIUM
+//
+// The traced program is tests/java/explorer/Service.java. Prints one line for each step that does not lead on, and fails if there is one.
+import { mkdtempSync, mkdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const [url, screenshots, executablePath] = process.argv.slice(2);
+if (!url || !screenshots || !executablePath) {
+  console.error("usage: node leak.mjs URL SCREENSHOTS CHROMIUM");
+  process.exit(2);
+}
+mkdirSync(screenshots, { recursive: true });
+const profile = mkdtempSync(join(tmpdir(), "et-explorer-"));
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath,
+  headless: true,
+  viewport: { width: 1400, height: 950 },
+  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
+});
+
+try {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(60_000);
+  const at = (view) => page.waitForFunction((id) => {
+    const seen = [...document.querySelectorAll('[role="tabpanel"]')].filter((panel) => !panel.hidden);
+    return seen.length === 1 && seen[0].id === `view-${id}` && document.getElementById("views").getAttribute("aria-busy") === "false";
+  }, view);
+  const has = async (view, words, what) => {
+    const text = (await page.locator(`#view-${view} .answer`).innerText()).replaceAll("\u200b", "");
+    for (const word of words) {
+      if (!text.includes(word)) {
+        throw new Error(`${what}: the view ${view} has no "${word}":\n${text.slice(0, 2000)}`);
+      }
+    }
+  };
+  const shot = (name) => page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+  /** Goes to the objects of a class, and to the first of them that is alive in the middle of the run. */
+  const objectOf = async (name) => {
+    await page.locator("#tab-groups").click();
+    await at("groups");
+    // The timeline's middle, as a link has it.
+    const row = page.locator("#view-groups tbody tr", { hasText: name }).first();
+    await row.locator("a").first().click();
+    await at("objects");
+    await page.locator("#view-objects [role=row] a, #view-objects tbody a").first().click();
+    await at("object");
+  };
+
+  await page.goto(url);
+  await at("findings");
+  await has("findings", ["Service.SESSIONS", "Service.LISTENERS"], "both leaks are on the first page");
+  await shot("leak-1-findings");
+
+  // The first leak: from the finding to what holds more and more, and up to the static field.
+  await page.locator(".finding", { hasText: "SESSIONS" }).first().locator("a", { hasText: /^The object$/ }).click();
+  await at("object");
+  await has("object", ["static field Service.SESSIONS"], "the path of what holds the sessions");
+  await shot("leak-2-holder");
+
+  // What it holds, and who put one of them there.
+  await objectOf("Service$Session");
+  await has("object", ["Service.open", "HashMap$Node.value", "static field Service.SESSIONS", "java.util.HashMap"], "a session");
+  await shot("leak-3-session");
+
+  // The second leak, from a class to the line.
+  await page.goBack();
+  await objectOf("Service$Listener");
+  await has("object", ["Service.subscribe", "static field Service.LISTENERS", "java.util.ArrayList.add"], "a listener");
+  await shot("leak-4-listener");
+
+  // What is handed on: a request that another thread keeps.
+  await objectOf("Service$Request");
+  await has("object", ["Service.main", "auditor", "Service$Auditor.keepForRetry", "first stored by auditor"], "a request");
+  await shot("leak-5-request");
+  // Its life leads to the moment at which the auditor stored it.
+  const words = page.locator("#view-object .life-words");
+  await words.locator("summary").click();
+  await words.locator("li", { hasText: "keepForRetry" }).locator("a").first().click();
+  await at("object");
+  await has("object", ["Service$Auditor.keepForRetry"], "the moment at which it was kept");
+  // What grew between two moments, by class.
+  await page.locator("#tab-changes").click();
+  await at("changes");
+  await has("changes", ["Service$Session", "Service$Listener", "Service$Request"], "what came");
+  await shot("leak-6-changes");
+} catch (error) {
+  console.log(error.message);
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+}

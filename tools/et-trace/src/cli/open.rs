@@ -1,0 +1,105 @@
+//! `et-trace open`: traces as pages to walk around in, served to the browser of the user.
+
+use std::future::IntoFuture;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use clap::Args;
+use et_cli::code::OK;
+use et_cli::print;
+use et_explorer::{Parts, router};
+use et_lives::LifeTable;
+use et_reader::source::{Reading, Source};
+use et_web::{Guard, PortError, new_token};
+
+use super::analyses::Opened;
+use super::report::report_of;
+use super::{CliError, DeathsArg, InputArgs, PROGRAM};
+use crate::bar::Bar;
+
+/// Where the page is if nothing else is there.
+const PORT: u16 = 8791;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The first time, this makes the life table and the table of references, which takes a reading of the trace or two; both are
+kept beside it. The page is on this machine only, and only those reach it who have its address. Ctrl-C ends it.
+
+Examples:
+  et-trace open app.ettrace                    prints the address of the page
+  et-trace open app.ettrace --browser          and opens it
+  et-trace open before.ettrace after.ettrace   several traces on one page")]
+pub(super) struct OpenArgs {
+    /// The traces: files written by the runtime
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// Port of the page; 0: any that is free [default: 8791, or any that is free]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Open the page in the browser
+    #[arg(long)]
+    browser: bool,
+}
+
+pub(super) fn run(args: &OpenArgs) -> Result<u8, CliError> {
+    let mut code = OK;
+    let mut opened = Vec::new();
+    for path in &args.traces {
+        let (trace, complete) = open(path)?;
+        opened.push(et_explorer::Opened::new(trace));
+        code = code.max(complete);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Serve)?;
+    let served = runtime.block_on(serve(args, opened));
+    // What is still being worked out has nobody left to answer.
+    runtime.shutdown_background();
+    served.map(|()| code)
+}
+
+/// A trace with all that the page needs, and what its exit code is.
+fn open(path: &Path) -> Result<(Parts, u8), CliError> {
+    let bar = Bar::new(true);
+    let input = InputArgs::of(path.to_owned(), DeathsArg::Trace, false);
+    let opened = Opened::with_deaths(&input, &bar)?;
+    let references = opened.references()?;
+    let objects = et_lives::by_time(opened.lives.as_deref(), &opened.population).map_err(CliError::Rows)?;
+    drop(bar);
+    let code = opened.finish();
+    let Opened { source, population, lives } = opened;
+    let report = move |source: &Source| work_out(source, lives.as_ref());
+    let path = path.display().to_string();
+    Ok((Parts { path, source, population, objects, references, report: Box::new(report) }, code))
+}
+
+fn work_out(source: &Source, lives: Option<&Arc<LifeTable>>) -> Result<et_analysis::report::Report, String> {
+    let found = report_of(source, lives.map(|lives| &**lives), Reading::default());
+    found.map(|(report, _)| report).map_err(|error| error.to_string())
+}
+
+async fn serve(args: &OpenArgs, traces: Vec<et_explorer::Opened>) -> Result<(), CliError> {
+    let listener = et_web::listen(args.port, PORT).await;
+    let listener = listener.map_err(|PortError { port, source }| CliError::Port { port, source })?;
+    let port = listener.local_addr().map_err(CliError::Serve)?.port();
+    let token = new_token().map_err(CliError::Serve)?;
+    let url = format!("http://127.0.0.1:{port}/{}/", token.as_str());
+    let guard = Guard { token, port: Some(port), program: "et-trace" };
+    print(&format!("{url}\n"))?;
+    if args.browser
+        && let Err(error) = show(&url)
+    {
+        PROGRAM.say(format_args!("note: no browser was started ({error}): open the address in yours"));
+    }
+    let served = axum::serve(listener, router(traces, guard)).into_future();
+    tokio::select! {
+        served = served => served.map_err(CliError::Serve),
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(CliError::Serve),
+    }
+}
+
+/// Starts the user's browser, as the desktop has it.
+fn show(url: &str) -> io::Result<()> {
+    let null = Stdio::null;
+    Command::new("xdg-open").arg(url).stdin(null()).stdout(null()).stderr(null()).spawn().map(drop)
+}
