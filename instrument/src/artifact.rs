@@ -68,6 +68,8 @@ pub struct AlreadyInstrumented {
 #[derive(Debug)]
 pub struct Settings {
     pub events: EventSet,
+    /// Whether programs that are run with these settings count allocations in place of writing events.
+    pub counts: bool,
     /// As in [`Options::leaves`].
     pub leaves: bool,
     /// Which classes get hooks.

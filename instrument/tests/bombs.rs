@@ -47,6 +47,7 @@ fn bombs() -> &'static [Vec<u8>; 3] {
 fn settings(memory: usize, check: bool) -> Settings {
     Settings {
         events: EventSet::ALL,
+        counts: false,
         leaves: true,
         filter: Filter::default(),
         strict: false,

@@ -1,6 +1,7 @@
 //! Stacks of allocations (`--events alloc,stacks`): what the trace says of them, compared with what the program sees of its own.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use et_tests::lab::{self, Lab};
 use et_tests::program::{Run, Setup, programs};
 use serde_json::Value;
 use xtask::command;
+use xtask::instrumented::InstrumentedJdk;
 use xtask::jdks::Jdk;
 
 const EVENTS: &[&str] = &["--events", "alloc,stacks"];
@@ -28,7 +30,14 @@ fn main() -> ExitCode {
         |_, _| None,
         |lab, jdk| compare(lab, jdk, "stacks_parallel", &["-XX:+UseParallelGC"]),
     ));
-    trials.push(lab::on_jdk_unless(17, "killed", |_, _| None, killed));
+    trials.push(lab::on_jdk_unless(17, "killed", |_, _| None, |lab, jdk| killed(lab, jdk, "stacks_killed", &[])));
+    trials.extend(lab::on_each_jdk("counts_are_those_of_the_program", counted));
+    trials.push(lab::on_jdk_unless(
+        17,
+        "counts_of_a_killed_program",
+        |_, _| None,
+        |lab, jdk| killed(lab, jdk, "counts_killed", &["-Det.counts=60m"]),
+    ));
     lab::run(trials).exit_code()
 }
 
@@ -68,7 +77,12 @@ fn printed(output: &str) -> Result<BTreeMap<String, u64>> {
 
 fn compare(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<()> {
     let run = traced(lab, jdk, test, both, &[])?;
-    let (expected, found) = (printed(&run.stdout)?, in_trace(lab, &run.trace)?);
+    same(lab, &run.stdout, &run.trace)
+}
+
+/// What the program has printed is in the trace.
+fn same(lab: &Lab, stdout: &str, trace: &std::path::Path) -> Result<()> {
+    let (expected, found) = (printed(stdout)?, in_trace(lab, trace)?);
     ensure!(expected.len() > 1_000, "only {} stacks", expected.len());
     let all: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
     let differences: Vec<String> = all
@@ -86,7 +100,36 @@ fn compare(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<()> {
 }
 
 fn exact(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    compare(lab, jdk, "stacks_exact", &[])?;
+    compare(lab, jdk, "stacks_exact", &[])
+}
+
+/// Counts are exact, too, however often slices end, and there is nothing of single objects in the trace: of that, commands say so.
+fn counted(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let program = Program::of(lab, jdk, "counts_exact")?;
+    let trace = program.folder.join("counts.ettrace");
+    let mut run = program.command(&trace);
+    let output = command::quiet(run.args(["-Det.counts=20ms", "-Det.bufferSize=64k"]).arg("Stacks"))?;
+    let stdout = String::from_utf8(output.stdout)?;
+    same(lab, &stdout, &trace)?;
+    let summary: Value = serde_json::from_str(&et_trace(lab, &["summary", "--json", "--top", "100000"], &trace)?)?;
+    let leaves = summary["classes"].as_array().context("no classes")?.iter().find(|class| class["type"] == LEAF);
+    let leaves = leaves.context("no leaves")?;
+    let expected: u64 = printed(&stdout)?.values().sum();
+    ensure!(
+        leaves["objects"] == expected && leaves["bytes"] == expected * LEAF_BYTES,
+        "{leaves} rather than {expected}"
+    );
+    ensure!(summary["lost"] == 0 && summary["complete"] == true, "{summary}");
+    let report = et_trace(lab, &["report", "--json"], &trace)?;
+    ensure!(report.contains(LEAF), "the report has no leaves");
+    for command in [["validate"].as_slice(), &["text"], &["objects"], &["heap", "--at", "50%"]] {
+        let output = Command::new(lab.tools.et_trace()).args(command).arg(&trace).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.code() == Some(1) && said.contains("counts allocations and tells of no single objects"),
+            "{command:?}: {said}"
+        );
+    }
     Ok(())
 }
 
@@ -107,21 +150,45 @@ fn beyond_the_limit(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
+/// The program, instrumented, to be started by tests themselves.
+struct Program {
+    folder: PathBuf,
+    rewritten: PathBuf,
+    java: InstrumentedJdk,
+}
+
+impl Program {
+    fn of(lab: &Lab, jdk: &Jdk, test: &str) -> Result<Self> {
+        let folder = lab.folder(jdk, test)?;
+        let classes = compiled::classes(lab, &programs(lab).join("stacks/Stacks.java"), 11)?;
+        let rewritten = folder.join("classes-et");
+        let mut rewrite = Command::new(lab.tools.et_instrument());
+        command::quiet(rewrite.arg(&classes).args(EVENTS).arg("-o").arg(&rewritten))?;
+        Ok(Self { folder, rewritten, java: lab.instrumented_with(jdk, EVENTS)? })
+    }
+
+    /// The command line up to the main class.
+    fn command(&self, trace: &std::path::Path) -> Command {
+        let mut run = Command::new(self.java.java());
+        run.args(self.java.options(trace)).arg("-cp").arg(&self.rewritten);
+        run
+    }
+}
+
 /// A program that is killed leaves the stacks of all its allocations.
-fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let folder = lab.folder(jdk, "stacks_killed")?;
-    let classes = compiled::classes(lab, &programs(lab).join("stacks/Stacks.java"), 11)?;
-    let rewritten = folder.join("classes-et");
-    let mut rewrite = Command::new(lab.tools.et_instrument());
-    command::quiet(rewrite.arg(&classes).args(EVENTS).arg("-o").arg(&rewritten))?;
-    let java = lab.instrumented_with(jdk, EVENTS)?;
+fn killed(lab: &Lab, jdk: &Jdk, test: &str, options: &[&str]) -> Result<()> {
+    let program = Program::of(lab, jdk, test)?;
     let mut seen = 0;
-    for round in 0..5 {
-        let trace = folder.join(format!("{round}.ettrace"));
-        let mut run = Command::new(java.java());
-        run.args(java.options(&trace)).arg("-cp").arg(&rewritten).arg("Stacks").stdout(Stdio::null());
+    for round in 0..15 {
+        // On a busy machine it takes long until the program allocates.
+        if round >= 5 && seen > 1000 {
+            break;
+        }
+        let trace = program.folder.join(format!("{round}.ettrace"));
+        let mut run = program.command(&trace);
+        run.args(options).arg("Stacks").stdout(Stdio::null());
         let mut child = run.spawn()?;
-        sleep(Duration::from_millis(500 + 230 * round));
+        sleep(Duration::from_millis(700 + 400 * round));
         child.kill()?;
         child.wait()?;
         if !trace.exists() {

@@ -2,6 +2,7 @@
 
 use std::ops::AddAssign;
 
+use et_reader::population::Rows;
 use serde::{Deserialize, Serialize};
 
 /// A number of objects and their total size in bytes.
@@ -12,6 +13,12 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// The objects of a row, whose size must be among its columns.
+    #[inline]
+    pub fn of(rows: &Rows, row: usize) -> Self {
+        Self { objects: rows.objects(row), bytes: rows.size[row] }
+    }
+
     pub fn add(&mut self, bytes: u64) {
         self.objects += 1;
         self.bytes += bytes;

@@ -96,12 +96,12 @@ impl<K: Eq + Hash> Cells<K> {
     pub fn add(&mut self, key: K, rows: &Rows, row: usize) {
         let is_initial = rows.kind[row] == AllocKind::Initial;
         let (cell, sum) = self.cells.entry(key).or_default();
-        let size = rows.size[row];
+        let (amount, size) = (Amount::of(rows, row), rows.size[row]);
         if !is_initial {
-            cell.allocated.add(size);
+            cell.allocated += amount;
         }
         match rows.death_bytes[row] {
-            None => cell.alive.add(size),
+            None => cell.alive += amount,
             Some(died) if !is_initial && died.saturating_sub(rows.birth_bytes[row]) < self.young => {
                 cell.young.add(size);
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use et_columns::TableReader;
 use et_reader::blocks::Passed;
+use et_reader::counted::counted;
 use et_reader::deaths_unknown;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::Contexts;
@@ -39,6 +40,9 @@ pub enum PopulationError {
 /// [`attach_passing`](crate::attach_passing): an existing table is read, otherwise it is made. If there can be none, the
 /// rows are in a temporary file.
 pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) -> Result<Population, PopulationError> {
+    if let Some((population, _)) = counts(source) {
+        return Ok(population);
+    }
     let Some(table) = table.filter(|table| table.is_for(source, reading)) else {
         return Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0);
     };
@@ -62,6 +66,9 @@ pub fn observe(
     reading: Reading,
     mut see: impl FnMut(&Record, &At<'_>),
 ) -> Result<(Population, Observed), PopulationError> {
+    if let Some(counts) = counts(source) {
+        return Ok(counts);
+    }
     let mut observer = Observer::new(source, reading);
     let mut visit = |record: &Record, at: &At<'_>| {
         observer.record(record, at);
@@ -99,12 +106,20 @@ pub fn observe_rows(
 /// deaths is usually for. The rows say when objects were made, where and how, and not when they were used last, nor
 /// whether they escaped.
 pub fn births(source: &Source, reading: Reading) -> Result<(Population, Observed), PopulationError> {
+    if let Some(counts) = counts(source) {
+        return Ok(counts);
+    }
     let deaths = source.deaths(reading.deaths);
     let reading = if deaths == Deaths::None { reading } else { Reading { deaths: Deaths::None, ..reading } };
     match births_by_blocks(source, reading) {
         Some(births) => Ok(births),
         None => births_by_records(source, reading),
     }
+}
+
+/// What a trace has that only counts allocations: no records are read.
+fn counts(source: &Source) -> Option<(Population, Observed)> {
+    source.trace().filter(|trace| trace.only_counts()).map(counted)
 }
 
 fn births_by_records(source: &Source, reading: Reading) -> Result<(Population, Observed), PopulationError> {

@@ -16,6 +16,7 @@ pub(crate) fn stored(table: &TableReader, group: usize, columns: Columns) -> io:
     let reader = GroupReader { table, group, columns };
     // All columns are spelled out, so that the compiler asks about a new one.
     Ok(Rows {
+        counts: Vec::new(),
         len: table.rows_of(group),
         number: reader.wanted(Columns::NUMBER, || reader.numbers("number", |number| number))?,
         object: reader.wanted(Columns::OBJECT, || reader.numbers("object", ObjectId))?,

@@ -64,7 +64,7 @@ impl EventSet {
     }
 
     /// The union of both sets.
-    pub fn or(self, other: EventSet) -> Self {
+    pub const fn or(self, other: EventSet) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -127,7 +127,9 @@ impl std::str::FromStr for EventSet {
                 Some((_, events)) => events.0,
                 None if word == "all" => Self::ALL.0,
                 None => {
-                    return Err(format!("unknown event {word:?}: use alloc, update, method, exception, stacks or all"));
+                    return Err(format!(
+                        "unknown event {word:?}: use alloc, update, method, exception, stacks or all, or counts alone"
+                    ));
                 }
             };
         }

@@ -27,6 +27,7 @@ pub mod batch;
 pub mod blocked;
 pub mod blocks;
 pub mod classes;
+pub mod counted;
 mod dynamic;
 pub mod lifetimes;
 pub mod made_in;

@@ -36,6 +36,8 @@ macro_rules! columns {
         pub struct Rows {
             /// Number of rows.
             pub len: usize,
+            /// How many objects each row stands for, whose sizes together are its size; empty: for one.
+            pub counts: Vec<u64>,
             $(pub $column: Vec<$ty>,)*
         }
 
@@ -47,6 +49,7 @@ macro_rules! columns {
                 let arranged = |is_wanted: bool| if is_wanted { order } else { &[] };
                 Self {
                     len: order.len(),
+                    counts: Vec::new(),
                     $($column: arranged(self.$column.len() == self.len)
                         .iter()
                         .map(|&(other, row)| if other { others.$column[row] } else { self.$column[row] })
@@ -54,7 +57,12 @@ macro_rules! columns {
                 }
             }
 
-            /// Appends rows of the same columns.
+            /// How many objects a row stands for.
+            pub fn objects(&self, row: usize) -> u64 {
+                self.counts.get(row).copied().unwrap_or(1)
+            }
+
+            /// Appends rows of the same columns, each of which stands for one object.
             pub fn append(&mut self, mut others: Self) {
                 self.len += others.len;
                 $(self.$column.append(&mut others.$column);)*

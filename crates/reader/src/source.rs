@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::ops::{ControlFlow, Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use et_format::FILE_MAGIC;
@@ -38,6 +38,12 @@ pub enum SourceError {
     Lifetimes(LifetimesError),
     #[error(transparent)]
     Thread(#[from] NoThread),
+    /// The records of a trace that has none are asked for.
+    #[error(
+        "{0} counts allocations and tells of no single objects: summary, report, export and diff read it; \
+         record with --events alloc,stacks for objects"
+    )]
+    Counts(PathBuf),
 }
 
 impl From<TextInputError> for SourceError {
@@ -180,6 +186,14 @@ impl Source {
         }
     }
 
+    /// An error for a trace that counts allocations and tells of no single objects.
+    pub fn tells_objects(&self) -> Result<(), SourceError> {
+        match self {
+            Self::Trace(trace) if trace.only_counts() => Err(SourceError::Counts(trace.file.path().to_owned())),
+            Self::Trace(_) | Self::Text(_) => Ok(()),
+        }
+    }
+
     /// Whether it says what holds objects although no record does. A text may not.
     pub fn tells_holders(&self) -> bool {
         match self {
@@ -244,7 +258,10 @@ impl Source {
     /// Fills batches with everything that is requested.
     pub(crate) fn fill(&self, reading: Reading, filler: Filler) -> Result<Ending, SourceError> {
         match self {
-            Self::Trace(trace) => fill(trace, reading, filler),
+            Self::Trace(trace) => {
+                self.tells_objects()?;
+                fill(trace, reading, filler)
+            }
             Self::Text(text) => Ok(text.fill(reading, filler)?),
         }
     }

@@ -130,6 +130,11 @@ impl Trace {
         Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, monitors, problems, stacks, events })
     }
 
+    /// Whether the trace counts allocations and tells of no single objects (`counts=1s`).
+    pub fn only_counts(&self) -> bool {
+        self.file.meta().options.get("counts").is_some_and(|slice| !slice.is_empty() && slice != "off")
+    }
+
     /// Calls `visit` for each initial object.
     pub(crate) fn initial_objects(&self, mut visit: impl FnMut(&InitialObject)) -> Result<(), ReadError> {
         for block in self.file.of_kind(BlockKind::InitialObjects) {

@@ -29,6 +29,7 @@ pub const TARGET: Target = Target {
 pub(crate) fn settings() -> Settings {
     Settings {
         events: EventSet::ALL,
+        counts: false,
         leaves: true,
         filter: Filter::default(),
         strict: false,

@@ -249,6 +249,10 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
     let progress = Progress::new(common.quiet);
     let settings =
         Settings { strict: common.strict, check: common.check, ..common.hooks.settings(rules, progress.clone())? };
+    if settings.counts {
+        let why = "--events counts is for run and prepare: instrument with --events alloc,stacks, and run with -Det.counts=1s";
+        return Err(Error::Usage(why.to_owned()));
+    }
     let done = common.threads.pool().run(|| work(cli, common, &settings));
     progress.finish();
     let mut report = done?;

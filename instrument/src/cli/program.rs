@@ -2,17 +2,41 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::error::Error;
-use super::shared::{HookArgs, Rule, RuntimeArgs, Threads};
+use super::shared::{HookArgs, Rule, RuntimeArgs, Threads, Told};
 use crate::artifact::Settings;
 use crate::progress::Progress;
 use crate::run::RunError;
 
+/// Presets of `--events`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// How much is allocated, by stack and class: --events counts
+    Counts,
+    /// Each object with its stack: --events alloc,stacks
+    Objects,
+    /// Objects, references, calls, exceptions and deaths: --events all
+    Everything,
+}
+
+impl Mode {
+    fn events(self) -> Told {
+        match self {
+            Self::Counts => Told::COUNTS,
+            Self::Objects => Told::STACKS,
+            Self::Everything => Told::ALL,
+        }
+    }
+}
+
 /// How a program is to be rewritten, and where that is kept.
 #[derive(Debug, Args)]
 pub(super) struct ProgramArgs {
+    /// What the trace is to tell, in one word
+    #[arg(long, value_enum, conflicts_with = "events")]
+    mode: Option<Mode>,
     #[command(flatten)]
     hooks: HookArgs,
     /// Where instrumented JDKs and programs are cached [default: elephant-tracks in $XDG_CACHE_HOME or ~/.cache]
@@ -32,7 +56,8 @@ impl ProgramArgs {
         progress: Progress,
         job: impl FnOnce(&Settings) -> Result<T, RunError> + Send,
     ) -> Result<T, Error> {
-        let settings = self.hooks.settings(rules, progress.clone())?;
+        let events = self.mode.map(Mode::events);
+        let settings = self.hooks.settings_of(events.as_ref(), rules, progress.clone())?;
         let done = self.threads.pool().run(|| job(&settings));
         progress.finish();
         Ok(done?)

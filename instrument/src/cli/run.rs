@@ -27,7 +27,7 @@ pub(super) struct RunArgs {
     no_children: bool,
     /// Run the program untraced, with a JVMPI profiler: its library, then a colon and its options
     #[arg(long, value_name = "LIBRARY[:OPTIONS]")]
-    #[arg(conflicts_with_all = ["trace", "in_place", "no_children", "include", "exclude", "events", "witness"])]
+    #[arg(conflicts_with_all = ["trace", "in_place", "no_children", "include", "exclude", "events", "mode", "witness"])]
     jvmpi: Option<String>,
     /// Report method entries and exits through hooks, on an instrumented copy of the JDK, for profilers that enable these events
     #[arg(long, requires = "jvmpi")]

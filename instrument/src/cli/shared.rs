@@ -15,6 +15,40 @@ use crate::progress::Progress;
 /// A rule of the filter: whether it includes, and its pattern.
 pub(super) type Rule = (bool, String);
 
+/// What a run tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    events: EventSet,
+    /// Allocations are only counted.
+    counts: bool,
+}
+
+impl Told {
+    /// All kinds of events.
+    pub(super) const ALL: Self = Self { events: EventSet::ALL, counts: false };
+    /// Allocations with their stacks.
+    pub(super) const STACKS: Self = Self { events: EventSet::ALLOC.or(EventSet::STACKS), counts: false };
+    /// The same, counted.
+    pub(super) const COUNTS: Self = Self { counts: true, ..Self::STACKS };
+}
+
+impl std::str::FromStr for Told {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == COUNTS {
+            return Ok(Self::COUNTS);
+        }
+        if text.split(',').any(|word| word.trim() == COUNTS) {
+            return Err("counts are without other events: use --events counts alone".to_owned());
+        }
+        Ok(Self { events: text.parse()?, counts: false })
+    }
+}
+
+/// The value of `--events` that stands for no events.
+const COUNTS: &str = "counts";
+
 /// Which classes get hooks, and which hooks they get.
 #[derive(Debug, Args)]
 pub(super) struct HookArgs {
@@ -25,9 +59,10 @@ pub(super) struct HookArgs {
     /// Do not hook classes that match
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// What to hook: alloc, update, method, exception, all, and stacks for the call stack of each allocation; separated by commas
+    /// What to hook: alloc, update, method, exception, all, and stacks for the call stack of each allocation; separated by commas. Or
+    /// counts: only how much is allocated, by stack and class
     #[arg(long, default_value = "all", value_name = "LIST")]
-    events: EventSet,
+    events: Told,
     /// Which uses of objects get a record of their own: none, refs (reads of reference fields and elements) or all
     #[arg(long, default_value = "none", value_name = "WHICH")]
     witness: Witness,
@@ -39,8 +74,20 @@ pub(super) struct HookArgs {
 impl HookArgs {
     /// Settings that are neither strict nor checked; `rules` has includes and excludes in their order.
     pub(super) fn settings(&self, rules: &[Rule], progress: Progress) -> Result<Settings, Error> {
+        self.settings_of(None, rules, progress)
+    }
+
+    /// The same with other events, if there are any.
+    pub(super) fn settings_of(
+        &self,
+        events: Option<&Told>,
+        rules: &[Rule],
+        progress: Progress,
+    ) -> Result<Settings, Error> {
+        let Told { events, counts } = *events.unwrap_or(&self.events);
         Ok(Settings {
-            events: self.events.with(self.witness),
+            events: events.with(self.witness),
+            counts,
             leaves: !self.no_leaves,
             filter: filter_of(rules)?,
             strict: false,

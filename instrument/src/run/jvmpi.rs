@@ -105,6 +105,7 @@ impl JvmpiJob {
         }
         let methods = Settings {
             events: EventSet::METHOD,
+            counts: false,
             filter: Filter::default(),
             progress: settings.progress.clone(),
             ..*settings

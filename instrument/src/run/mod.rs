@@ -149,7 +149,12 @@ impl RunJob {
         let trace = TraceFile::new(in_variable.into_iter().chain(assembled.traces.iter().cloned()));
         let report = Report::new(&scratch)?;
         command.env(trace_path::REPORT, report.path());
-        children::set(&mut command, self.children.then(|| trace.given()), excluded_classes(settings).as_deref());
+        children::set(
+            &mut command,
+            self.children.then(|| trace.given()),
+            excluded_classes(settings).as_deref(),
+            slice(settings),
+        );
         let ended = child::run(&mut command)?;
         children::lines(&report.children()).iter().for_each(|line| say(line));
         trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| say(line));
@@ -160,7 +165,7 @@ impl RunJob {
     fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
         let program = typed(&self.command);
         let trace = self.trace().map(|trace| format!("-Det.traceFile={trace}"));
-        trace.into_iter().chain(excluded(settings)).chain([format!("-Det.program={program}")])
+        trace.into_iter().chain(excluded(settings)).chain(counting(settings)).chain([format!("-Det.program={program}")])
     }
 
     /// Makes the folder of traces, if that is what was given.
@@ -250,6 +255,16 @@ fn excluded(settings: &Settings) -> Option<String> {
 fn excluded_classes(settings: &Settings) -> Option<String> {
     let excluded = settings.filter.excluded().join(",");
     (!excluded.is_empty()).then_some(excluded)
+}
+
+/// What has the runtime count allocations.
+fn counting(settings: &Settings) -> Option<String> {
+    slice(settings).map(|slice| format!("-Det.counts={slice}"))
+}
+
+/// How long slices of counts are.
+fn slice(settings: &Settings) -> Option<&'static str> {
+    settings.counts.then_some("1s")
 }
 
 /// A variable that is set to something.

@@ -14,7 +14,7 @@ use super::prepare::Workplace;
 use super::report::Report;
 use super::scratch::Scratch;
 use super::trace_file::TraceFile;
-use super::{RunJob, child, children, excluded_classes, lead_to, teller, variable, warn};
+use super::{RunJob, child, children, excluded_classes, lead_to, slice, teller, variable, warn};
 use crate::artifact::Settings;
 use crate::files::Umask;
 
@@ -58,7 +58,7 @@ impl RunJob {
         let trace = TraceFile::new(in_variable.into_iter().chain(self.trace()));
         let report = Report::new(&scratch)?;
         command.env(trace_path::REPORT, report.path());
-        children::set(&mut command, Some(trace.given()), excluded_classes(settings).as_deref());
+        children::set(&mut command, Some(trace.given()), excluded_classes(settings).as_deref(), slice(settings));
         let ended = child::run(&mut command)?;
         let told = children::lines(&report.children());
         told.iter().for_each(|line| say(line));

@@ -54,6 +54,30 @@ pub struct Buffers {
     memory: Memory,
     file: BufferFile,
     pool: Pool,
+    index: Index,
+}
+
+/// What chunks of counts have behind the room for events: where to find a count again. The slots have 4 bytes, and are only read by the
+/// thread that has the chunk; they are zero when it gets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    /// Bytes from the end of the room for events.
+    pub offset: usize,
+    /// Number of slots, a power of two; 0: there is no index.
+    slots: usize,
+}
+
+impl Index {
+    const SLOT: usize = 4;
+
+    fn bytes(self) -> usize {
+        self.slots * Self::SLOT
+    }
+
+    /// How far a hash of 32 bits is shifted to become the number of a slot.
+    pub fn shift(self) -> u32 {
+        u32::BITS - self.slots.max(1).ilog2()
+    }
 }
 
 impl Buffers {
@@ -76,7 +100,19 @@ impl Buffers {
         file.file().write_all_at(&header.encode(), 0).map_err(fail)?;
         allocate(file.file(), 0, size).map_err(fail)?;
         let memory = Memory::map(file.file(), size, chunk_size).map_err(fail)?;
-        Ok(Self { memory, file, pool: Pool::new(count as u32, (count / 2) as u32) })
+        Ok(Self { memory, file, pool: Pool::new(count as u32, (count / 2) as u32), index: Index::default() })
+    }
+
+    /// With an eighth of each chunk for an index of counts.
+    #[must_use]
+    pub fn with_index(self) -> Self {
+        let slots = (self.memory.chunk_bytes() / 16).next_power_of_two() / 2;
+        Self { index: Index { offset: SLACK, slots }, ..self }
+    }
+
+    /// The index of each chunk.
+    pub fn index(&self) -> Index {
+        self.index
     }
 
     /// From now on the program survives if another process truncates the file; [`are_whole`](Self::are_whole) reports
@@ -109,7 +145,7 @@ impl Buffers {
 
     /// Bytes from a chunk's first event up to where the next event may not fit.
     pub fn room(&self) -> usize {
-        self.memory.chunk_bytes() - SLACK
+        self.memory.chunk_bytes() - SLACK - self.index.bytes()
     }
 
     /// The ticket counter.
@@ -156,6 +192,8 @@ impl Buffers {
         // Cleared by the thread that will fill it, which brings it into the right caches, and not by the writers.
         // SAFETY: inside the chunk, which no other thread owns now.
         unsafe { self.memory.events_at(index).write_bytes(0, used) };
+        // SAFETY: as above; room, slack and index together are the chunk.
+        unsafe { self.memory.events_at(index).add(self.room() + SLACK).write_bytes(0, self.index.bytes()) };
         for (at, value) in [(CHUNK_SEQUENCE_AT, sequence), (CHUNK_BEGIN_AT, now.0), (CHUNK_END_AT, 0)] {
             self.memory.header_long(index, at).store(value, Ordering::Relaxed);
         }

@@ -43,6 +43,7 @@ use crate::tracer::vm_calls::Call;
 use crate::tracing::Tracing;
 use crate::tracing::begin::StartError;
 use crate::tracing::control::Control;
+use crate::tracing::slices;
 use et_jvm::env::{Env, Object, Vm};
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
@@ -137,6 +138,7 @@ impl Start<'_> {
         let release = self.property(c"java.vm.specification.version");
         let hotspot = HotSpot::find(env, &release).ok_or(StartError::NotHotSpot)?;
         let buffers = Buffers::create(&sink.buffer_place(), options.buffer_bytes, run.id)?;
+        let buffers = if options.counts.is_some() { buffers.with_index() } else { buffers };
         Ok(Ground { run, started, java_home, release, proxy, hotspot, buffers })
     }
 
@@ -180,7 +182,10 @@ impl Start<'_> {
             // Frames are told from the code of their methods.
             jvmti.add_capabilities(&[Capability::Bytecodes, Capability::ConstantPool])?;
         }
-        proxy.set(env, settings(tracer));
+        if options.counts.is_some() {
+            crate::proxy::count();
+        }
+        proxy.set(env, settings(tracer, &array_layout));
         proxy.set_places(env, &array_layout, tracer.classes.slots.hidden_stores());
         let hash_shift = proxy.probe_hash_shift(env);
         let scheme = id_supply::begin(tracer, env, options.ids, ids::is_full_period(&drawn), hash_shift);
@@ -224,6 +229,9 @@ impl Start<'_> {
         tracer.output.writer_runs.wait();
         tracer.machine.proxy.switch_rewriting(env, tracer.classes.dynamic.is_some());
         jvmti.set_event(EventKind::ClassFileLoadHook, true)?;
+        if let Some(slice) = self.options.counts {
+            slices::begin(tracer, slice);
+        }
         tracing.control.open(tracer, env, thread)?;
         look_for_names(&tracer.output, jvmti, installed.meta.java_home, self.options);
         Ok(())
@@ -290,8 +298,11 @@ impl Start<'_> {
 }
 
 /// Settings for the hooks.
-fn settings(tracer: &'static Tracer) -> Settings {
+fn settings(tracer: &'static Tracer, arrays: &ArrayLayout) -> Settings {
     Settings {
+        slice: slices::address(),
+        index: tracer.output.buffers.index(),
+        alignment: arrays.object_alignment,
         counter: std::ptr::from_ref(tracer.output.buffers.counter()) as usize,
         chunk_room: tracer.output.buffers.room(),
         nowhere: buffers::nowhere(),

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use et_ddm::Message;
 use et_ddm::ours::{AllocationSource, Allocations, Put, Site};
 use et_format::ArrayLayout;
-use et_format::event::{self, Event, ObjectHash};
+use et_format::event::{self, COUNTED_UNIT, Event, ObjectHash};
 use et_format::{ClassRecord, STACK, StackRecord};
 use et_jvm::sync::lock;
 use et_names::{MethodId, NamesTable, SiteId};
@@ -174,6 +174,12 @@ impl Rates {
                 }
                 Event::Switch { .. } => {
                     stack.0.clear();
+                    continue;
+                }
+                Event::Counted { site, class, objects, units } => {
+                    let made = places.entry(Place { site, class, depth: 0, frames: stack.frames() }).or_default();
+                    made.objects += u64::from(objects);
+                    made.bytes.iter_mut().for_each(|sum| *sum += COUNTED_UNIT * u64::from(units));
                     continue;
                 }
                 Event::New { site, class, .. } => (site, class, 0, None),

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, the most important first.
-pub const OPTIONS: [Described; 24] = [
+pub const OPTIONS: [Described; 25] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -110,6 +110,13 @@ pub const OPTIONS: [Described; 24] = [
         default: Some("8000000"),
         meaning: "with [stacks](stacks.md): how many frames of different stacks are kept apart, at up to 48 bytes each; of further stacks only \
             the nearest callers are recorded",
+    },
+    Described {
+        name: "counts",
+        value: "off|<TIME>",
+        default: Some("off"),
+        meaning: "only count allocations, by stack and class, in slices of this length (`10ms` to `60m`; units as for `patience`): \
+            see [counts](stacks.md#counts-only). `et-instrument run --events counts` sets it to `1s`",
     },
     Described {
         name: "monitors",

@@ -34,6 +34,9 @@ const MAX_BUFFERS: usize = 2 << 30;
 const MAX_WRITERS: u32 = 64;
 const DEFAULT_STACKS: u32 = 8_000_000;
 const MAX_STACKS: u32 = 100_000_000;
+/// Lengths of slices of counts.
+const SHORTEST_SLICE: Duration = Duration::from_millis(10);
+const LONGEST_SLICE: Duration = Duration::from_secs(3600);
 /// The share is an `int` of HeapProxy.
 const MAX_SHARE: u32 = i32::MAX as u32;
 /// Maximum number of options files that name each other; more are taken for a cycle.
@@ -76,6 +79,11 @@ pub enum OptionError {
     Writers(String),
     #[error("stacks={0}: write a number of frames from 1 to {MAX_STACKS}")]
     Stacks(String),
+    #[error("counts={0}: write off, or how long a slice is, from 10ms to 60m: counts=1s")]
+    Counts(String),
+    /// `counts` together with an option that is about single objects.
+    #[error("counts have no objects: leave out {0}, or counts")]
+    CountsWith(&'static str),
     #[error("monitors={0}: write on or off")]
     Monitors(String),
     #[error("discard={0}: write on or off")]
@@ -154,6 +162,8 @@ pub struct Options {
     pub monitors: bool,
     /// How many frames of different stacks are kept apart.
     pub stacks: u32,
+    /// Allocations are only counted, in slices of this length.
+    pub counts: Option<Duration>,
     /// The agent for monitors, if it is part of the run.
     pub live: Option<Wanted>,
     /// Whether events are discarded instead of written.
@@ -308,6 +318,18 @@ impl Given {
                 number.ok_or_else(|| OptionError::Stacks(text.to_owned()))?
             }
         };
+        let counts = match value("counts") {
+            None | Some("off") => None,
+            Some(text) => {
+                let slice = duration(text).filter(|slice| (SHORTEST_SLICE..=LONGEST_SLICE).contains(slice));
+                Some(slice.ok_or_else(|| OptionError::Counts(text.to_owned()))?)
+            }
+        };
+        let about_objects =
+            [("format=text", text.is_some()), ("deaths=gc", value("deaths").is_some_and(|text| text != "trace"))];
+        if let Some((with, _)) = about_objects.into_iter().find(|(_, is_given)| *is_given && counts.is_some()) {
+            return Err(OptionError::CountsWith(with));
+        }
         let writers = match value("writers") {
             None | Some("auto") => None,
             Some(text) => {
@@ -351,6 +373,7 @@ impl Given {
             writers,
             monitors,
             stacks,
+            counts,
             live: Wanted::read(value)?,
             discard,
             given: self.values,
@@ -481,6 +504,20 @@ mod tests {
     fn monitors_may_be_told_of() {
         assert!(!agent("").unwrap().monitors && agent("monitors=on").unwrap().monitors);
         assert_eq!(agent("monitors=all").unwrap_err().to_string(), "monitors=all: write on or off");
+    }
+
+    #[test]
+    fn allocations_may_be_counted() {
+        assert_eq!((agent("").unwrap().counts, agent("counts=off").unwrap().counts), (None, None));
+        assert_eq!(agent("counts=100ms").unwrap().counts, Some(Duration::from_millis(100)));
+        for bad in ["on", "1ms", "2000m"] {
+            let line = agent(&format!("counts={bad}")).unwrap_err().to_string();
+            assert!(line.starts_with(&format!("counts={bad}: write off, ")), "{line}");
+        }
+        for with in ["format=text", "deaths=gc"] {
+            let line = agent(&format!("counts=1s@{with}")).unwrap_err().to_string();
+            assert!(line.contains(with), "{line}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use et_jvm::env::{Env, Object, StaticField};
 
 use super::Mirrors;
 use super::lookup::{Class, ProxyError};
+use crate::buffers::Index;
 use crate::classes::slots::HiddenStores;
 
 /// Declares static fields of a class, all of which are looked up before any is set.
@@ -29,6 +30,11 @@ static_fields! {
     /// Fields of `HeapProxy`, documented there.
     Fields {
         on: c"on" c"Z",
+        counting: c"counting" c"Z",
+        slice: c"slice" c"J",
+        index_offset: c"indexOffset" c"J",
+        index_shift: c"indexShift" c"I",
+        alignment: c"alignment" c"I",
         tagged: c"tagged" c"Z",
         counter: c"counter" c"J",
         chunk_room: c"chunkRoom" c"J",
@@ -81,6 +87,12 @@ pub struct Settings {
     pub stacks: u64,
     /// The collector is asked about one object in this many; 0 for none.
     pub asked: u32,
+    /// Address of the number of the slice of counts; 0 without counts.
+    pub slice: usize,
+    /// Where the index of counts is, behind the room for events, and how many slots it has.
+    pub index: Index,
+    /// Alignment of objects in bytes.
+    pub alignment: u32,
 }
 
 impl Fields {
@@ -94,11 +106,15 @@ impl Fields {
             (self.classes, settings.classes),
             (self.layouts, settings.layouts),
             (self.stacks, settings.stacks as usize),
+            (self.slice, settings.slice),
+            (self.index_offset, settings.index.offset),
         ];
         for (field, value) in addresses {
             env.set_static_long(class, field, value as i64);
         }
         env.set_static_int(class, self.asked, settings.asked as i32);
+        env.set_static_int(class, self.index_shift, settings.index.shift() as i32);
+        env.set_static_int(class, self.alignment, settings.alignment as i32);
     }
 
     /// Sets the offsets of array elements and of fields that the VM itself stores into; 0 if unknown.

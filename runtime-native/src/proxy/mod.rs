@@ -38,6 +38,14 @@ static ON: AtomicBool = AtomicBool::new(false);
 /// Whether classes created at run time are rewritten, for the same functions.
 static DEFINITIONS: AtomicBool = AtomicBool::new(false);
 
+/// Whether hooks count allocations in place of writing events.
+static COUNTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on hooks that are switched on count allocations in place of writing events.
+pub fn count() {
+    COUNTS.store(true, Ordering::Release);
+}
+
 /// The events for which the JDK's classes have hooks, from a constant that the rewriter has put into Thread.
 pub fn jdk_events(env: Env) -> Option<EventSet> {
     let thread = env.find_class(c"java/lang/Thread")?;
@@ -384,9 +392,10 @@ impl Proxy {
         self.set_long(env, self.fields.stacks, table);
     }
 
-    /// Switches the hooks on or off.
+    /// Switches the hooks on, to write events or to count, or off.
     pub fn switch(&self, env: Env, on: bool) {
-        env.set_static_boolean(self.class(), self.fields.on, on);
+        let field = if COUNTS.load(Ordering::Acquire) { self.fields.counting } else { self.fields.on };
+        env.set_static_boolean(self.class(), field, on);
         ON.store(on, Ordering::Release);
         if !on {
             self.switch_rewriting(env, false);

@@ -2,6 +2,7 @@
 
 pub mod begin;
 pub mod control;
+pub mod slices;
 
 use et_jvm::env::{Env, MethodId, Object};
 use et_jvm::listener::{ClassFile, Listener};

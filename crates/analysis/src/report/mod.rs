@@ -106,11 +106,12 @@ pub fn report(
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
     let axes = totals.axes();
+    let has_stacks = source.trace().is_some_and(|trace| !trace.stacks.is_empty());
     let mut report = Report {
         initial: totals.initial,
         flames: flames(&totals, population, &mut told),
         // Threads that ran before tracing began have frames even where calls have no events.
-        has_contexts: population.contexts.len() > 1 && source.events().has(EventSet::METHOD),
+        has_contexts: population.contexts.len() > 1 && (source.events().has(EventSet::METHOD) || has_stacks),
         has_deaths: population.has_deaths,
         has_witnesses: looked.has_witnesses,
         lifetimes: lines::lifetimes(&totals, &courses, &looked, &callers, &mut told),

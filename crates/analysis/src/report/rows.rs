@@ -8,6 +8,7 @@ use et_reader::population::{Columns, Moment, Population};
 use et_reader::record::AllocKind;
 use et_reader::types::TypeId;
 
+use crate::amount::Amount;
 use crate::fold::in_order;
 
 /// An object's row.
@@ -19,6 +20,8 @@ pub(super) struct Object {
     /// It was there when tracing began.
     pub is_initial: bool,
     pub size: u64,
+    /// The size, and how many objects the row stands for.
+    pub amount: Amount,
     pub birth: Moment,
     pub last_use: u64,
     /// `None` if it is alive at the end.
@@ -61,6 +64,7 @@ pub(super) fn each(population: &Population, places: &mut Places<'_>, mut see: im
                 context: rows.context[at],
                 is_initial: rows.kind[at] == AllocKind::Initial,
                 size: rows.size[at],
+                amount: Amount::of(rows, at),
                 birth,
                 last_use: rows.last_use_tick[at],
                 death,

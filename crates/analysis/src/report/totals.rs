@@ -90,9 +90,9 @@ pub(super) struct Weights {
 impl Weights {
     fn add(&mut self, object: &Object) {
         let size = object.size;
-        self.made.add(size);
+        self.made += object.amount;
         match &object.death {
-            None => self.alive.add(size),
+            None => self.alive += object.amount,
             Some(death) => {
                 let age = death.bytes.saturating_sub(object.birth.bytes);
                 self.young.iter_mut().zip(LIMITS).filter(|(_, limit)| age < *limit).for_each(|(sum, _)| sum.add(size));
@@ -119,12 +119,12 @@ impl AddAssign for Weights {
 impl Sums {
     fn add(&mut self, object: &Object, end: &Moment) {
         let size = object.size;
-        self.made.add(size);
+        self.made += object.amount;
         match &object.death {
             None => {
-                self.alive.add(size);
+                self.alive += object.amount;
                 if object.last_use < end.tick / 2 {
-                    self.stale.add(size);
+                    self.stale += object.amount;
                 }
             }
             Some(death) => {
@@ -198,14 +198,14 @@ impl Totals {
                 }
             };
             if !object.is_initial {
-                happened(&object.birth, &|bin| bin.born.add(object.size));
+                happened(&object.birth, &|bin| bin.born += object.amount);
             }
             if let Some(death) = &object.death {
                 happened(death, &|bin| bin.died.add(object.size));
             }
         }
         if object.is_initial {
-            self.initial.add(object.size);
+            self.initial += object.amount;
             return;
         }
         self.all.add(object, &self.end);

@@ -237,6 +237,9 @@ pub struct Summary {
     pub writer_cpu_seconds: Option<f64>,
     /// Events that the classes have hooks for.
     pub events: Vec<String>,
+    /// How long slices are in a trace that only counts allocations (`counts=1s`): it has no records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<String>,
     /// Call stacks that the trace has of its own (`--events alloc,stacks`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stacks: Option<StacksOfTrace>,
@@ -357,6 +360,10 @@ fn of_records(source: &Source, population: &Population, observed: &Observed) -> 
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
         events: source.events().names().chain(stacks.is_some().then_some("stacks")).map(str::to_owned).collect(),
         stacks,
+        counts: source
+            .trace()
+            .filter(|trace| trace.only_counts())
+            .and_then(|trace| trace.file.meta().options.get("counts").cloned()),
         anomalies: observed.anomalies.clone(),
         lost: population.lost.total(),
         lost_details: population.lost,

@@ -91,7 +91,11 @@ fn header(out: &mut String, summary: &Summary) {
         None => "complete",
         Some(_) => "cut off",
     };
-    let sizes = format!("{}, {}, {completeness}", bytes(summary.trace_bytes), counted(records, "record"));
+    let content = match &summary.counts {
+        Some(slice) => format!("counts of allocations in slices of {slice}"),
+        None => counted(records, "record"),
+    };
+    let sizes = format!("{}, {content}, {completeness}", bytes(summary.trace_bytes));
     line(out, "trace", &format!("{}, {sizes}", summary.trace));
     let whole = summary.allocated;
     line(out, "made", &format!("{}, {}", counted(whole.objects, "object"), bytes(whole.bytes)));
@@ -108,7 +112,9 @@ fn header(out: &mut String, summary: &Summary) {
             let heap = used.map_or_else(String::new, |gc| {
                 format!("; heap after the last collection: {}", bytes(gc.heap_used_bytes))
             });
-            line(out, "live", &format!("unknown without deaths{heap}"));
+            let why =
+                if summary.counts.is_some() { "unknown: objects were only counted" } else { "unknown without deaths" };
+            line(out, "live", &format!("{why}{heap}"));
         }
     }
 }
@@ -145,7 +151,7 @@ fn sites(out: &mut String, summary: &Summary) {
         let caller = asked_by(line.caller.as_deref(), line.callers, (line.for_callers, line.amount));
         entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &caller);
     }
-    if !summary.records.iter().any(|(letter, count)| letter == "M" && *count > 0) {
+    if summary.stacks.is_none() && !summary.records.iter().any(|(letter, count)| letter == "M" && *count > 0) {
         let _ = writeln!(out, "  their callers are unknown: there are no records of calls");
     }
 }

@@ -179,28 +179,28 @@ impl Part {
 
     #[inline]
     fn row(&mut self, rows: &Rows, at: usize, middle: u64, askers: &Askers) {
-        let (kind, size) = (rows.kind[at], rows.size[at]);
-        self.kinds[kind.record_kind() as usize].add(size);
+        let (kind, size, amount) = (rows.kind[at], rows.size[at], Amount::of(rows, at));
+        self.kinds[kind.record_kind() as usize] += amount;
         let death = rows.death_tick[at];
         if death.is_none() {
-            self.alive.add(size);
+            self.alive += amount;
         }
         if kind == AllocKind::Initial {
             return;
         }
-        self.threads.entry(rows.thread[at]).or_default().add(size);
+        *self.threads.entry(rows.thread[at]).or_default() += amount;
         let key = Key { spot: Spot::of(rows, at), asker: askers.number(rows.context[at]) };
         let sum = self.sums.entry(key).or_default();
         sum.first = sum.first.min(rows.number[at]);
-        sum.made.add(size);
-        sum.kinds[kind.record_kind() as usize] += 1;
+        sum.made += amount;
+        sum.kinds[kind.record_kind() as usize] += amount.objects;
         let birth = rows.birth_tick[at];
         if birth <= middle && death.is_none_or(|death| death > middle) {
-            sum.middle.add(size);
+            sum.middle += amount;
         }
         match death {
             Some(death) => sum.lifetime.died(size, birth, rows.last_use_tick[at], death),
-            None => sum.alive.add(size),
+            None => sum.alive += amount,
         }
     }
 

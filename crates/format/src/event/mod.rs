@@ -21,6 +21,9 @@ pub const MAX_WORDS: usize = 3 + MAX_ELEMENTS;
 /// Flag in the receiver word of an entry: the method has also been left. Object ids use the other 31 bits.
 pub const LEFT: u32 = 1 << 31;
 
+/// Bytes of a unit of size in [`Event::Counted`].
+pub const COUNTED_UNIT: u64 = 8;
+
 /// An object as events refer to it: its 31-bit identity hash, or 0 for null. Unique among live objects only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectHash(pub u32);
@@ -158,13 +161,13 @@ fn extended(kind: u32, payload: u32) -> u32 {
 /// Appends `event` to `out`. Only the low 30 bits of method ids, 31 of receivers and 56 of tickets are kept.
 pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
     let (words, count) = match *event {
-        Event::Exit { method } => ([method.0 << 2, 0, 0, 0], 1),
-        Event::Entry { method } => ([method.0 << 2 | 1, 0, 0, 0], 1),
-        Event::EntryOn { method, receiver } => ([method.0 << 2 | 2, receiver.0 & !LEFT, 0, 0], 2),
-        Event::Leaf { method, receiver } => ([method.0 << 2 | 2, receiver.0 | LEFT, 0, 0], 2),
-        Event::Ticket(Ticket(ticket)) => ([extended(kind::TICKET, ticket as u32), (ticket >> 24) as u32, 0, 0], 2),
+        Event::Exit { method } => ([method.0 << 2, 0, 0, 0, 0], 1),
+        Event::Entry { method } => ([method.0 << 2 | 1, 0, 0, 0, 0], 1),
+        Event::EntryOn { method, receiver } => ([method.0 << 2 | 2, receiver.0 & !LEFT, 0, 0, 0], 2),
+        Event::Leaf { method, receiver } => ([method.0 << 2 | 2, receiver.0 | LEFT, 0, 0, 0], 2),
+        Event::Ticket(Ticket(ticket)) => ([extended(kind::TICKET, ticket as u32), (ticket >> 24) as u32, 0, 0, 0], 2),
         Event::PutElements { start, array, targets } => {
-            ([extended(kind::PUT_ELEMENTS, targets.count() as u32), start, array.0, 0], 3)
+            ([extended(kind::PUT_ELEMENTS, targets.count() as u32), start, array.0, 0, 0], 3)
         }
         ref regular => table::encode_regular(regular),
     };

@@ -178,10 +178,10 @@ macro_rules! events {
         }
 
         /// Encodes a regular event: its words and how many of them are in use.
-        pub(super) fn encode_regular(event: &Event<'_>) -> ([u32; 4], usize) {
+        pub(super) fn encode_regular(event: &Event<'_>) -> ([u32; 5], usize) {
             match *event {
                 $(Event::$name { $($field,)* $($part,)* } => {
-                    let mut words = [extended($kind, 0 $(| u32::from($part) << $from)*), 0, 0, 0];
+                    let mut words = [extended($kind, 0 $(| u32::from($part) << $from)*), 0, 0, 0, 0];
                     let mut count = 1;
                     $(
                         words[count] = $field.word();
@@ -190,8 +190,8 @@ macro_rules! events {
                     (words, count)
                 })*
                 // Encoded by `super::encode`.
-                $(Event::$form { .. } => ([0; 4], 0),)*
-                $(Event::$hand { .. } => ([0; 4], 0),)*
+                $(Event::$form { .. } => ([0; 5], 0),)*
+                $(Event::$hand { .. } => ([0; 5], 0),)*
             }
         }
 
@@ -353,6 +353,17 @@ events! {
         /// A witness: the frame used the object. An `R` record.
         16 USED Used {
             object: ObjectHash
+        } []
+
+        /// Objects of one class that were allocated on one stack in the time of the block (`counts`). The runtime adds to the numbers as long as the block is in the buffer. The same stack and class may have several.
+        17 COUNTED Counted {
+            /// 0: none. That of a call: native code or the VM made the objects for it.
+            site: SiteId,
+            class: ObjectHash,
+            /// How many they are.
+            objects: u32,
+            /// Their sizes together, divided by 8.
+            units: u32
         } []
     }
 }

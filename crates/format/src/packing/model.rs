@@ -314,6 +314,13 @@ impl Model {
                     side.take(word);
                 }
             }
+            // Its digits just fit: those of five words of other kinds would not.
+            kind::COUNTED => {
+                let site = self.id(state, side);
+                let class = self.word(state, side, site);
+                self.word(state, side, site ^ class);
+                self.word(state, side, !(site ^ class));
+            }
             // `Switch`, `Used`.
             _ => {
                 for _ in 1..words {

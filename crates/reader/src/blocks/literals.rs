@@ -161,6 +161,7 @@ fn named(bytes: &[u8], into: &mut Vec<u32>) {
             | Event::Entry { .. }
             | Event::EntryInit { .. }
             | Event::SuperCall { .. }
+            | Event::Counted { .. }
             | Event::Ticket(_) => {
                 continue;
             }

@@ -272,6 +272,7 @@ impl<'a> Scanner<'a> {
             | Event::PutElement { .. }
             | Event::PutElements { .. }
             | Event::Used { .. }
+            | Event::Counted { .. }
             | Event::Ticket(_)
             | Event::Switch { .. } => {}
         }

@@ -222,7 +222,8 @@ impl PieceReader {
                 | Event::PutStatic { .. }
                 // The thread itself.
                 | Event::Switch { .. }
-                | Event::Used { .. } => continue,
+                | Event::Used { .. }
+                | Event::Counted { .. } => continue,
             };
             let recent = &mut self.recent[origin as usize % RECENT];
             if *recent != origin {

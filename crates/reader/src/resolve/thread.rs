@@ -767,6 +767,8 @@ impl Reader {
             }
             Event::Switch { owner } => return self.switch(owner, shared),
             Event::Used { object } => Action::Used { object },
+            // Not objects: read by `counted`.
+            Event::Counted { .. } => return Step::Nothing,
         })
     }
 

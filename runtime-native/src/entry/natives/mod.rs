@@ -133,6 +133,24 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_stack0(env: *mut JNIEnv, 
     })
 }
 
+/// `HeapProxy.size0(Object)`: the size of an object; 0 for null.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_size0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    object: jobject,
+) -> jlong {
+    // SAFETY: arguments from the VM.
+    let (env, object) = unsafe { (Env::new(env), Object::new(object)) };
+    guarded(env, 0, || match (tracer::get(), object) {
+        (Some(tracer), Some(object)) => tracer.machine.jvmti.object_size(object).unwrap_or(0) as jlong,
+        _ => 0,
+    })
+}
+
 /// `HeapProxy.staticFieldAt0(Class, long)`: the field reference of the static reference field at that offset, 0 if
 /// there is none.
 ///

@@ -39,6 +39,7 @@ impl Opened {
             return Err(lacks("this command needs deaths: leave out --deaths none".to_owned()));
         }
         let (source, lives) = input.open_for_rows(ClockArg::Et, bar)?;
+        source.tells_objects()?;
         if source.deaths(Deaths::Trace) == Deaths::None {
             let why = deaths_unknown(source.events()).unwrap_or_default();
             return Err(lacks(format!("{why}; instrument with --events all to know when objects die")));
@@ -307,6 +308,7 @@ pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
     };
     let bar = Bar::new(true);
     let opened = Opened::new(&args.input, &bar)?;
+    opened.source.tells_objects()?;
     if let Some(option) = query.needs_deaths().filter(|_| !opened.population.has_deaths) {
         let path = args.input.trace.clone();
         return Err(CliError::Lacks { path, what: format!("{option} needs deaths, which are not known here") });

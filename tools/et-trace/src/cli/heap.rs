@@ -104,6 +104,7 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
     }
     let bar = Bar::new(true);
     let (source, lives) = input.open(&bar)?;
+    source.tells_objects()?;
     // Begun before the long work: a wrong path shows at once.
     let begin = |path: &PathBuf| Output::create(path, Kind::HeapDump, args.force, &[&args.trace]);
     let output = args.hprof.as_ref().map(begin).transpose()?;

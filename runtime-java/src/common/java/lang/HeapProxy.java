@@ -25,6 +25,15 @@ import jdk.internal.vm.annotation.DontInline;
 public final class HeapProxy {
     /** False until the stub has bound the natives and set the fields below, and again when the VM dies. */
     static boolean on;
+    /** In place of {@link #on}: allocations are counted by stack and class, and nothing else is told, see {@link HeapProxyTally}. */
+    static boolean counting;
+    /** Address of the number of the slice of time to which counts belong, from 1. */
+    static long slice;
+    /** Of buffers with counts: bytes from the end of the room for events to the index, and the shift of hashes to slots. */
+    static long indexOffset;
+    static int indexShift;
+    /** Alignment of objects in bytes. */
+    static int alignment;
     /** Address of the counter that gives out tickets. */
     static long counter;
     /** Bytes from the start of a chunk to where the next event no longer surely fits. */
@@ -142,7 +151,7 @@ public final class HeapProxy {
     /** Takes the pending site off the thread, so that what the constructor runs first cannot consume it. */
     public static int entryInit(int method) {
         if (!on) {
-            return 0;
+            return takeSite();
         }
         Thread thread = HeapProxyRelease.thread();
         int site = thread.etSite;
@@ -156,6 +165,8 @@ public final class HeapProxy {
             Thread thread = HeapProxyRelease.thread();
             thread.etSite = site;
             HeapProxyBuffer.write(thread, HeapProxyBuffer.SUPER_CALL, method);
+        } else {
+            site(site);
         }
     }
 
@@ -214,7 +225,7 @@ public final class HeapProxy {
     // Allocations
 
     public static void site(int site) {
-        if (on) {
+        if (on || counting) {
             HeapProxyRelease.thread().etSite = site;
         }
     }
@@ -222,7 +233,7 @@ public final class HeapProxy {
     /** The same, with the value of the stack in place of the site. */
     @DontInline
     public static void site(long stack) {
-        if (on) {
+        if (on || counting) {
             int site = HeapProxyStacks.site(stack);
             HeapProxyRelease.thread().etSite = site;
         }
@@ -230,7 +241,7 @@ public final class HeapProxy {
 
     /** Takes the pending site off the thread as {@link #entryInit} does, where methods are not reported. */
     public static int takeSite() {
-        if (!on) {
+        if (!on && !counting) {
             return 0;
         }
         Thread thread = HeapProxyRelease.thread();
@@ -256,6 +267,8 @@ public final class HeapProxy {
             if (HeapProxyCounts.active != null && kind == HeapProxyBuffer.NEW) {
                 HeapProxyCounts.count(object, site);
             }
+        } else if (counting) {
+            HeapProxyTally.object(object);
         }
     }
 
@@ -267,6 +280,8 @@ public final class HeapProxy {
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
+        } else if (counting) {
+            HeapProxyTally.array(array, length, site);
         }
     }
 
@@ -278,6 +293,8 @@ public final class HeapProxy {
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
+        } else if (counting) {
+            countArrays(array, 1, length, stack);
         }
     }
 
@@ -340,6 +357,8 @@ public final class HeapProxy {
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
+        } else if (counting) {
+            HeapProxyTally.arrays(array, dimensions, site);
         }
     }
 
@@ -351,6 +370,21 @@ public final class HeapProxy {
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
+        } else if (counting) {
+            countArrays(array, dimensions, 0, stack);
+        }
+    }
+
+    private static void countArrays(Object array, int dimensions, int length, long stack) {
+        try {
+            int site = HeapProxyStacks.site(stack);
+            if (dimensions == 1) {
+                HeapProxyTally.array(array, length, site);
+            } else {
+                HeapProxyTally.arrays(array, dimensions, site);
+            }
+        } catch (StackOverflowError noRoom) {
+            overflows++;
         }
     }
 
@@ -477,6 +511,7 @@ public final class HeapProxy {
         tag0(null, false);
         staticFieldAt0(null, 0L);
         stack0(0L);
+        size0(null);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
     }
 
@@ -486,7 +521,7 @@ public final class HeapProxy {
      * another of these classes, whose thread waits for this one.
      */
     private static void initialize() {
-        String[] others = {"Anonymous", "Buffer", "Calls", "Classes", "Counts", "Fields", "Mirrors", "Objects", "Platform", "Release", "Stacks", "Unsafe"};
+        String[] others = {"Anonymous", "Buffer", "Calls", "Classes", "Counts", "Fields", "Mirrors", "Objects", "Platform", "Release", "Stacks", "Tally", "Unsafe"};
         for (String other : others) {
             try {
                 Class.forName("java.lang.HeapProxy" + other, true, null);
@@ -589,6 +624,9 @@ public final class HeapProxy {
 
     /** The number of the stack with that value, which is walked if it has none; 0 for 0, and if there is no number to give. */
     static native int stack0(long value);
+
+    /** The size of an object as the VM tells it; 0 for null. */
+    static native long size0(Object object);
 
     /** Asks the collector about an object that an event was just written for. */
     static void ask(Object object, int id) {

@@ -43,6 +43,12 @@ public final class HeapProxyCalls {
             } catch (StackOverflowError noRoom) {
                 HeapProxy.overflows++;
             }
+        } else if (HeapProxy.counting && object != null) {
+            try {
+                HeapProxyTally.made(object);
+            } catch (StackOverflowError noRoom) {
+                HeapProxy.overflows++;
+            }
         }
     }
 

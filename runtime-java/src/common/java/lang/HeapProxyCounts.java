@@ -224,21 +224,9 @@ public final class HeapProxyCounts {
         places = morePlaces;
     }
 
-    /**
-     * The size from HotSpot's layout helper: of instances itself, but for a flag in the lowest bit; of arrays the size of the header in its
-     * third byte, and the logarithm of that of an element in the first.
-     */
     private long size(Object object, Class<?> type) {
-        int helper = HeapProxy.layoutHelper(type);
-        if (helper > 0) {
-            return helper & ~1;
-        }
-        int length = HeapProxyObjects.length(object);
-        if (helper == 0 || length < 0) {
-            sizesAreKnown = false;
-            return 0L;
-        }
-        long size = (helper >> 16 & 0xff) + ((long) length << (helper & 0xff));
-        return size + alignment - 1 & -alignment;
+        long size = HeapProxyObjects.size(type, HeapProxyObjects.length(object), alignment);
+        sizesAreKnown &= size != 0L;
+        return size;
     }
 }

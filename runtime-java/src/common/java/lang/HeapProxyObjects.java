@@ -326,6 +326,23 @@ final class HeapProxyObjects {
         HeapProxyPlatform.put(HeapProxy.known + ((hash & KNOWN_SLOTS - 1) << 2), hash);
     }
 
+    /**
+     * The size of an object, -1 being the length of one that is no array, from HotSpot's layout helper: of instances itself, but for a
+     * flag in the lowest bit; of arrays the size of the header in its third byte, and the logarithm of that of an element in the first. 0
+     * if it does not tell.
+     */
+    static long size(Class<?> type, int length, int alignment) {
+        int helper = HeapProxy.layoutHelper(type);
+        if (helper > 0) {
+            return helper & ~1;
+        }
+        if (helper == 0 || length < 0) {
+            return 0L;
+        }
+        long size = (helper >> 16 & 0xff) + ((long) length << (helper & 0xff));
+        return size + alignment - 1 & -alignment;
+    }
+
     /** The length of an array, -1 for other objects. */
     static int length(Object object) {
         if (object instanceof Object[]) {

@@ -10,6 +10,8 @@ package java.lang;
 public final class HeapProxy {
     /** The classes beside this one ask whether a trace is written: never. */
     static boolean on;
+    /** And whether allocations are counted: never. */
+    static boolean counting;
     /** Somebody wants to be told of entries and exits. Set by the host. */
     static boolean told;
     /** Exits that found no room on the stack. Not exact if threads overflow at once. */
