@@ -28,6 +28,7 @@ public final class Unsafe {
     public native boolean compareAndSetLong(Object base, long offset, long expected, long value);
 
     public native void loadFence();
+    public native void storeFence();
 
     public native Object getReference(Object base, long offset);
 
