@@ -41,6 +41,8 @@ pub struct Query {
     pub top: usize,
     /// List everything.
     pub full: bool,
+    /// References that are looked at, at most; `None`: as many as a page of text can hold.
+    pub most: Option<usize>,
 }
 
 /// Why nothing can be said of an object.
@@ -274,7 +276,7 @@ pub fn life(
         if !within.has(stay) {
             return;
         }
-        if kept >= MOST {
+        if kept >= query.most.unwrap_or(MOST) {
             left_out += 1;
             return;
         }
@@ -309,6 +311,54 @@ pub fn life(
         was_there: rows.kind[row] == AllocKind::Initial,
         object,
         left_out,
+    })
+}
+
+/// What the slots of an object held at a moment, and where it was stored itself.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Around {
+    /// In the order of fields or elements.
+    pub slots: Vec<StayLine>,
+    /// In the order in which it was stored there.
+    pub holders: Vec<StayLine>,
+    pub more_slots: u64,
+    pub more_holders: u64,
+}
+
+/// Tells what an object held at a tick and what held it, `most` of each. `number`: in the order of births.
+///
+/// # Errors
+/// A table cannot be read.
+pub fn around(
+    source: &Source,
+    population: &Population,
+    references: &dyn References,
+    (number, tick): (u64, u64),
+    most: usize,
+) -> io::Result<Around> {
+    let (mut slots, mut holders): (Vec<Stay>, Vec<Stay>) = Default::default();
+    let wanted = Wanted { at: Some(tick), of: Some(vec![number]), ..Wanted::default() };
+    references.for_each(&wanted, &mut |stay| {
+        if stay.origin == Some(number) {
+            slots.push(*stay);
+        }
+        if stay.target == number {
+            holders.push(*stay);
+        }
+    })?;
+    slots.sort_by_key(|stay| stay.slot);
+    holders.sort_by_key(|stay| (stay.from.record, stay.origin, stay.slot));
+    let (more_slots, more_holders) = (slots.len().saturating_sub(most), holders.len().saturating_sub(most));
+    slots.truncate(most);
+    holders.truncate(most);
+    let others = slots.iter().map(|stay| stay.target).chain(holders.iter().filter_map(|stay| stay.origin));
+    let teller = Teller::new(source, population, references, others.collect())?;
+    Ok(Around {
+        slots: slots.iter().map(|stay| teller.stay(stay, Some(stay.target))).collect(),
+        holders: holders.iter().map(|stay| teller.stay(stay, stay.origin)).collect(),
+        more_slots: more_slots as u64,
+        more_holders: more_holders as u64,
     })
 }
 

@@ -24,7 +24,7 @@ const facts = ({ object, threadName, isAlive, retainedBytes, dominates }, clock)
   ...fact("died", object.died ? `${clock.point(object.died)}, ${bytes(object.ageBytes)} allocated during its life` : "not before the end"));
 
 /** Its life as a line for each kind of event; each mark leads to its moment. */
-const life = ({ object, marks, moreMarks, previous, next }, state, clock) => {
+const life = ({ object, marks, moreMarks, leftOut, previous, next }, state, clock) => {
   const begin = marks[0]?.tick ?? object.born.tick;
   const end = object.died ? object.died.tick + 1 : clock.last;
   const part = (tick) => (end > begin ? Math.max(0, Math.min(1, (tick - begin) / (end - begin))) : 0);
@@ -58,7 +58,8 @@ const life = ({ object, marks, moreMarks, previous, next }, state, clock) => {
     element("p", { class: "steps" }, step("◂ previous change", previous), " ", step("next change ▸", next), " ", element("span", { class: "note" }, `T: ${clock.when(state.at)}`)),
     element("div", { class: "lanes" }, ...lanes, element("div", { class: "lane-over" }, ...(at >= begin && at <= end ? [now] : [])),
       element("div", { class: "lane" }, element("span", { class: "lane-name" }), element("div", { class: "life-axis" }, element("span", {}, clock.when(String(begin))), element("span", {}, object.died ? clock.when(String(end)) : "the end")))),
-    words);
+    words,
+    leftOut ? element("p", { class: "note" }, `${number(leftOut)} references of its life are left out; et-trace object tells more of them.`) : null);
 };
 
 const references = (caption, title, all, more, empty, clock, isHolder) => {

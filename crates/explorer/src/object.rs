@@ -1,7 +1,7 @@
 //! One object: what it holds and who holds it at a moment, and its life.
 
 use et_analysis::heap::paths;
-use et_analysis::object::{self, Life, ObjectError, Query, StayLine};
+use et_analysis::object::{self, Around, Life, ObjectError, Query, StayLine};
 use et_names::shell::quoted;
 use et_reader::model::Node;
 use serde::Serialize;
@@ -14,6 +14,8 @@ use crate::params::{Params, Refused};
 
 /// Slots and holders that are listed.
 const LISTED: usize = 500;
+/// References of a life that are looked at: an array that every object passes through has as many as there are objects.
+const OF_LIFE: usize = 1 << 13;
 /// Marks of a life: those at its beginning and at its end, half of them each.
 const MARKS: usize = 200;
 /// Ways from outside.
@@ -32,11 +34,6 @@ struct Mark {
     text: String,
 }
 
-/// Whether a reference was there at a tick, as `heap --at` has it.
-fn is_at(stay: &StayLine, tick: u64) -> bool {
-    stay.from.as_ref().is_none_or(|from| from.tick < tick) && stay.to.as_ref().is_none_or(|to| to.tick >= tick)
-}
-
 /// What a slot holds, or who holds the object.
 #[derive(Debug, Serialize)]
 struct Held<'l> {
@@ -52,7 +49,7 @@ fn held(stay: &StayLine) -> Held<'_> {
 pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, Refused> {
     let text = params.get("id").ok_or_else(|| Refused::Wrong("id is missing: which object?".to_owned()))?;
     let (id, tick) = (object_id(text)?, params.tick("at")?);
-    let query = Query { id, top: 20, ..Query::default() };
+    let query = Query { id, top: 20, most: Some(OF_LIFE), ..Query::default() };
     let found = object::life(trace.source(), trace.population(), trace.references(), &query);
     let life = found.map_err(|error| match error {
         ObjectError::Rows(error) => Refused::from(error),
@@ -62,9 +59,17 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
     let moment = trace.moment(tick)?;
     let node = node(&moment, id);
     let clock = if tick > trace.population().end.tick { u64::MAX } else { tick };
-    let slots: Vec<Held<'_>> =
-        life.slots.iter().flat_map(|slot| &slot.held).filter(|stay| is_at(stay, clock)).map(held).collect();
-    let holders: Vec<Held<'_>> = life.holders.iter().filter(|stay| is_at(stay, clock)).map(held).collect();
+    // Of what is not alive nothing is held.
+    let around = match node {
+        None => Around::default(),
+        Some(node) => {
+            let number = moment.resident.rows.number[node.0 as usize];
+            let (source, population) = (trace.source(), trace.population());
+            object::around(source, population, trace.references(), (number, clock), LISTED)?
+        }
+    };
+    let slots: Vec<Held<'_>> = around.slots.iter().map(held).collect();
+    let holders: Vec<Held<'_>> = around.holders.iter().map(held).collect();
     let marks = marks(&life);
     let previous = marks.iter().map(|mark| mark.tick).filter(|&mark| mark < clock).max();
     let next = marks.iter().map(|mark| mark.tick).filter(|&mark| mark > clock).min();
@@ -78,10 +83,10 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
         "isAlive": node.is_some(),
         "retainedBytes": node.map(|node| moment.dominance.retained[node.0 as usize]),
         "dominates": node.map(|node| moment.dominance.children.of(node.0).count()),
-        "slots": to_value(&slots.iter().take(LISTED).collect::<Vec<_>>())?,
-        "moreSlots": slots.len().saturating_sub(LISTED),
-        "holders": to_value(&holders.iter().take(LISTED).collect::<Vec<_>>())?,
-        "moreHolders": holders.len().saturating_sub(LISTED),
+        "slots": to_value(&slots)?,
+        "moreSlots": around.more_slots,
+        "holders": to_value(&holders)?,
+        "moreHolders": around.more_holders,
         "paths": node.map(|node| ways(&moment, node)).transpose()?,
         "dominators": node.map(|node| above(&moment, node)).unwrap_or_default(),
         "marks": to_value(&shown)?,

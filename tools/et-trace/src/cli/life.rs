@@ -75,7 +75,13 @@ pub(super) struct FieldArgs {
 }
 
 pub(super) fn object(args: &ObjectArgs) -> Result<u8, CliError> {
-    let query = objects::Query { id: args.object, span: args.show.span(), top: args.show.top, full: args.show.full };
+    let query = objects::Query {
+        id: args.object,
+        span: args.show.span(),
+        top: args.show.top,
+        full: args.show.full,
+        most: None,
+    };
     let find = |opened: &Opened| {
         let found = objects::life(&opened.source, &opened.population, &*opened.references()?, &query);
         found.map_err(|error| match error {
