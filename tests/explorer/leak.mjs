@@ -38,16 +38,17 @@ try {
     }
   };
   const shot = (name) => page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
-  /** Goes to the objects of a class, and to the first of them that is alive in the middle of the run. */
+  /** From the groups to the objects of a class, and to the first of them. */
   const objectOf = async (name) => {
     await page.locator("#tab-groups").click();
     await at("groups");
-    // The timeline's middle, as a link has it.
-    const row = page.locator("#view-groups tbody tr", { hasText: name }).first();
+      const row = page.locator("#view-groups tbody tr", { hasText: name }).first();
     await row.locator("a").first().click();
     await at("objects");
     await page.locator("#view-objects [role=row] a, #view-objects tbody a").first().click();
     await at("object");
+    // Its life in words, and its stack.
+    await page.locator("#view-object details").evaluateAll((all) => all.forEach((one) => { one.open = true; }));
   };
 
   await page.goto(url);
@@ -63,13 +64,13 @@ try {
 
   // What it holds, and who put one of them there.
   await objectOf("Service$Session");
-  await has("object", ["Service.open", "HashMap$Node.value", "static field Service.SESSIONS", "java.util.HashMap"], "a session");
+  await has("object", ["Service.open", "HashMap$Node.value", "static field Service.SESSIONS", "stored into java.util.HashMap$Node.value"], "a session");
   await shot("leak-3-session");
 
   // The second leak, from a class to the line.
   await page.goBack();
   await objectOf("Service$Listener");
-  await has("object", ["Service.subscribe", "static field Service.LISTENERS", "java.util.ArrayList.add"], "a listener");
+  await has("object", ["Service.subscribe", "static field Service.LISTENERS", "ArrayList.add"], "a listener");
   await shot("leak-4-listener");
 
   // What is handed on: a request that another thread keeps.
@@ -77,9 +78,7 @@ try {
   await has("object", ["Service.main", "auditor", "Service$Auditor.keepForRetry", "first stored by auditor"], "a request");
   await shot("leak-5-request");
   // Its life leads to the moment at which the auditor stored it.
-  const words = page.locator("#view-object .life-words");
-  await words.locator("summary").click();
-  await words.locator("li", { hasText: "keepForRetry" }).locator("a").first().click();
+  await page.locator("#view-object .life-words li", { hasText: "keepForRetry" }).locator("a").first().click();
   await at("object");
   await has("object", ["Service$Auditor.keepForRetry"], "the moment at which it was kept");
   // What grew between two moments, by class.

@@ -116,7 +116,7 @@ fn main() -> Result<(), Failed> {
     let path = args.next().ok_or("which trace?")?;
     let clicks = args.next().map_or(Ok(200), |text| text.parse())?;
     let explorer = open(&path)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let session = runtime.block_on(run(explorer, clicks))?;
     let line = |kind: &str, times: &mut Vec<Duration>| {
         times.sort_unstable();

@@ -26,7 +26,7 @@ fn explorer() -> Router {
 }
 
 fn raw(explorer: &Router, path: &str) -> (StatusCode, header::HeaderMap, Vec<u8>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let request = Request::get(format!("/t/{path}")).body(Body::empty()).unwrap();
         let response = explorer.clone().oneshot(request).await.unwrap();

@@ -55,7 +55,9 @@ fn library() -> Option<PathBuf> {
         }
         CStr::from_ptr(info.dli_fname).to_owned()
     };
-    Some(Path::new(OsStr::from_bytes(own.to_bytes())).with_file_name(LIBRARY))
+    // An instrumented JDK loads it through a link in another folder.
+    let own = Path::new(OsStr::from_bytes(own.to_bytes()));
+    Some(own.canonicalize().unwrap_or_else(|_| own.to_owned()).with_file_name(LIBRARY))
 }
 
 fn open(path: &Path) -> Result<*mut c_void, String> {

@@ -88,7 +88,7 @@ public class Service {
     public static void main(String[] arguments) throws InterruptedException {
         Auditor auditor = new Auditor();
         auditor.start();
-        for (int number = 0; number < 3000; number++) {
+        for (int number = 0; number < 12_000; number++) {
             open(number);
             subscribe();
             auditor.hand(new Request(number));

@@ -51,7 +51,7 @@ pub(super) fn run(args: &OpenArgs) -> Result<u8, CliError> {
         opened.push(et_explorer::Opened::new(trace));
         code = code.max(complete);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Serve)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Serve)?;
     let served = runtime.block_on(serve(args, opened));
     // What is still being worked out has nobody left to answer.
     runtime.shutdown_background();
