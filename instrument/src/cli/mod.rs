@@ -269,6 +269,7 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
         force: common.force,
         id_base: common.id_base,
         cds,
+        children: false,
     };
     match &cli.command {
         None => {

@@ -79,10 +79,11 @@ pub(super) fn copy(
     let given = resources.iter().position(|resource| resource.name == path);
     let given_text = given.map(|index| Ok(image.content(&resources[index])?.into_owned())).transpose().map_err(fail)?;
     let mut writer = ImageWriter::new(image, resources);
-    let (own_options, left_out) = own_options(given_text, feature);
+    let (own_options, left_out) = own_options(given_text, job.children.then_some(feature));
     match given {
         Some(index) => writer.replace(index, own_options),
-        None => writer.add_file(module, package, name, own_options).map_err(fail)?,
+        None if job.children => writer.add_file(module, package, name, own_options).map_err(fail)?,
+        None => {}
     }
     for (index, outcome) in indexes.into_iter().zip(done.outcomes) {
         if let ClassOutcome::New(bytes) = outcome {
@@ -122,7 +123,9 @@ pub(super) fn copy(
         settings.progress.stage("dumping the CDS archive");
         report.notes.push(dump_archive(out, feature, &proxy_names)?);
     }
-    enter_agent(&out.join("lib/modules"))?;
+    if job.children {
+        enter_agent(&out.join("lib/modules"))?;
+    }
     let java = staging.target().join("bin/java");
     if out.join("bin/java").is_file() {
         report.notes.push(usage(&java, staging));
@@ -143,15 +146,17 @@ pub(super) fn copy(
 }
 
 /// What the image's own options become: those that it has, if any, without those about archives (which are returned, too), and
-/// those with which the JVMs are traced that a traced program starts.
-fn own_options(given: Option<Vec<u8>>, feature: u16) -> (Vec<u8>, Option<String>) {
+/// those with which the JVMs of this release are traced that a traced program starts.
+fn own_options(given: Option<Vec<u8>>, children: Option<u16>) -> (Vec<u8>, Option<String>) {
     let mut options = given.unwrap_or_default();
     let less = str::from_utf8(&options).ok().and_then(archives::without);
     let left_out = less.map(|(text, left_out)| {
         options = text.into_bytes();
         left_out.join(" ")
     });
-    options.extend_from_slice(args_file::for_children(feature, &room_for_agent()).as_bytes());
+    if let Some(feature) = children {
+        options.extend_from_slice(args_file::for_children(feature, &room_for_agent()).as_bytes());
+    }
     (options, left_out)
 }
 

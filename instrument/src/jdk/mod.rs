@@ -47,6 +47,8 @@ pub struct JdkJob {
     pub id_base: Option<u32>,
     /// Whether to dump a CDS archive.
     pub cds: bool,
+    /// Whether JVMs of the copy are traced that a traced program starts. Such a copy can dump no archives itself.
+    pub children: bool,
 }
 
 impl JdkJob {

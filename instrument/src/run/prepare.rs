@@ -150,6 +150,7 @@ fn prepare(
                 force: true,
                 id_base: None,
                 cds: true,
+                children: true,
             };
             // The whole JDK is instrumented: without that, what happens to a program's objects is unknown.
             let report =

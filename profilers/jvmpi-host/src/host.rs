@@ -1,5 +1,6 @@
 //! State of the process: the VM, the enabled events, the phase of the run, and what had to be omitted.
 
+use std::ffi::CString;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
@@ -137,10 +138,30 @@ pub fn in_time(mutex: &Mutex<()>, patience: Duration) -> Option<MutexGuard<'_, (
 pub const TRACED: &str =
     "this run is traced (libet_runtime.so): a trace and JVMPI exclude each other, load one of them";
 
-/// Whether the tracing runtime is in this process.
+/// Whether the tracing runtime is in this process, and not only because the JDK's own options load it into all of its JVMs.
 pub fn is_traced() -> bool {
-    std::fs::read_to_string("/proc/self/maps")
-        .is_ok_and(|maps| maps.lines().any(|line| line.ends_with("/libet_runtime.so")))
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let runtime = maps.lines().find(|line| line.ends_with("/libet_runtime.so"));
+    runtime.and_then(|line| line.find('/').map(|at| &line[at..])).is_some_and(says_so)
+}
+
+/// Asks the runtime; one that cannot be asked traces.
+#[allow(unsafe_code, reason = "a function of another library of ours")]
+fn says_so(library: &str) -> bool {
+    let Ok(library) = CString::new(library) else { return true };
+    // SAFETY: the library is loaded already and never unloaded; its function has no arguments and takes no locks.
+    unsafe {
+        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        if handle.is_null() {
+            return true;
+        }
+        let function = libc::dlsym(handle, c"et_is_traced".as_ptr());
+        if function.is_null() {
+            return true;
+        }
+        let is_traced: extern "C" fn() -> bool = std::mem::transmute(function);
+        is_traced()
+    }
 }
 
 /// Whether the VM checks calls of JNI. An option out of a file is not found.

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
@@ -31,6 +32,15 @@ use et_jvm::sync::lock;
 
 /// State from `Agent_OnLoad` for `VMInit`, and for an exit before it, whose handler has no arguments.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
+
+/// Whether this JVM is traced, or is to be.
+static IS_TRACED: AtomicBool = AtomicBool::new(false);
+
+/// For other agents: an instrumented JDK's own options load this library into each of its JVMs, traced or not.
+#[unsafe(no_mangle)]
+pub extern "C" fn et_is_traced() -> bool {
+    IS_TRACED.load(Ordering::SeqCst)
+}
 
 struct Prepared {
     vm: Vm,
@@ -150,6 +160,7 @@ fn load(vm: Vm, given: Given<'_>) -> Result<(), String> {
     let early = early::install(options.dynamic.then(|| options.dynamic_filter.clone()));
     let is_child = matches!(given, Given::ToChildren);
     *lock(&PREPARED) = Some(Prepared { vm, options, early, sink, patience, pid: std::process::id(), is_child });
+    IS_TRACED.store(true, Ordering::SeqCst);
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { libc::atexit(at_exit) };
     Ok(())
