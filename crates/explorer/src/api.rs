@@ -16,10 +16,10 @@ use et_analysis::heap::{Moment as Named, hprof};
 use et_analysis::objects::Sort;
 use et_names::shell::quoted;
 use et_web::failure;
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use crate::answer::{Answer, moment_text, with_command};
 use crate::opened::{Moment, Opened};
 use crate::params::{Params, Refused};
 use crate::{findings, moments, object, stream};
@@ -48,8 +48,6 @@ impl App {
         })
     }
 }
-
-type Answer = Result<Value, Refused>;
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
@@ -126,22 +124,6 @@ async fn ask(
     });
     let failed = |error: &dyn Display| Refused::Failed(format!("the answer could not be worked out: {error}"));
     work.await.map_err(|error| failed(&error))?.map(Json)
-}
-
-pub(crate) fn to_value(answer: &impl Serialize) -> Answer {
-    serde_json::to_value(answer).map_err(|error| Refused::Failed(error.to_string()))
-}
-
-/// Adds the command line that answers the same.
-pub(crate) fn with_command(answer: &impl Serialize, command: Option<String>) -> Answer {
-    let mut value = to_value(answer)?;
-    value["command"] = command.map_or(Value::Null, Value::String);
-    Ok(value)
-}
-
-/// `end` or `tick:17`
-pub(crate) fn moment_text(trace: &Opened, tick: u64) -> String {
-    if tick > trace.population().end.tick { "end".to_owned() } else { format!("tick:{tick}") }
 }
 
 async fn traces(State(app): State<App>) -> Json<Value> {

@@ -7,7 +7,7 @@ use et_reader::model::Node;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::to_value;
+use crate::answer::to_value;
 use crate::opened::{Moment, Opened};
 use crate::params::Refused;
 

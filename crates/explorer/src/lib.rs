@@ -4,6 +4,7 @@
 //! Answers come from the life table and the table of references, never from the events, and what is alive at a moment is worked out once for all
 //! questions about it ([`opened`]).
 
+mod answer;
 mod api;
 mod findings;
 mod moments;

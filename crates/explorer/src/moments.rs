@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::{moment_text, to_value};
+use crate::answer::{moment_text, to_value};
 use crate::opened::{Moment, Opened};
 use crate::params::{Params, Refused};
 

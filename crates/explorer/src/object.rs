@@ -7,7 +7,7 @@ use et_reader::model::Node;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::{moment_text, to_value};
+use crate::answer::{moment_text, to_value};
 use crate::moments::{node, object_id};
 use crate::opened::{Moment, Opened};
 use crate::params::{Params, Refused};
