@@ -74,6 +74,7 @@ try {
   await shot("leak-4-listener");
 
   // What is handed on: a request that another thread keeps.
+  await page.goBack();
   await objectOf("Service$Request");
   await has("object", ["Service.main", "auditor", "Service$Auditor.keepForRetry", "first stored by auditor"], "a request");
   await shot("leak-5-request");

@@ -17,6 +17,7 @@ use super::trace_file::TraceFile;
 use super::{RunJob, child, children, excluded_classes, lead_to, slice, teller, variable, warn};
 use crate::artifact::Settings;
 use crate::files::Umask;
+use crate::jdk::is_instrumented;
 
 /// Whether a script stands for `java` itself, whose command line would be lost on us.
 pub fn is_shim(script: &Path) -> bool {
@@ -64,6 +65,11 @@ impl RunJob {
         told.iter().for_each(|line| say(line));
         if told.is_empty() {
             say(&format!("no trace was written: {} started no JVM of {}", script.display(), prepared.home.display()));
+            if is_instrumented(&jdk.path) {
+                say(
+                    "the JVMs of a copy that et-instrument jdk made are traced with its et.args only: set JAVA_HOME to the original",
+                );
+            }
         }
         Ok(ended.code)
     }
