@@ -11,6 +11,7 @@ import java.util.Map;
 public class Service {
     static final Map<Integer, Session> SESSIONS = new HashMap<>();
     static final List<Listener> LISTENERS = new ArrayList<>();
+    static final Auditor AUDITOR = new Auditor();
 
     static final class Session {
         final byte[] basket = new byte[200];
@@ -86,14 +87,13 @@ public class Service {
     }
 
     public static void main(String[] arguments) throws InterruptedException {
-        Auditor auditor = new Auditor();
-        auditor.start();
+        AUDITOR.start();
         for (int number = 0; number < 12_000; number++) {
             open(number);
             subscribe();
-            auditor.hand(new Request(number));
+            AUDITOR.hand(new Request(number));
         }
-        auditor.hand(new Request(-1));
-        auditor.join();
+        AUDITOR.hand(new Request(-1));
+        AUDITOR.join();
     }
 }
