@@ -42,7 +42,7 @@ try {
   const objectOf = async (name) => {
     await page.locator("#tab-groups").click();
     await at("groups");
-      const row = page.locator("#view-groups tbody tr", { hasText: name }).first();
+      const row = page.locator("#view-groups tbody tr", { hasText: new RegExp(`${name.replaceAll("$", "\\$")}(?!\\[)`) }).first();
     await row.locator("a").first().click();
     await at("objects");
     await page.locator("#view-objects [role=row] a, #view-objects tbody a").first().click();
