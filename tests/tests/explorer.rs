@@ -85,19 +85,19 @@ fn browse(lab: &Lab, script: &str, url: &str) -> Result<()> {
 }
 
 fn all_views(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let folder = lab.folder(jdk, "explorer_views")?;
-    let trace = traced(lab, jdk, &folder)?;
-    let (served, url) = serve(lab, &trace)?;
-    browse(lab, "browse", &url)?;
-    drop(served);
-    fs::remove_dir_all(&folder).map_err(Into::into)
+    walk(lab, jdk, "browse")
 }
 
 fn leaks(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let folder = lab.folder(jdk, "explorer_leaks")?;
+    walk(lab, jdk, "leak")
+}
+
+/// Traces the service, serves the trace, and has a script look at it.
+fn walk(lab: &Lab, jdk: &Jdk, script: &str) -> Result<()> {
+    let folder = lab.folder(jdk, &format!("explorer_{script}"))?;
     let trace = traced(lab, jdk, &folder)?;
     let (served, url) = serve(lab, &trace)?;
-    browse(lab, "leak", &url)?;
+    browse(lab, script, &url)?;
     drop(served);
     fs::remove_dir_all(&folder).map_err(Into::into)
 }

@@ -2,11 +2,12 @@
 
 use std::io;
 
-use et_names::FieldId;
+use et_names::{FieldId, MethodId, SiteId};
 use et_reader::naming::Naming;
 use et_reader::population::{Columns, Population};
-use et_reader::record::{ObjectId, Slot};
+use et_reader::record::{ObjectId, Slot, ThreadId};
 use et_reader::references::References;
+use et_reader::source::Source;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -42,6 +43,17 @@ pub(crate) fn named(population: &Population, labels: Labels<'_>, wanted: &[u64])
     )?;
     let name = |(number, ObjectId(id), class)| (number, Named { id: format!("{id:x}"), class: labels.class(class) });
     Ok(found.into_iter().map(name).collect())
+}
+
+/// A thread for people: its name, or its number.
+pub(crate) fn thread(source: &Source, thread: ThreadId) -> String {
+    let name = source.trace().and_then(|trace| trace.thread_name(thread.0)).filter(|name| !name.is_empty());
+    name.map_or_else(|| format!("thread {}", thread.0), str::to_owned)
+}
+
+/// A method on a stack for people, with the line of the call at which it is, if that is known.
+pub(crate) fn frame(naming: Naming<'_>, method: MethodId, at: SiteId) -> String {
+    if at.0 == 0 { naming.method(method) } else { naming.site(at) }
 }
 
 /// A field for people: `java.util.HashMap.table`.

@@ -194,11 +194,7 @@ impl<'a> Teller<'a> {
     }
 
     pub fn thread(&self, thread: ThreadId) -> Option<String> {
-        if thread.0 == 0 {
-            return None;
-        }
-        let name = self.source.trace().and_then(|trace| trace.thread_name(thread.0)).filter(|name| !name.is_empty());
-        Some(name.map_or_else(|| format!("thread {}", thread.0), str::to_owned))
+        (thread.0 != 0).then(|| named::thread(self.source, thread))
     }
 
     fn context(&self, context: ContextId) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! What answers have in common.
 
+use et_analysis::heap::Moment;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub(crate) fn with_command(answer: &impl Serialize, command: Option<String>) -> 
     Ok(value)
 }
 
-/// `end` or `tick:17`
-pub(crate) fn moment_text(trace: &Opened, tick: u64) -> String {
-    if tick > trace.population().end.tick { "end".to_owned() } else { format!("tick:{tick}") }
+/// A tick as commands name it: `end` or `tick:17`.
+pub(crate) fn named(trace: &Opened, tick: u64) -> Moment {
+    if tick > trace.population().end.tick { Moment::End } else { Moment::Tick(tick) }
 }

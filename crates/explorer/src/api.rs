@@ -19,7 +19,7 @@ use et_web::failure;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::answer::{Answer, moment_text, with_command};
+use crate::answer::{Answer, named, with_command};
 use crate::opened::{Moment, Opened};
 use crate::params::{Params, Refused};
 use crate::{findings, moments, object, stream};
@@ -63,31 +63,24 @@ impl IntoResponse for Refused {
 /// A question: its name, its parameters and what answers it.
 struct Question {
     path: &'static str,
+    /// It is about the objects that are selected: by [`SELECTION`].
+    selects: bool,
     params: &'static [&'static str],
     answer: fn(&'static Opened, &Params) -> Answer,
 }
 
-const SELECTION: [&str; 10] = ["what", "at", "from", "to", "class", "site", "context", "thread", "by", "path"];
+const SELECTION: &[&str] = &["what", "at", "from", "to", "class", "site", "context", "thread", "by", "path"];
 
-macro_rules! with_selection {
-    ($($more:literal),*) => {{
-        const ALL: &[&str] = &[
-            SELECTION[0], SELECTION[1], SELECTION[2], SELECTION[3], SELECTION[4], SELECTION[5], SELECTION[6],
-            SELECTION[7], SELECTION[8], SELECTION[9], $($more),*
-        ];
-        ALL
-    }};
-}
-
-const QUESTIONS: [Question; 8] = [
-    Question { path: "/timeline", params: &[], answer: timeline },
-    Question { path: "/tree", params: with_selection!("top"), answer: tree },
-    Question { path: "/objects", params: with_selection!("sort", "offset", "limit"), answer: objects },
-    Question { path: "/object", params: &["id", "at"], answer: object::answer },
-    Question { path: "/dominators", params: &["at", "of", "offset", "limit"], answer: moments::dominators },
-    Question { path: "/treemap", params: &["at"], answer: moments::treemap },
-    Question { path: "/changes", params: &["from", "to", "by", "top"], answer: changes },
-    Question { path: "/flame", params: with_selection!("down"), answer: flame },
+#[rustfmt::skip]
+static QUESTIONS: [Question; 8] = [
+    Question { path: "/timeline", selects: false, params: &[], answer: timeline },
+    Question { path: "/tree", selects: true, params: &["top"], answer: tree },
+    Question { path: "/objects", selects: true, params: &["sort", "offset", "limit"], answer: objects },
+    Question { path: "/object", selects: false, params: &["id", "at"], answer: object::answer },
+    Question { path: "/dominators", selects: false, params: &["at", "of", "offset", "limit"], answer: moments::dominators },
+    Question { path: "/treemap", selects: false, params: &["at"], answer: moments::treemap },
+    Question { path: "/changes", selects: false, params: &["from", "to", "by", "top"], answer: changes },
+    Question { path: "/flame", selects: true, params: &["down"], answer: flame },
 ];
 
 /// Routes below `/TOKEN/api`.
@@ -96,10 +89,8 @@ pub(crate) fn routes() -> Router<App> {
         .route("/traces", get(traces))
         .route("/findings", get(all_findings))
         .route("/heap.hprof", get(heap_dump));
-    for question in QUESTIONS {
-        let handler = async move |State(app): State<App>, AxumQuery(pairs): AxumQuery<Vec<(String, String)>>| {
-            ask(app, pairs, question.params, question.answer).await
-        };
+    for question in &QUESTIONS {
+        let handler = async move |State(app): State<App>, AxumQuery(pairs): Pairs| ask(app, pairs, question).await;
         routes = routes.route(question.path, get(handler));
     }
     routes
@@ -108,19 +99,14 @@ pub(crate) fn routes() -> Router<App> {
 type Pairs = AxumQuery<Vec<(String, String)>>;
 
 /// Answers on a thread for long work.
-async fn ask(
-    app: App,
-    pairs: Vec<(String, String)>,
-    known: &[&str],
-    answer: fn(&'static Opened, &Params) -> Answer,
-) -> Result<Json<Value>, Refused> {
-    let params = Params::new(pairs, known)?;
+async fn ask(app: App, pairs: Vec<(String, String)>, question: &'static Question) -> Result<Json<Value>, Refused> {
+    let params = Params::new(pairs, &[if question.selects { SELECTION } else { &[] }, question.params].concat())?;
     let trace = app.trace(&params)?;
     // The turn is given back when the work is done, even if nobody waits for it any more.
     let turn = app.turns.clone().acquire_owned().await;
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        answer(trace, &params)
+        (question.answer)(trace, &params)
     });
     let failed = |error: &dyn Display| Refused::Failed(format!("the answer could not be worked out: {error}"));
     work.await.map_err(|error| failed(&error))?.map(Json)
@@ -190,15 +176,15 @@ fn selected<T>(
         }
         Ok((from, to))
     };
-    let text = |from: u64, to: u64| match to > trace.population().end.tick {
-        true => format!("tick:{from}.."),
-        false => format!("tick:{from}..tick:{to}"),
+    let text = |from: u64, to: u64| match named(trace, to) {
+        Named::End => format!("tick:{from}.."),
+        to => format!("tick:{from}..{to}"),
     };
     match params.get("what").unwrap_or("alive") {
         "alive" => {
             let tick = params.tick("at")?;
             let moment = trace.moment(tick)?;
-            use_it(moment.what(), &params.query(true)?, format!("--alive-at {}", moment_text(trace, tick)))
+            use_it(moment.what(), &params.query(true)?, format!("--alive-at {}", named(trace, tick)))
         }
         "made" => {
             let (from, to) = range()?;
@@ -301,8 +287,7 @@ fn changes(trace: &'static Opened, params: &Params) -> Answer {
         "context" => By::Context,
         other => return Err(Refused::Wrong(format!("by={other}: class, site or context is needed"))),
     };
-    let moment = |tick: u64| if tick > trace.population().end.tick { Named::End } else { Named::Tick(tick) };
-    let (from, to) = (moment(params.number("from")?.unwrap_or(0)), moment(params.tick("to")?));
+    let (from, to) = (named(trace, params.number("from")?.unwrap_or(0)), named(trace, params.tick("to")?));
     let top = params.count("top", 100, MOST)?;
     let labels = Labels::of(trace.source(), trace.population());
     let found = changes::changes(trace.population(), labels, [&from, &to], by, top).map_err(|error| match error {

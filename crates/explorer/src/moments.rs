@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answer::{moment_text, to_value};
+use crate::answer::{named, to_value, with_command};
 use crate::opened::{Moment, Opened};
 use crate::params::{Params, Refused};
 
@@ -24,14 +24,14 @@ const BOXES: usize = 1500;
 
 /// A box of the map.
 #[derive(Debug, Serialize)]
-struct Box {
+struct Rectangle {
     /// `None`: it stands for several.
     id: Option<String>,
     name: String,
     /// What it retains.
     bytes: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    children: Vec<Box>,
+    children: Vec<Rectangle>,
 }
 
 /// An id as it is printed.
@@ -73,7 +73,7 @@ pub(crate) fn dominators(trace: &'static Opened, params: &Params) -> Result<Valu
     let of = match params.get("of") {
         None => None,
         Some(text) => {
-            let none = || Refused::None(format!("object {text} is not alive at {}", moment_text(trace, tick)));
+            let none = || Refused::None(format!("object {text} is not alive at {}", named(trace, tick)));
             Some(node(&moment, object_id(text)?).ok_or_else(none)?)
         }
     };
@@ -89,25 +89,28 @@ pub(crate) fn dominators(trace: &'static Opened, params: &Params) -> Result<Valu
         "of": to_value(&of.map(|node| line(&moment, node.0)))?,
         "lines": to_value(&lines)?,
         "all": all,
-        "command": format!("et-trace heap {} --at {} --dominators", quoted(trace.path()), moment_text(trace, tick)),
+        "command": command(trace, tick),
     }))
+}
+
+/// The command line that shows the top of the tree.
+fn command(trace: &Opened, tick: u64) -> String {
+    format!("et-trace heap {} --at {} --dominators", quoted(trace.path()), named(trace, tick))
 }
 
 /// The dominator tree as boxes in boxes.
 pub(crate) fn treemap(trace: &'static Opened, params: &Params) -> Result<Value, Refused> {
     let tick = params.tick("at")?;
     let moment = trace.moment(tick)?;
-    let whole = moment.dominance.retained[moment.resident.snapshot.graph().root() as usize];
+    let root = moment.resident.snapshot.graph().root();
+    let whole = moment.dominance.retained[root as usize];
     let mut left = BOXES;
-    let children = boxes(&moment, moment.resident.snapshot.graph().root(), whole, LEVELS, &mut left);
-    let map = Box { id: None, name: "the heap".to_owned(), bytes: whole, children };
-    let mut value = to_value(&map)?;
-    value["command"] =
-        format!("et-trace heap {} --at {} --dominators", quoted(trace.path()), moment_text(trace, tick)).into();
-    Ok(value)
+    let children = boxes(&moment, root, whole, LEVELS, &mut left);
+    let map = Rectangle { id: None, name: "the heap".to_owned(), bytes: whole, children };
+    with_command(&map, Some(command(trace, tick)))
 }
 
-fn boxes(moment: &Moment, above: u32, whole: u64, levels: usize, left: &mut usize) -> Vec<Box> {
+fn boxes(moment: &Moment, above: u32, whole: u64, levels: usize, left: &mut usize) -> Vec<Rectangle> {
     let snapshot = &moment.resident.snapshot;
     let retained = |node: u32| moment.dominance.retained[node as usize];
     let is_seen = |bytes: u64| bytes.saturating_mul(SEEN) >= whole;
@@ -123,14 +126,14 @@ fn boxes(moment: &Moment, above: u32, whole: u64, levels: usize, left: &mut usiz
             continue;
         }
         *left -= 1;
-        all.push(Box {
+        all.push(Rectangle {
             id: Some(format!("{:x}", snapshot.object(Node(node)).id.0)),
             name: snapshot.class_text(Node(node)),
             bytes: retained(node),
             children: boxes(moment, node, whole, levels - 1, left),
         });
     }
-    let several = |name: String, bytes| Box { id: None, name, bytes, children: Vec::new() };
+    let several = |name: String, bytes| Rectangle { id: None, name, bytes, children: Vec::new() };
     let (mut others, mut count) = (0, 0);
     let mut small: Vec<(String, (u64, u64))> = small.into_iter().collect();
     small.sort_unstable_by(|(a, (_, one)), (b, (_, other))| other.cmp(one).then_with(|| a.cmp(b)));

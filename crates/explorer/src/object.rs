@@ -7,7 +7,7 @@ use et_reader::model::Node;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answer::{moment_text, to_value};
+use crate::answer::{named, to_value};
 use crate::moments::{node, object_id};
 use crate::opened::{Moment, Opened};
 use crate::params::{Params, Refused};
@@ -58,7 +58,7 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
     })?;
     let moment = trace.moment(tick)?;
     let node = node(&moment, id);
-    let clock = if tick > trace.population().end.tick { u64::MAX } else { tick };
+    let clock = moment.tick;
     // Of what is not alive nothing is held.
     let around = match node {
         None => Around::default(),
@@ -99,7 +99,7 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
     });
     value["path"] = value["paths"].get(0).cloned().unwrap_or(Value::Null);
     value["pathCommand"] =
-        format!("et-trace heap {} --at {} --path-to {text}", quoted(trace.path()), moment_text(trace, tick)).into();
+        format!("et-trace heap {} --at {} --path-to {text}", quoted(trace.path()), named(trace, tick)).into();
     Ok(value)
 }
 

@@ -81,6 +81,31 @@ pub fn keep<M: Serialize, const N: usize>(
     Ok(())
 }
 
+/// Makes tables: in the folder of the life table, which keeps them, or in temporary files if there is none, or no room in it. The inner
+/// error is that of the files. `what`: what is not kept, as the note says it.
+pub fn make<T, E>(
+    lives: Option<&LifeTable>,
+    what: &str,
+    make: impl Fn(&dyn Fn() -> io::Result<File>) -> Result<io::Result<T>, E>,
+    keep: impl Fn(&LifeTable, &T) -> io::Result<()>,
+) -> Result<io::Result<T>, E> {
+    if let Some(lives) = lives.filter(|lives| lives.manifest().is_some())
+        && let Some(folder) = lives.folder()
+    {
+        match make(&|| folder::nameless(folder))? {
+            Ok(made) => {
+                if let Err(error) = keep(lives, &made) {
+                    lives.is_not_kept(what, &error);
+                }
+                return Ok(Ok(made));
+            }
+            // There may be room for it elsewhere.
+            Err(error) => lives.is_not_kept(what, &error),
+        }
+    }
+    make(&tempfile::tempfile)
+}
+
 fn put<M: Serialize>(lives: &LifeTable, name: &str, kept: &Kept<M>) {
     if let Ok(text) = serde_json::to_vec(kept) {
         lives.keep(name, &text);

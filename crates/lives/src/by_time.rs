@@ -2,6 +2,7 @@
 //! order of deaths, in which the life table has them, they are in all groups behind the moment.
 
 use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 
@@ -13,7 +14,7 @@ use et_reader::references::{Arranger, Lasts};
 use crate::added::{self, Added};
 use crate::rows::stored;
 use crate::tables::objects;
-use crate::{BY_TIME, LifeTable, folder};
+use crate::{BY_TIME, LifeTable};
 
 const ADDED: Added<1> = Added { kept: "by-time-1.json", names: [BY_TIME], tables: [&objects::TABLE] };
 
@@ -75,25 +76,11 @@ pub fn by_time(lives: Option<&LifeTable>, population: &Population) -> io::Result
     {
         return Ok(Box::new(ByTime(table)));
     }
-    if let Some(lives) = lives.filter(|lives| lives.manifest().is_some())
-        && let Some(folder) = lives.folder()
-    {
-        match folder::nameless(folder).and_then(|file| make(population, file)) {
-            Ok(written) => {
-                if let Err(error) = added::keep(lives, &ADDED, [&written], &()) {
-                    lives.is_not_kept("objects by time are", &error);
-                }
-                return open(written);
-            }
-            // There may be room for it elsewhere.
-            Err(error) => lives.is_not_kept("objects by time are", &error),
-        }
-    }
-    open(make(population, tempfile::tempfile()?)?)
-}
-
-fn open(written: Written) -> io::Result<Box<dyn Groups>> {
-    Ok(Box::new(ByTime(TableReader::open(written.file)?)))
+    let make =
+        |file: &dyn Fn() -> io::Result<File>| Ok::<_, Infallible>(file().and_then(|file| make(population, file)));
+    let keep = |lives: &LifeTable, written: &Written| added::keep(lives, &ADDED, [written], &());
+    let Ok(written) = added::make(lives, "objects by time are", make, keep);
+    Ok(Box::new(ByTime(TableReader::open(written?.file)?)))
 }
 
 fn make(population: &Population, file: File) -> io::Result<Written> {

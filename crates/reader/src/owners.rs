@@ -129,6 +129,13 @@ impl<'a> Owners<'a> {
         self.packages.get(package(class)).copied().unwrap_or_else(|| self.main.of_name(class))
     }
 
+    /// Origin of a class, by its descriptor; of an array that of its elements.
+    pub fn origin_of_descriptor(&self, descriptor: &str) -> Origin {
+        let element = descriptor.trim_start_matches('[');
+        let class = element.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
+        class.map_or(Origin::Jdk, |class| self.origin_of_class(class))
+    }
+
     fn number(&mut self, origin: Origin, internal_name: &str) -> PackageId {
         let name = if internal_name.is_empty() { "(no package)".into() } else { internal_name.replace('/', ".") };
         let package = Package { origin, name };

@@ -8,6 +8,8 @@ use std::process::Command;
 use et_format::trace_path::{self, Child};
 use et_names::units::{bytes, counted};
 
+use super::trace_file::quoted;
+
 /// How many traces are named one by one.
 const NAMED: usize = 8;
 
@@ -64,10 +66,6 @@ pub fn lines(children: &[Child]) -> Vec<String> {
         lines.push(format!("not traced: {} that the program started: {why}", counted(untraced as u64, "JVM")));
     }
     lines
-}
-
-fn quoted(path: &Path) -> String {
-    crate::jdk::quoted(&path.display().to_string())
 }
 
 #[cfg(test)]

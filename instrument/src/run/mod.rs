@@ -113,12 +113,8 @@ impl RunJob {
             Err(error) => return Err(launcher::meant(name).unwrap_or(error)),
         };
 
-        settings.filter.of_jdk().for_each(|line| warn(settings, &line));
-        self.make_trace_folder()?;
-        let umask = Umask::tightened();
-        let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
+        let (umask, workplace, scratch) = self.begin(settings)?;
         let say = teller(settings, self.quiet);
-        let scratch = Scratch::new(workplace.cache.root())?;
         // Errors are detected before work that takes seconds.
         let mut left_out = LeftOut::new(&scratch);
         let variables = left_out.of_variables()?;
@@ -166,6 +162,16 @@ impl RunJob {
         let program = typed(&self.command);
         let trace = self.trace().map(|trace| format!("-Det.traceFile={trace}"));
         trace.into_iter().chain(excluded(settings)).chain(counting(settings)).chain([format!("-Det.program={program}")])
+    }
+
+    /// What comes first, whatever is run: where work is done, and what keeps its files from others while it is prepared.
+    fn begin(&self, settings: &Settings) -> Result<(Umask, Workplace, Scratch), RunError> {
+        settings.filter.of_jdk().for_each(|line| warn(settings, &line));
+        self.make_trace_folder()?;
+        let umask = Umask::tightened();
+        let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
+        let scratch = Scratch::new(workplace.cache.root())?;
+        Ok((umask, workplace, scratch))
     }
 
     /// Makes the folder of traces, if that is what was given.

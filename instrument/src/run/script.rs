@@ -10,13 +10,10 @@ use et_format::trace_path;
 use super::error::RunError;
 use super::launcher::{Launcher, Surroundings};
 use super::left_out::LeftOut;
-use super::prepare::Workplace;
 use super::report::Report;
-use super::scratch::Scratch;
 use super::trace_file::TraceFile;
-use super::{RunJob, child, children, excluded_classes, lead_to, slice, teller, variable, warn};
+use super::{RunJob, child, children, excluded_classes, lead_to, slice, teller, variable};
 use crate::artifact::Settings;
-use crate::files::Umask;
 use crate::jdk::is_instrumented;
 
 /// Whether a script stands for `java` itself, whose command line would be lost on us.
@@ -37,12 +34,8 @@ impl RunJob {
         let preferred = surroundings.java_home.map(|home| Path::new(home).join("bin/java"));
         let java = preferred.as_deref().map_or(OsStr::new("java"), Path::as_os_str);
         let jdk = Launcher::find(java, surroundings)?.jdk;
-        settings.filter.of_jdk().for_each(|line| warn(settings, &line));
-        self.make_trace_folder()?;
-        let umask = Umask::tightened();
-        let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
+        let (umask, workplace, scratch) = self.begin(settings)?;
         let say = teller(settings, self.quiet);
-        let scratch = Scratch::new(workplace.cache.root())?;
         let mut left_out = LeftOut::new(&scratch);
         let variables = left_out.of_variables()?;
         left_out.line().iter().for_each(|line| say(line));

@@ -115,7 +115,7 @@ fn state(path: &Path) -> Option<(SystemTime, u64)> {
 }
 
 /// Quoted for a shell.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     crate::jdk::quoted(&path.display().to_string())
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{At, Subject, What};
 use crate::heap::dominators::NONE;
+use crate::named;
 use crate::place::Spot;
 
 /// A level of the tree of groups.
@@ -194,20 +195,13 @@ fn context(subject: Subject<'_>, id: ContextId) -> String {
     if id == ContextId::EMPTY {
         return "no method".to_owned();
     }
-    let labels = subject.labels();
+    let naming = subject.labels().naming();
     let frames = subject.population.contexts.frames(id).take(CONTEXT);
-    let names: Vec<String> = frames
-        .map(|frame| if frame.at.0 == 0 { labels.method(frame.method) } else { labels.naming().site(frame.at) })
-        .collect();
-    names.join(" < ")
+    frames.map(|frame| named::frame(naming, frame.method, frame.at)).collect::<Vec<_>>().join(" < ")
 }
 
 fn thread(subject: Subject<'_>, thread: ThreadId) -> String {
-    if thread.0 == 0 {
-        return "not known".to_owned();
-    }
-    let name = subject.source.trace().and_then(|trace| trace.thread_name(thread.0)).filter(|name| !name.is_empty());
-    name.map_or_else(|| format!("thread {}", thread.0), str::to_owned)
+    if thread.0 == 0 { "not known".to_owned() } else { named::thread(subject.source, thread) }
 }
 
 fn group_of_age(bytes: u64) -> u64 {
@@ -239,14 +233,8 @@ fn fate(number: u64, is_at_moment: bool) -> &'static str {
 fn owners(subject: Subject<'_>, at: At<'_, '_>) -> (Vec<u64>, Vec<String>) {
     let snapshot = &at.resident.snapshot;
     let owning = Owners::of(subject.source);
-    let of_program: Vec<bool> = snapshot
-        .classes()
-        .map(|(_, class)| {
-            let element = class.descriptor.trim_start_matches('[');
-            let name = element.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
-            name.is_some_and(|name| owning.origin_of_class(name) != Origin::Jdk)
-        })
-        .collect();
+    let of_program: Vec<bool> =
+        snapshot.classes().map(|(_, class)| owning.origin_of_descriptor(&class.descriptor) != Origin::Jdk).collect();
     let names = snapshot.classes().map(|(_, class)| for_people(&class.descriptor)).collect();
     let mut owners = vec![NOBODY; snapshot.len()];
     let tree = &at.dominance.tree;

@@ -311,17 +311,18 @@ pub fn tree(
     let mut retained_bytes = None;
     if let What::Alive(at) = what {
         let rows = &at.resident.rows;
-        let mut is_wanted = vec![false; rows.len];
-        (0..rows.len).for_each(|row| is_wanted[row] = wanted.holds(&mut known, rows, row));
-        let group = |node: u32| {
-            let row = node as usize;
-            let number = || key(rows, row).and_then(|key| of_key.get(&key)).map_or(0, |&number| number as usize);
-            is_wanted.get(row).is_some_and(|&is_wanted| is_wanted).then(number)
-        };
+        // Of each node, 0 if it is not in the opened group, else 1 more than the number of its line; if there are none, 1.
+        let line =
+            |row: usize| key(rows, row).and_then(|key| of_key.get(&key)).map_or(1, |&number| number as usize + 1);
+        let of = |row| if wanted.holds(&mut known, rows, row) { line(row) } else { 0 };
+        let lines: Vec<usize> = (0..rows.len).map(of).collect();
+        // The root has no row.
+        let group = |node: u32| lines.get(node as usize).and_then(|line| line.checked_sub(1));
         let Dominance { tree, children, retained } = at.dominance;
-        retained_bytes = retained_by_group(tree, children, retained, 1, |node| group(node).map(|_| 0)).pop();
-        let of_groups =
-            retained_by_group(tree, children, retained, all.len(), |node| group(node).filter(|_| level.is_some()));
+        let by =
+            |groups, group: &dyn Fn(u32) -> Option<usize>| retained_by_group(tree, children, retained, groups, group);
+        retained_bytes = by(1, &|node| group(node).map(|_| 0)).pop();
+        let of_groups = if all.is_empty() { Vec::new() } else { by(all.len(), &group) };
         all.iter_mut().zip(of_groups).for_each(|(line, bytes)| line.retained_bytes = Some(bytes));
     }
     all.sort_by(|one, other| {

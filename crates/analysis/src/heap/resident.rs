@@ -14,7 +14,7 @@ use et_reader::source::Source;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::freeze::{self, Freezing, Outside};
-use super::snapshot::{Object, Root, RootKind, Snapshot, Taken, Watched};
+use super::snapshot::{Object, Root, RootKind, Snapshot, Taken};
 use crate::fold::fold_groups;
 use et_reader::model::Node;
 
@@ -213,7 +213,6 @@ pub fn resident<'a>(
         moment: if tick == u64::MAX { "end".to_owned() } else { format!("tick:{tick}") },
         tick: tick.min(end.tick),
         allocated_bytes: rows.birth_bytes.iter().copied().max().unwrap_or(0),
-        watched: Watched::Unknown,
         lost: population.lost,
         ..Taken::default()
     };

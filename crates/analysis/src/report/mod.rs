@@ -18,7 +18,7 @@ mod totals;
 
 use std::io;
 
-use et_names::{EventSet, FieldId, MethodId, SiteId};
+use et_names::{EventSet, FieldId, MethodId};
 use et_reader::attribution::{Callers, NONE};
 use et_reader::made_in::{MadeIn, Places};
 use et_reader::model::ContextId;
@@ -38,6 +38,7 @@ pub use data::{
 
 use crate::flame::{self, FrameKind, FrameName};
 use crate::heap::HeapError;
+use crate::named;
 use crate::summary::Summary;
 use flames::Label;
 use holders::Makers;
@@ -188,15 +189,6 @@ impl<'a> Told<'a> {
         is_outside
     }
 
-    /// Whose code a class is; for an array, that of its elements.
-    fn origin_of_descriptor(&mut self, descriptor: &str) -> Origin {
-        let element = descriptor.trim_start_matches('[');
-        match element.strip_prefix('L').and_then(|name| name.strip_suffix(';')) {
-            Some(class) => self.owners.origin_of_class(class),
-            None => Origin::Jdk,
-        }
-    }
-
     fn outside(&self, context: ContextId) -> Option<MethodId> {
         self.callers.get(context.0 as usize).map(|callers| callers.outside).filter(|&method| method != NONE)
     }
@@ -204,20 +196,16 @@ impl<'a> Told<'a> {
     /// The methods of a context, innermost first.
     fn context(&self, context: ContextId, most: usize) -> Vec<String> {
         let frames = self.population.contexts.frames(context).take(most);
-        frames.map(|frame| self.method_at(frame.method, frame.at)).collect()
-    }
-
-    /// A method, with the line of the call at which it is, if that is known.
-    fn method_at(&self, method: MethodId, at: SiteId) -> String {
-        if at.0 == 0 { self.method(method) } else { self.source.naming().site(at) }
+        frames.map(|frame| named::frame(self.source.naming(), frame.method, frame.at)).collect()
     }
 
     pub(crate) fn frame(&mut self, label: Label) -> FrameName {
         match label {
             Label::Root => flame::root(),
-            Label::Method(method, at) => {
-                FrameName { name: self.method_at(method, at), kind: self.owners.place(method).into() }
-            }
+            Label::Method(method, at) => FrameName {
+                name: named::frame(self.source.naming(), method, at),
+                kind: self.owners.place(method).into(),
+            },
             Label::Class(class) => FrameName { name: self.class(class), kind: FrameKind::Class },
             Label::Site(place, class) => {
                 FrameName { name: format!("{}  {}", self.class(class), self.place(place)), kind: FrameKind::Site }

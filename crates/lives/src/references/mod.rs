@@ -18,7 +18,6 @@ pub use table::row;
 use table::{Meanings, Table, Writing};
 
 use crate::added::{self, Added};
-use crate::folder;
 use crate::population::PopulationError;
 use crate::{LifeTable, REFERENCE_CONTEXTS, REFERENCES, names, tables};
 
@@ -42,21 +41,8 @@ pub fn references(
     {
         return Ok(Box::new(table));
     }
-    if let Some(lives) = lives.filter(|lives| lives.manifest().is_some())
-        && let Some(folder) = lives.folder()
-    {
-        match make(source, population, reading, || folder::nameless(folder))? {
-            Ok(made) => {
-                if let Err(error) = keep(lives, &made) {
-                    lives.is_not_kept("references are", &error);
-                }
-                return made.open();
-            }
-            // There may be room for it elsewhere.
-            Err(error) => lives.is_not_kept("references are", &error),
-        }
-    }
-    make(source, population, reading, tempfile::tempfile)?.map_err(PopulationError::Temporary)?.open()
+    let made = added::make(lives, "references are", |file| make(source, population, reading, file), keep)?;
+    made.map_err(PopulationError::Temporary)?.open()
 }
 
 /// A table that was made.
@@ -81,7 +67,7 @@ fn make(
     source: &Source,
     population: &Population,
     reading: Reading,
-    file: impl Fn() -> io::Result<File>,
+    file: &dyn Fn() -> io::Result<File>,
 ) -> Result<io::Result<Made>, SourceError> {
     let mut writing = match file() {
         Ok(file) => Writing::new(file, population.contexts.clone()),
