@@ -6,10 +6,7 @@ import { chosen, selecting } from "./selecting.js";
 import { go, selection } from "./state.js";
 import { bytes, number, objects, percent } from "./units.js";
 
-const KINDS = {
-  root: "", program: "method of the program", library: "method of a library", jdk: "method of the JDK",
-  class: "class", site: "class and site",
-};
+const { kinds: KINDS, label } = words;
 const WEIGHTS = { bytes, objects };
 /** The same without its unit, in a column that says it. */
 const CELLS = { bytes, objects: number };
@@ -26,18 +23,6 @@ const treeOf = (graph, weight) => {
   });
   nodes.forEach((node) => node.children.sort((a, b) => b.value - a.value));
   return nodes[0];
-};
-
-/** Without packages, which would leave no room for anything else in a box; the whole name is in its tooltip. */
-const label = ({ name, kind }) => {
-  if (kind === "root") {
-    return name;
-  }
-  // A class, and with a site its method: `shop.Main$$Lambda.0x1f` is one word.
-  const last = (text, words) => text.replace(/\.(0x[0-9a-f]+)/g, "/$1").split(".").slice(-words).join(".");
-  const [first, ...rest] = name.split("  ");
-  const isMethod = kind !== "class" && kind !== "site";
-  return [last(first, isMethod ? 2 : 1), ...rest.map((site) => last(site, 2))].join("  ");
 };
 
 /** What was searched for as a test of names; `null`: it is no regular expression. */

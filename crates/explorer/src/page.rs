@@ -13,10 +13,12 @@ macro_rules! file {
     };
 }
 
-/// Scripts and styles; `cargo xtask assets` makes the libraries.
-const FILES: [(&str, &str, &str); 21] = [
+/// Scripts and styles; `cargo xtask assets` makes the libraries. Amounts and colours are those of reports.
+const FILES: [(&str, &str, &str); 23] = [
     file!(JAVASCRIPT "vendor/" "libraries.js"),
     file!(CSS "vendor/" "libraries.css"),
+    file!(JAVASCRIPT "../../report/assets/" "words.js"),
+    file!(CSS "../../report/assets/" "colours.css"),
     file!(CSS "" "explorer.css"),
     file!(JAVASCRIPT "" "api.js"),
     file!(JAVASCRIPT "" "changes.js"),

@@ -8,31 +8,7 @@ const page = (() => {
   const byId = (id) => document.getElementById(id);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // ---- Units, as et-trace writes them ----
-
-  const bytes = (count) => {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let value = count, unit = 0;
-    while (Math.abs(value) >= 1023.95 && unit + 1 < units.length) {
-      value /= 1024;
-      unit += 1;
-    }
-    return unit === 0 ? `${Math.round(value)} B` : `${value.toFixed(1)} ${units[unit]}`;
-  };
-  /** Steps of an axis of bytes: what reads as round in KiB and MiB. */
-  const byteSteps = [...Array(44).keys()].map((power) => 2 ** power);
-  const number = (count) => Math.round(count).toLocaleString("en");
-  const short = (count) => {
-    const units = ["", " k", " M", " G", " T"];
-    let value = count, unit = 0;
-    while (Math.abs(value) >= 1000 && unit + 1 < units.length) {
-      value /= 1000;
-      unit += 1;
-    }
-    return `${+value.toPrecision(3)}${units[unit]}`;
-  };
-  const seconds = (value) => (value < 1 ? `${+(value * 1000).toPrecision(3)} ms` : `${+value.toPrecision(4)} s`);
-  const percent = (part, whole) => (whole > 0 ? `${((part * 100) / whole).toFixed(1)} %` : "");
+  const { bytes, byteSteps, number, short, seconds, percent } = words;
   const amount = { bytes, objects: (count) => `${number(count)} object${count === 1 ? "" : "s"}` };
 
   const element = (name, attributes = {}, ...children) => {

@@ -3,6 +3,7 @@
 /** Draws the graph in #flame-graph. `colour` says a node's colour, `details` what is said of it besides, `onClick` what else a click does. */
 const flameGraph = ({ colour, details, onClick }) => {
   const { flamegraph, select } = libraries;
+  const { kinds, label } = words;
   const { data, byId, all, number, percent, amount, element, checked, onChange, widthOf, isPrinting } = page;
   const flame = { chart: null, root: null, current: null };
 
@@ -24,23 +25,6 @@ const flameGraph = ({ colour, details, onClick }) => {
     });
     nodes.forEach((node) => node.children.sort((a, b) => b.value - a.value));
     return { root: nodes[0], measure };
-  };
-
-  const kinds = {
-    root: "", program: "method of the program", library: "method of a library", jdk: "method of the JDK",
-    class: "class", site: "class and site",
-  };
-
-  /** Without packages, which would leave no room for anything else in a box; the whole name is in its tooltip. */
-  const label = ({ name, kind }) => {
-    if (kind === "root") {
-      return name;
-    }
-    // A class, and with a site its method: `shop.Main$$Lambda.0x1f` is one word.
-    const last = (text, words) => text.replace(/\.(0x[0-9a-f]+)/g, "/$1").split(".").slice(-words).join(".");
-    const [first, ...rest] = name.split("  ");
-    const isMethod = kind !== "class" && kind !== "site";
-    return [last(first, isMethod ? 2 : 1), ...rest.map((site) => last(site, 2))].join("  ");
   };
 
   /** Where boxes come to in the end: paper does not wait for them to get there. */

@@ -9,7 +9,7 @@ use crate::document::START;
 use crate::page::program;
 use crate::parts::{fact, words};
 
-const STYLE: &str = include_str!("../assets/report.css");
+const STYLE: &str = concat!(include_str!("../assets/colours.css"), include_str!("../assets/report.css"));
 
 /// A process on the joint page.
 #[derive(Debug)]

@@ -10,11 +10,19 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::App;
 
 /// Scripts and styles by name. Reports draw with the same libraries; `cargo xtask assets` makes them.
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 7] = [
     ("libraries.js", JAVASCRIPT, include_str!("../../../../crates/report/assets/vendor/libraries.js")),
     ("libraries.css", CSS, include_str!("../../../../crates/report/assets/vendor/libraries.css")),
+    ("words.js", JAVASCRIPT, include_str!("../../../../crates/report/assets/words.js")),
     ("common.js", JAVASCRIPT, include_str!("../../../../crates/report/assets/common.js")),
-    ("common.css", CSS, include_str!("../../../../crates/report/assets/report.css")),
+    (
+        "common.css",
+        CSS,
+        concat!(
+            include_str!("../../../../crates/report/assets/colours.css"),
+            include_str!("../../../../crates/report/assets/report.css")
+        ),
+    ),
     ("monitor.js", JAVASCRIPT, include_str!("../../assets/monitor.js")),
     ("monitor.css", CSS, include_str!("../../assets/monitor.css")),
 ];
@@ -89,7 +97,7 @@ fn page() -> Markup {
                 }
                 footer { "et-monitor " (env!("CARGO_PKG_VERSION")) ". Drawn with uPlot, whose licence is in libraries.js. This page talks only to et-monitor on this machine." }
                 script type="application/json" id="data" { (PreEscaped("{}")) }
-                @for script in ["libraries.js", "common.js", "monitor.js"] { script src=(script) {} }
+                @for script in ["libraries.js", "words.js", "common.js", "monitor.js"] { script src=(script) {} }
             }
         }
     }

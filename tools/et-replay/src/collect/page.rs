@@ -9,7 +9,10 @@ use crate::chart::side_by_side;
 use et_simulate::ops::Tables;
 
 /// Style of reports, including print, dark mode and small screens.
-const STYLE: &str = include_str!("../../../../crates/report/assets/report.css");
+const STYLE: &str = concat!(
+    include_str!("../../../../crates/report/assets/colours.css"),
+    include_str!("../../../../crates/report/assets/report.css")
+);
 /// Additional style for charts, whose colors are fixed.
 const CHARTS: &str = "
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); gap: 1rem; }
