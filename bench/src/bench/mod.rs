@@ -59,6 +59,7 @@ const VARIANTS: &[Variant] = &[
     Variant { name: "all events, not written", discards: true, ..Variant::ALL },
     Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
     Variant { name: "with stacks", folder: "stacks", options: &["--events", "alloc,stacks"], ..Variant::ALL },
+    Variant { name: "counts", folder: "counts", options: &["--events", "alloc,stacks"], counts: true, ..Variant::ALL },
 ];
 
 /// As [`VARIANTS`], with `--witness`.
@@ -77,10 +78,12 @@ struct Variant {
     options: &'static [&'static str],
     /// Whether full buffers are discarded instead of written.
     discards: bool,
+    /// Whether allocations are only counted.
+    counts: bool,
 }
 
 impl Variant {
-    const ALL: Self = Self { name: "", folder: "all", options: &[], discards: false };
+    const ALL: Self = Self { name: "", folder: "all", options: &[], discards: false, counts: false };
 }
 
 impl Options {
@@ -223,6 +226,9 @@ impl Bench<'_> {
             let mut options = self.traced[index].options(&trace);
             if variant.discards {
                 options.push("-Det.discard=on".to_owned());
+            }
+            if variant.counts {
+                options.push("-Det.counts=1s".to_owned());
             }
             let run = self.runner.rewritten(workload, &self.traced[index].java(), &parts[index], &options);
             costs[index + 1].push(cost::of(&run, self.folder)?);

@@ -309,7 +309,8 @@ final class HeapProxyObjects {
         }
     }
 
-    private static int hash(Object object) {
+    /** The id that an object has or gets; nobody is told of it. */
+    static int hash(Object object) {
         int hash = markedHash(object);
         return hash != 0 ? hash : ask(object);
     }

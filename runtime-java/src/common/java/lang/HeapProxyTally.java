@@ -68,7 +68,7 @@ final class HeapProxyTally {
 
     private static void add(Thread thread, Object object, int length, int site) {
         Class<?> type = object.getClass();
-        int id = HeapProxyObjects.classId(type);
+        int id = HeapProxyObjects.hash(type);
         long units = size(object, type, length) >>> UNIT;
         long end = thread.etEnd;
         if (end != 0L && thread.etTicket == HeapProxyPlatform.getLong(HeapProxy.slice)) {
@@ -78,7 +78,8 @@ final class HeapProxyTally {
                 return;
             }
         }
-        begin(thread, site, id, units);
+        // A class that has a count has its record.
+        begin(thread, site, HeapProxyObjects.classId(type), units);
     }
 
     /** Adds an object to a count; false if there is no room for it in the number. */

@@ -11,7 +11,8 @@ import java.util.List;
 public class ElephantTracksExtension {
     private List<String> includes = new ArrayList<>();
     private List<String> excludes = new ArrayList<>();
-    private String events = "all";
+    private String mode;
+    private String events;
     private String witness = "none";
     private boolean counts;
     private Object jdkHome;
@@ -44,7 +45,19 @@ public class ElephantTracksExtension {
         excludes.addAll(Arrays.asList(patterns));
     }
 
-    /** Events to hook: {@code alloc}, {@code update}, {@code method}, {@code exception}, separated by commas, or {@code all}. */
+    /** What the traces are to tell, in one word: {@code counts}, {@code objects} or {@code everything}; null if {@link #getEvents} says it. */
+    public String getMode() {
+        return mode;
+    }
+
+    public void setMode(String word) {
+        mode = word;
+    }
+
+    /**
+     * Events to hook: {@code alloc}, {@code update}, {@code method}, {@code exception} and {@code stacks}, separated by commas, or {@code all};
+     * or {@code counts}. Null: what {@link #getMode} says, else all.
+     */
     public String getEvents() {
         return events;
     }

@@ -7,6 +7,7 @@ import org.gradle.api.GradleException;
 import org.gradle.api.Project;
 import org.gradle.api.artifacts.Configuration;
 
+import org.elephanttracks.plugin.Failure;
 import org.elephanttracks.plugin.Tool;
 
 /** The extension's values as tasks want them. A project property such as {@code elephantTracks.events} comes first. */
@@ -24,9 +25,24 @@ final class Settings {
 
     /** Options of {@code et-instrument} that decide what is hooked. */
     List<String> hooks() {
-        String events = String.valueOf(value("events", extension.getEvents()));
+        String events = events();
         String witness = String.valueOf(value("witness", extension.getWitness()));
         return Tool.hooks(events, witness, extension.getExcludes(), extension.getIncludes());
+    }
+
+    /** Properties that are given for this build come before what the script says, whichever of the two they are. */
+    private String events() {
+        Object mode = project.findProperty("elephantTracks.mode");
+        Object events = project.findProperty("elephantTracks.events");
+        if (mode == null && events == null) {
+            mode = extension.getMode();
+            events = extension.getEvents();
+        }
+        try {
+            return Tool.events(mode == null ? null : mode.toString(), events == null ? null : events.toString());
+        } catch (Failure failure) {
+            throw new GradleException(failure.getMessage());
+        }
     }
 
     /** Whether tests count allocations, and leave no traces. */

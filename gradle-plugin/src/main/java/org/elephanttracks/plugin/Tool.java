@@ -67,6 +67,26 @@ public final class Tool {
         }
     }
 
+    /** What {@code --events} is given: the list, or what the word of {@code et-instrument run --mode} stands for. Either may be null. */
+    public static String events(String mode, String events) throws Failure {
+        if (mode == null) {
+            return events == null ? "all" : events;
+        }
+        if (events != null) {
+            throw new Failure("elephantTracks: mode = " + mode + " and events = " + events + " say the same thing twice: leave out one of them");
+        }
+        switch (mode) {
+            case "counts":
+                return "counts";
+            case "objects":
+                return "alloc,stacks";
+            case "everything":
+                return "all";
+            default:
+                throw new Failure("elephantTracks: there is no mode '" + mode + "': it is counts, objects or everything");
+        }
+    }
+
     /**
      * Options that decide what is hooked. The first pattern that matches a class counts.
      *

@@ -37,8 +37,12 @@ abstract class AbstractEtMojo extends AbstractMojo {
     @Parameter(property = "elephantTracks.excludes")
     private List<String> excludes = new ArrayList<>();
 
-    /** Events to hook: alloc, update, method, exception, or all, and stacks; separated by commas. */
-    @Parameter(property = "elephantTracks.events", defaultValue = "all")
+    /** What the traces are to tell, in one word: counts, objects or everything; else events says it. */
+    @Parameter(property = "elephantTracks.mode")
+    private String mode;
+
+    /** Events to hook: alloc, update, method, exception, or all, and stacks; separated by commas. Or counts. All by default. */
+    @Parameter(property = "elephantTracks.events")
     private String events;
 
     /** Which uses of objects get a record of their own: none, refs or all. */
@@ -85,8 +89,8 @@ abstract class AbstractEtMojo extends AbstractMojo {
         return new File(folder, name);
     }
 
-    final List<String> hooks() {
-        return Tool.hooks(events, witness, nonNull(excludes), nonNull(includes));
+    final List<String> hooks() throws Failure {
+        return Tool.hooks(Tool.events(mode, events), witness, nonNull(excludes), nonNull(includes));
     }
 
     /** The start of a command line. */

@@ -50,6 +50,19 @@ public class ToolTest {
             Tool.hooks("all", "refs", Arrays.asList("a.b.**"), Arrays.asList("a.**")));
     }
 
+    @Test
+    public void aModeIsAWordForEvents() throws Failure {
+        assertEquals("all", Tool.events(null, null));
+        assertEquals("alloc,update", Tool.events(null, "alloc,update"));
+        assertEquals("counts", Tool.events("counts", null));
+        assertEquals("alloc,stacks", Tool.events("objects", null));
+        assertEquals("all", Tool.events("everything", null));
+        assertEquals("elephantTracks: there is no mode 'fast': it is counts, objects or everything",
+            assertThrows(Failure.class, () -> Tool.events("fast", null)).getMessage());
+        assertEquals("elephantTracks: mode = counts and events = all say the same thing twice: leave out one of them",
+            assertThrows(Failure.class, () -> Tool.events("counts", "all")).getMessage());
+    }
+
     private String report(String script) throws Failure {
         return Tool.report(Arrays.asList("sh", "-c", script), log);
     }
