@@ -45,7 +45,7 @@ public class ElephantTracksExtension {
         excludes.addAll(Arrays.asList(patterns));
     }
 
-    /** What the traces are to tell, in one word: {@code counts}, {@code objects} or {@code everything}; null if {@link #getEvents} says it. */
+    /** What the traces are to tell, in one word: {@code counts}, {@code objects} or {@code everything}; else {@code events} says it. */
     public String getMode() {
         return mode;
     }
@@ -56,7 +56,7 @@ public class ElephantTracksExtension {
 
     /**
      * Events to hook: {@code alloc}, {@code update}, {@code method}, {@code exception} and {@code stacks}, separated by commas, or {@code all};
-     * or {@code counts}. Null: what {@link #getMode} says, else all.
+     * or {@code counts}. All by default.
      */
     public String getEvents() {
         return events;
