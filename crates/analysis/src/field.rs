@@ -159,7 +159,7 @@ pub fn field(
     let asked = match query.of {
         None => None,
         Some(id) => {
-            let (group, row) = object::find(population, id)?.ok_or(FieldError::NoObject(id.0))?;
+            let (group, row) = object::find(population, id, None)?.ok_or(FieldError::NoObject(id.0))?;
             Some(population.groups.read(group, Columns::NUMBER)?.number[row])
         }
     };
@@ -254,7 +254,7 @@ impl Sums {
         let labels = Labels::of(source, population);
         self.history.sort_by_key(|stay| stay.from.record);
         let others = self.history.iter().map(|stay| stay.target).collect();
-        let teller = Teller::new(source, population, references, others)?;
+        let teller = Teller::new(source, population, &*population.groups, references, others)?;
         let values = &self.values;
         let classes = fold(
             population,

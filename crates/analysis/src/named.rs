@@ -4,14 +4,14 @@ use std::io;
 
 use et_names::{FieldId, MethodId, SiteId};
 use et_reader::naming::Naming;
-use et_reader::population::{Columns, Population};
+use et_reader::population::{Columns, Groups, Key};
 use et_reader::record::{ObjectId, Slot, ThreadId};
 use et_reader::references::References;
 use et_reader::source::Source;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::fold::fold;
+use crate::fold::fold_groups;
 use crate::labels::Labels;
 
 /// An object that another one is told of.
@@ -23,16 +23,24 @@ pub struct Named {
 }
 
 /// Finds ids and classes of objects by their numbers, which are sorted.
-pub(crate) fn named(population: &Population, labels: Labels<'_>, wanted: &[u64]) -> io::Result<FxHashMap<u64, Named>> {
-    if wanted.is_empty() {
-        return Ok(FxHashMap::default());
-    }
+/// Objects are in whatever order: in
+/// that of time, few groups have one of them.
+pub(crate) fn named(objects: &dyn Groups, labels: Labels<'_>, wanted: &[u64]) -> io::Result<FxHashMap<u64, Named>> {
     let columns = Columns::NUMBER | Columns::OBJECT | Columns::CLASS;
-    let found = fold(
-        population,
+    let mut groups = Vec::new();
+    for group in 0..objects.len() {
+        let numbers = objects.range(group, Key::Number)?;
+        let next = wanted.partition_point(|number| number < numbers.start());
+        if wanted.get(next).is_some_and(|number| numbers.contains(number)) {
+            groups.push(group);
+        }
+    }
+    let found = fold_groups(
+        objects,
+        &groups,
         columns,
         Vec::new,
-        |found, rows| {
+        |found, _, rows| {
             let at = (0..rows.len).filter(|&row| wanted.binary_search(&rows.number[row]).is_ok());
             found.extend(at.map(|row| (rows.number[row], rows.object[row], rows.class[row])));
         },

@@ -7,7 +7,7 @@ use std::io;
 use et_names::units::{bytes, counted, number, seconds};
 use et_reader::made_in::Places;
 use et_reader::model::ContextId;
-use et_reader::population::{Columns, Moment as When, Population, Rows};
+use et_reader::population::{Columns, Groups, Key, Moment as When, Population, Rows};
 use et_reader::record::{AllocKind, ObjectId, Slot, ThreadId};
 use et_reader::references::{Mark, References, Stay, Wanted};
 use et_reader::source::Source;
@@ -15,7 +15,8 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::fold::{fold, fold_groups};
+use crate::fold::fold_groups;
+use crate::heap::Watched;
 use crate::labels::Labels;
 use crate::named::{self, Named};
 use crate::objects::{ObjectLine, line};
@@ -41,8 +42,19 @@ pub struct Query {
     pub top: usize,
     /// List everything.
     pub full: bool,
+    /// What is known of it, by which it is found sooner than by its id.
+    pub known: Option<Known>,
     /// References that are looked at, at most; `None`: as many as a page of text can hold.
     pub most: Option<usize>,
+}
+
+/// What is known of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// In the order of births.
+    pub number: u64,
+    /// `None`: it is alive at the end.
+    pub death_tick: Option<u64>,
 }
 
 /// Why nothing can be said of an object.
@@ -154,8 +166,20 @@ pub struct Life {
 }
 
 /// Finds the row of an object: its group and its number in it.
-pub(crate) fn find(population: &Population, id: ObjectId) -> io::Result<Option<(usize, usize)>> {
-    let groups: Vec<usize> = (0..population.groups.len()).collect();
+pub(crate) fn find(population: &Population, id: ObjectId, known: Option<Known>) -> io::Result<Option<(usize, usize)>> {
+    let has = |group: usize, key, value: Option<u64>| -> io::Result<bool> {
+        Ok(match value {
+            Some(value) => population.groups.range(group, key)?.contains(&value),
+            None => true,
+        })
+    };
+    let mut groups = Vec::new();
+    for group in 0..population.groups.len() {
+        let has_number = has(group, Key::Number, known.map(|known| known.number))?;
+        if has_number && has(group, Key::DeathTick, known.and_then(|known| known.death_tick))? {
+            groups.push(group);
+        }
+    }
     fold_groups(
         &*population.groups,
         &groups,
@@ -168,6 +192,19 @@ pub(crate) fn find(population: &Population, id: ObjectId) -> io::Result<Option<(
         },
         Option::or,
     )
+}
+
+/// What became of an object that is not alive at a tick.
+///
+/// # Errors
+/// The life table cannot be read.
+pub fn fate(population: &Population, id: ObjectId, tick: u64) -> io::Result<Watched> {
+    let Some((group, row)) = find(population, id, None)? else { return Ok(Watched::Unknown) };
+    let rows = population.groups.read(group, Columns::BIRTH_TICK | Columns::DEATH_TICK)?;
+    Ok(match rows.death_tick[row] {
+        Some(died) if rows.birth_tick[row] < tick => Watched::Dead { tick: died },
+        _ => Watched::Unknown,
+    })
 }
 
 /// Names for what stays tell.
@@ -183,13 +220,14 @@ impl<'a> Teller<'a> {
     pub fn new(
         source: &'a Source,
         population: &'a Population,
+        objects: &dyn Groups,
         references: &'a dyn References,
         mut wanted: Vec<u64>,
     ) -> io::Result<Self> {
         wanted.sort_unstable();
         wanted.dedup();
         let labels = Labels::of(source, population);
-        let objects = named::named(population, labels, &wanted)?;
+        let objects = named::named(objects, labels, &wanted)?;
         Ok(Self { source, labels, references, objects })
     }
 
@@ -247,19 +285,20 @@ impl Within {
     }
 }
 
-/// Tells the life of an object.
+/// Tells the life of an object. `objects` are those of the population, in whatever order: in that of time, few of their groups are read.
 ///
 /// # Errors
 /// There is no such object, the range cannot be told, or a table cannot be read.
 pub fn life(
     source: &Source,
     population: &Population,
+    objects: &dyn Groups,
     references: &dyn References,
     query: &Query,
 ) -> Result<Life, ObjectError> {
     let labels = Labels::of(source, population);
     let within = Within::new(&query.span, population)?;
-    let (group, row) = find(population, query.id)?.ok_or(ObjectError::None(query.id.0))?;
+    let (group, row) = find(population, query.id, query.known)?.ok_or(ObjectError::None(query.id.0))?;
     let rows = population.groups.read(group, Columns::ALL)?;
     let object = line(population, labels, &mut Places::new(labels.naming()), &rows, row);
     let asked = rows.number[row];
@@ -288,7 +327,7 @@ pub fn life(
     })?;
     holders.sort_by_key(|stay| (stay.from.record, stay.origin, stay.slot));
     let others = slots.values().flatten().map(|stay| stay.target).chain(holders.iter().filter_map(|stay| stay.origin));
-    let teller = Teller::new(source, population, references, others.collect())?;
+    let teller = Teller::new(source, population, objects, references, others.collect())?;
     let slots = slots.into_iter().map(|(slot, mut stays)| {
         stays.sort_by_key(|stay| stay.from.record);
         SlotLine {
@@ -329,6 +368,7 @@ pub struct Around {
 pub fn around(
     source: &Source,
     population: &Population,
+    objects: &dyn Groups,
     references: &dyn References,
     (number, tick): (u64, u64),
     most: usize,
@@ -349,7 +389,7 @@ pub fn around(
     slots.truncate(most);
     holders.truncate(most);
     let others = slots.iter().map(|stay| stay.target).chain(holders.iter().filter_map(|stay| stay.origin));
-    let teller = Teller::new(source, population, references, others.collect())?;
+    let teller = Teller::new(source, population, objects, references, others.collect())?;
     Ok(Around {
         slots: slots.iter().map(|stay| teller.stay(stay, Some(stay.target))).collect(),
         holders: holders.iter().map(|stay| teller.stay(stay, stay.origin)).collect(),
@@ -416,11 +456,18 @@ fn death(population: &Population, teller: &Teller<'_>, rows: &Rows, row: usize) 
     if let Some(record) = rows.death_record[row] {
         let number = rows.number[row];
         let columns = Columns::NUMBER | Columns::DEATH_RECORD | Columns::CLASS | Columns::SIZE;
-        let found = fold(
-            population,
+        let mut groups = Vec::new();
+        for group in 0..population.groups.len() {
+            if population.groups.range(group, Key::DeathRecord)?.contains(&record) {
+                groups.push(group);
+            }
+        }
+        let found = fold_groups(
+            &*population.groups,
+            &groups,
             columns,
             FxHashMap::<_, Amount>::default,
-            |found, rows| {
+            |found, _, rows| {
                 let is_other = |row: &usize| rows.death_record[*row] == Some(record) && rows.number[*row] != number;
                 for row in (0..rows.len).filter(is_other) {
                     found.entry(rows.class[row]).or_default().add(rows.size[row]);
@@ -630,12 +677,12 @@ mod tests {
         let mut out = String::new();
         for id in [0xa, 0xb, 0xc, 0xf, 0x20, 0xd] {
             let query = Query { id: ObjectId(id), top: 20, ..Query::default() };
-            let life = life(&source, &population, &*references, &query).unwrap();
+            let life = life(&source, &population, &*population.groups, &*references, &query).unwrap();
             let _ = writeln!(out, "{}", render(&life, &query));
         }
         insta::assert_snapshot!(out);
         let query = Query { id: ObjectId(0x77), top: 20, ..Query::default() };
-        let error = life(&source, &population, &*references, &query).unwrap_err();
+        let error = life(&source, &population, &*population.groups, &*references, &query).unwrap_err();
         assert!(error.to_string().starts_with("there is no object 77: "), "{error}");
     }
 
@@ -656,7 +703,7 @@ mod tests {
         let (mut seen, mut together) = (0, 0);
         for row in (0..rows.len).step_by(rows.len / 60) {
             let query = Query { id: rows.object[row], full: true, ..Query::default() };
-            let life = life(&source, &population, &*references, &query).unwrap();
+            let life = life(&source, &population, &*population.groups, &*references, &query).unwrap();
             let held: usize = life.slots.iter().map(|slot| slot.held.len()).sum();
             let expected = of.get(&rows.number[row]).copied().unwrap_or_default();
             assert_eq!((life.holders.len() as u64, held as u64), expected, "{:x}", rows.object[row].0);
@@ -677,7 +724,7 @@ mod tests {
         let (source, population, references) = with_references(crate::heap::tests::list().finish());
         let holders = |span: &str| {
             let query = Query { id: ObjectId(0xb), span: span.parse().unwrap(), top: 20, ..Query::default() };
-            life(&source, &population, &*references, &query).unwrap().holders.len()
+            life(&source, &population, &*population.groups, &*references, &query).unwrap().holders.len()
         };
         assert_eq!([holders("tick:0.."), holders("..end"), holders("..tick:2"), holders("end..")], [1, 1, 0, 0]);
     }

@@ -1,7 +1,7 @@
 //! One object: what it holds and who holds it at a moment, and its life.
 
 use et_analysis::heap::paths;
-use et_analysis::object::{self, Around, Life, ObjectError, Query, StayLine};
+use et_analysis::object::{self, Around, Known, Life, ObjectError, Query, StayLine};
 use et_names::shell::quoted;
 use et_reader::model::Node;
 use serde::Serialize;
@@ -49,23 +49,26 @@ fn held(stay: &StayLine) -> Held<'_> {
 pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, Refused> {
     let text = params.get("id").ok_or_else(|| Refused::Wrong("id is missing: which object?".to_owned()))?;
     let (id, tick) = (object_id(text)?, params.tick("at")?);
-    let query = Query { id, top: 20, most: Some(OF_LIFE), ..Query::default() };
-    let found = object::life(trace.source(), trace.population(), trace.references(), &query);
+    let moment = trace.moment(tick)?;
+    let node = node(&moment, id);
+    let rows = &moment.resident.rows;
+    let of = |row: usize| Known { number: rows.number[row], death_tick: rows.death_tick[row] };
+    let known = node.map(|node| of(node.0 as usize));
+    let query = Query { id, known, top: 20, most: Some(OF_LIFE), ..Query::default() };
+    let found = object::life(trace.source(), trace.population(), trace.objects(), trace.references(), &query);
     let life = found.map_err(|error| match error {
         ObjectError::Rows(error) => Refused::from(error),
         error @ ObjectError::None(_) => Refused::None(error.to_string()),
         error @ ObjectError::Query(_) => Refused::Wrong(error.to_string()),
     })?;
-    let moment = trace.moment(tick)?;
-    let node = node(&moment, id);
     let clock = moment.tick;
     // Of what is not alive nothing is held.
     let around = match node {
         None => Around::default(),
         Some(node) => {
-            let number = moment.resident.rows.number[node.0 as usize];
+            let number = rows.number[node.0 as usize];
             let (source, population) = (trace.source(), trace.population());
-            object::around(source, population, trace.references(), (number, clock), LISTED)?
+            object::around(source, population, trace.objects(), trace.references(), (number, clock), LISTED)?
         }
     };
     let slots: Vec<Held<'_>> = around.slots.iter().map(held).collect();

@@ -85,12 +85,17 @@ impl Opened {
         &self.parts.population
     }
 
+    /// In the order of time.
+    pub(crate) fn objects(&self) -> &dyn Groups {
+        &*self.parts.objects
+    }
+
     pub(crate) fn references(&self) -> &dyn References {
         &*self.parts.references
     }
 
     pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject { source: self.source(), population: self.population() }
+        Subject { source: self.source(), population: self.population(), objects: self.objects() }
     }
 
     /// The clock at a moment: no later than the end.

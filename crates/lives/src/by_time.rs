@@ -5,14 +5,15 @@ use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
+use std::ops::RangeInclusive;
 
 use et_columns::{TableReader, TableWriter, Word, Written};
 use et_reader::lifetimes::HeldByStack;
-use et_reader::population::{Columns, Groups, Population, Rows};
+use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::references::{Arranger, Lasts};
 
 use crate::added::{self, Added};
-use crate::rows::stored;
+use crate::rows::{range, stored};
 use crate::tables::objects;
 use crate::{BY_TIME, LifeTable};
 
@@ -55,6 +56,11 @@ impl Groups for ByTime {
         Ok((first < tick || first == 0) && last >= tick)
     }
 
+    fn range(&self, group: usize, key: Key) -> io::Result<RangeInclusive<u64>> {
+        // These have no such column.
+        if key == Key::DeathRecord { Ok(0..=u64::MAX) } else { range(&self.0, group, key) }
+    }
+
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
         stored(&self.0, group, columns)
     }
@@ -64,17 +70,20 @@ impl Groups for ByTime {
     }
 }
 
+/// Returns the objects of a trace in the order of time if they are kept with its life table.
+pub fn kept_by_time(lives: &LifeTable) -> Option<Box<dyn Groups>> {
+    let ([file], ()) = added::open(lives, &ADDED)?;
+    Some(Box::new(ByTime(TableReader::open(file).ok()?)))
+}
+
 /// Returns the objects of a trace in the order of time: if they are kept with its life table, those, otherwise they are put in that order, and kept if
 /// the life table is. They have all columns but `death_step`, `death_record`, `escaped_thread` and `escaped_frame`.
 ///
 /// # Errors
 /// The rows cannot be read, or the table could not be written.
 pub fn by_time(lives: Option<&LifeTable>, population: &Population) -> io::Result<Box<dyn Groups>> {
-    if let Some(lives) = lives
-        && let Some(([file], ())) = added::open(lives, &ADDED)
-        && let Ok(table) = TableReader::open(file)
-    {
-        return Ok(Box::new(ByTime(table)));
+    if let Some(kept) = lives.and_then(kept_by_time) {
+        return Ok(kept);
     }
     let make =
         |file: &dyn Fn() -> io::Result<File>| Ok::<_, Infallible>(file().and_then(|file| make(population, file)));

@@ -1,12 +1,12 @@
 //! Rows of objects whose deaths showed late: stored behind those of the others that died, and read in their places.
 
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use et_columns::TableReader;
-use et_reader::population::{Columns, Rows};
+use et_reader::population::{Columns, Key, Rows};
 
-use crate::rows::stored;
+use crate::rows::{stored, wider};
 
 /// The late rows of a table.
 #[derive(Debug, Default)]
@@ -65,6 +65,18 @@ impl LateRows {
             found.places.push((here, from..next));
         }
         Ok(found)
+    }
+
+    /// The smallest and the largest value of the late rows that belong to a group.
+    pub fn range(&self, group: usize, key: Key) -> Option<RangeInclusive<u64>> {
+        let rows = self.places.get(group)?.1.clone();
+        let value = |row: usize| match key {
+            Key::Number => Some(self.rows.number[row]),
+            Key::BirthTick => Some(self.rows.birth_tick[row]),
+            Key::DeathTick => self.rows.death_tick[row],
+            Key::DeathRecord => self.rows.death_record[row],
+        };
+        rows.filter_map(value).map(|value| value..=value).reduce(wider)
     }
 
     /// Puts the rows of a group in order: without those that belong elsewhere, and with those that belong here.

@@ -42,13 +42,13 @@ use et_reader::resolve::{Lost, Outcome};
 use et_reader::source::TraceSource;
 use et_reader::stacks::StackTable;
 
-pub use by_time::by_time;
+pub use by_time::{by_time, kept_by_time};
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
 use maker::{Follows, Made, Maker};
 use passing::Passing;
 pub use population::{PopulationError, births, observe, observe_rows, population};
-pub use references::{references, row as reference_row};
+pub use references::{kept_references, references, row as reference_row};
 use stamp::Stamp;
 
 /// Environment variable: life tables are made from the records, to compare both ways.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 
 use et_columns::TableReader;
@@ -12,7 +12,7 @@ use et_reader::deaths_unknown;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::Contexts;
 use et_reader::observed::{Observed, Observer};
-use et_reader::population::{Columns, Groups, Population, Rows};
+use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::record::{Clock, Record};
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::late::LateRows;
 use crate::maker::{Follows, Maker};
 use crate::names::read_contexts;
-use crate::rows::stored;
+use crate::rows::{range, stored, wider};
 use crate::{BY_RECORDS, CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, by_blocks, held, lock};
 
 /// Why there are no rows.
@@ -248,6 +248,11 @@ impl Groups for Table {
             HeldRows::Kept(file) => held::read(file.try_clone()?),
             HeldRows::Known(all) => Ok(all.clone()),
         }
+    }
+
+    fn range(&self, group: usize, key: Key) -> io::Result<RangeInclusive<u64>> {
+        let stored = range(&self.objects, group, key)?;
+        Ok(self.late.range(group, key).into_iter().fold(stored, wider))
     }
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {

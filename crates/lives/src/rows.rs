@@ -1,11 +1,12 @@
 //! Reads rows of the table of objects as they are stored.
 
 use std::io;
+use std::ops::RangeInclusive;
 
 use et_columns::TableReader;
 use et_names::SiteId;
 use et_reader::model::ContextId;
-use et_reader::population::{Columns, Rows};
+use et_reader::population::{Columns, Key, Rows};
 use et_reader::record::{AllocKind, ObjectId, RecordKind, ThreadId};
 use et_reader::types::TypeId;
 
@@ -87,4 +88,24 @@ impl GroupReader<'_> {
         let kinds = self.table.texts_as(self.group, name, kind)?.into_iter();
         kinds.map(|kind| kind.flatten().ok_or_else(unknown)).collect()
     }
+}
+
+/// The smallest and the largest value of a column of a group, by its statistics; empty if it has none.
+pub fn range(table: &TableReader, group: usize, key: Key) -> io::Result<RangeInclusive<u64>> {
+    let column = match key {
+        Key::Number => "number",
+        Key::BirthTick => "birth_tick",
+        Key::DeathTick => "death_tick",
+        Key::DeathRecord => "death_record",
+    };
+    let (first, last) = table.bounds(group, column)?.range.unwrap_or((1, 0));
+    Ok(first.cast_unsigned()..=last.cast_unsigned())
+}
+
+/// The smallest range that has both.
+pub fn wider(one: RangeInclusive<u64>, other: RangeInclusive<u64>) -> RangeInclusive<u64> {
+    if one.is_empty() {
+        return other;
+    }
+    *one.start().min(other.start())..=*one.end().max(other.end())
 }

@@ -2,7 +2,7 @@
 //! Sources of rows implement [`Groups`].
 
 use std::io;
-use std::ops::BitOr;
+use std::ops::{BitOr, RangeInclusive};
 use std::sync::Arc;
 
 use et_names::SiteId;
@@ -140,6 +140,15 @@ impl BitOr for Columns {
 }
 
 /// Rows in groups of about 100,000, which can be read in any order and on several threads.
+/// A column by whose smallest and largest values groups can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Number,
+    BirthTick,
+    DeathTick,
+    DeathRecord,
+}
+
 pub trait Groups: Send + Sync {
     /// Number of groups. Objects that died come first, in the order of their deaths; then those alive at the end, in
     /// the order of their births.
@@ -155,6 +164,15 @@ pub trait Groups: Send + Sync {
     /// The file is damaged.
     fn may_have(&self, _group: usize, _tick: u64) -> io::Result<bool> {
         Ok(true)
+    }
+
+    /// The smallest and the largest value that a group has in a column, as far as that is known without reading it. It may be wider
+    /// than what the group has, and is empty if no object of it has a value.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    fn range(&self, _group: usize, _key: Key) -> io::Result<RangeInclusive<u64>> {
+        Ok(0..=u64::MAX)
     }
 
     /// Reads columns of a group. Fails if the file cannot be read or is damaged.

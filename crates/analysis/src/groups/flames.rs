@@ -33,7 +33,7 @@ impl Parts for Amount {
 /// # Errors
 /// The life table cannot be read.
 pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down) -> io::Result<Flame> {
-    let wanted = Wanted::new(subject, query, Keys::new(subject, what));
+    let wanted = Wanted::new(subject, query, Keys::new(subject, what, query));
     let sums = each(
         what,
         &wanted,
@@ -45,7 +45,7 @@ pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down
             one
         },
     )?;
-    let Subject { source, population } = subject;
+    let Subject { source, population, .. } = subject;
     let mut places = Places::new(source.naming());
     let mut by_place: FxHashMap<_, Amount> = FxHashMap::default();
     for ((context, spot), amount) in sums {

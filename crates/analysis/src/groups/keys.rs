@@ -9,7 +9,7 @@ use et_reader::record::ThreadId;
 use et_reader::types::{TypeId, for_people};
 use serde::Serialize;
 
-use super::{At, Subject, What};
+use super::{At, Query, Subject, What};
 use crate::heap::dominators::NONE;
 use crate::named;
 use crate::place::Spot;
@@ -106,7 +106,7 @@ pub(super) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub fn new(subject: Subject<'a>, what: What<'_, '_>) -> Self {
+    pub fn new(subject: Subject<'a>, what: What<'_, '_>, query: &Query) -> Self {
         let types = &subject.population.types;
         let mut package_names: Vec<String> = Vec::new();
         let mut numbers = rustc_hash::FxHashMap::default();
@@ -120,7 +120,9 @@ impl<'a> Keys<'a> {
         let packages = packages.collect();
         let (at, owners, owner_names) = match what {
             What::Alive(at) => {
-                let (owners, names) = owners(subject, at);
+                // They take a look at everything that is alive.
+                let is_asked = query.by.contains(&Level::Owner);
+                let (owners, names) = if is_asked { owners(subject, at) } else { Default::default() };
                 (Some((at.resident.snapshot.taken().allocated_bytes, at.tick)), owners, names)
             }
             _ => (None, Vec::new(), Vec::new()),

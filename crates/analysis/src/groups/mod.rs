@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::io;
 
 use et_reader::made_in::Places;
-use et_reader::population::{Columns, Groups, Population, Rows};
+use et_reader::population::{Columns, Groups, Key as Bounded, Population, Rows};
 use et_reader::record::{AllocKind, ThreadId};
 use et_reader::source::Source;
 use et_reader::types::TypeId;
@@ -140,6 +140,8 @@ pub enum Order {
 pub struct Subject<'a> {
     pub source: &'a Source,
     pub population: &'a Population,
+    /// Its objects in whatever order: in that of time, few of their groups are read for a range.
+    pub objects: &'a dyn Groups,
 }
 
 impl<'a> Subject<'a> {
@@ -234,6 +236,18 @@ fn is_in_range(what: What<'_, '_>, rows: &Rows, row: usize) -> bool {
     }
 }
 
+/// Whether a group may have a row that was made or died in the range, as far as that is known without reading it.
+fn may_have(objects: &dyn Groups, group: usize, what: What<'_, '_>) -> io::Result<bool> {
+    let (key, from, to) = match what {
+        What::Alive(_) => return Ok(true),
+        What::Made { from, to } => (Bounded::BirthTick, from, to),
+        // A record may tick.
+        What::Died { from, to } => (Bounded::DeathTick, from, to.saturating_add(1)),
+    };
+    let ticks = objects.range(group, key)?;
+    Ok(!ticks.is_empty() && *ticks.start() < to && *ticks.end() >= from)
+}
+
 const OF_RANGES: Columns = Columns::KIND.and(Columns::BIRTH_TICK).and(Columns::DEATH_TICK).and(Columns::DEATH_KIND);
 
 /// Calls `each` with all rows that are wanted, and merges what it has made.
@@ -252,8 +266,13 @@ fn each<'a, T: Send>(
         }
         return Ok(sum);
     }
-    let population = wanted.subject.population;
-    let groups: Vec<usize> = (0..population.groups.len()).collect();
+    let objects = wanted.subject.objects;
+    let mut groups = Vec::new();
+    for group in 0..objects.len() {
+        if may_have(objects, group, what)? {
+            groups.push(group);
+        }
+    }
     let see = |sum: &mut T, group: usize, rows: &Rows| {
         let mut known = wanted.known();
         let in_range = (0..rows.len).filter(|&row| is_in_range(what, rows, row));
@@ -261,7 +280,7 @@ fn each<'a, T: Send>(
             each(sum, (group, row), rows);
         }
     };
-    fold_groups(&*population.groups, &groups, columns | wanted.columns() | OF_RANGES, new, see, merge)
+    fold_groups(objects, &groups, columns | wanted.columns() | OF_RANGES, new, see, merge)
 }
 
 /// Works out the groups below the opened one, `top` of them. `course`: how all objects fared over the run, for curves.
@@ -275,7 +294,7 @@ pub fn tree(
     course: Option<&Course>,
     top: usize,
 ) -> io::Result<Tree> {
-    let keys = Keys::new(subject, what);
+    let keys = Keys::new(subject, what, query);
     let wanted = Wanted::new(subject, query, keys);
     let level = wanted.level();
     let key = |rows: &Rows, row| level.map(|level| wanted.keys.of(level, rows, row));
@@ -350,7 +369,7 @@ pub fn list(
     order: Order,
     (offset, limit): (usize, usize),
 ) -> io::Result<Listed> {
-    let wanted = Wanted::new(subject, query, Keys::new(subject, what));
+    let wanted = Wanted::new(subject, query, Keys::new(subject, what, query));
     let end = subject.population.end;
     let sort = match order {
         Order::By(sort) => sort,
@@ -400,7 +419,7 @@ pub fn list(
     let stored: Vec<(usize, usize)> = places.iter().map(place).collect();
     let groups = match what {
         What::Alive(at) => at.objects,
-        _ => &*subject.population.groups,
+        _ => subject.objects,
     };
     let objects =
         lines(subject.population, groups, subject.labels(), &stored)?.into_iter().zip(places.iter().map(retained));

@@ -36,7 +36,7 @@ fn query(by: &[Level], path: &[&str]) -> Query {
 fn groups_are_those_of_all_rows_one_by_one() {
     let (source, population, references) = with_references(std::fs::read(REAL).unwrap());
     let objects = et_lives::by_time(None, &population).unwrap();
-    let subject = Subject { source: &source, population: &population };
+    let subject = Subject { source: &source, population: &population, objects: &*objects };
     let rows = all(&population);
     let labels = subject.labels();
     let class = |row: usize| labels.class(rows.class[row]);
@@ -112,7 +112,7 @@ fn groups_are_those_of_all_rows_one_by_one() {
 fn groups_retain_what_their_objects_dominate() {
     let (source, population, references) = with_references(std::fs::read(REAL).unwrap());
     let objects = et_lives::by_time(None, &population).unwrap();
-    let subject = Subject { source: &source, population: &population };
+    let subject = Subject { source: &source, population: &population, objects: &*objects };
     let resident = resident(&source, &population, &*objects, &*references, u64::MAX).unwrap();
     let dominance = dominance(&resident.snapshot);
     let what = What::Alive(At { tick: u64::MAX, objects: &*objects, resident: &resident, dominance: &dominance });
@@ -146,7 +146,7 @@ fn groups_retain_what_their_objects_dominate() {
 fn curves_and_the_timeline_are_sums_of_what_was_alive() {
     let (source, population, references) = with_references(std::fs::read(REAL).unwrap());
     let objects = et_lives::by_time(None, &population).unwrap();
-    let subject = Subject { source: &source, population: &population };
+    let subject = Subject { source: &source, population: &population, objects: &*objects };
     let rows = all(&population);
     let end = population.end.tick;
     let course = Course::of(&population).unwrap();
@@ -193,7 +193,7 @@ fn curves_and_the_timeline_are_sums_of_what_was_alive() {
 fn flame_graphs_have_all_that_is_asked_for() {
     let (source, population, references) = with_references(std::fs::read(REAL).unwrap());
     let objects = et_lives::by_time(None, &population).unwrap();
-    let subject = Subject { source: &source, population: &population };
+    let subject = Subject { source: &source, population: &population, objects: &*objects };
     let tick = population.end.tick / 2;
     let resident = resident(&source, &population, &*objects, &*references, tick).unwrap();
     let dominance = dominance(&resident.snapshot);

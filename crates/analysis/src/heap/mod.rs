@@ -33,4 +33,4 @@ pub(crate) use resident::is_at;
 pub use resident::{Resident, resident};
 pub use retained::Dominance;
 pub use snapshot::{Class, ClassNumber, Object, Reference, Root, RootKind, Snapshot, Taken, Via, Watched};
-pub use take::{HeapError, Request, take, take_by, take_on_the_way};
+pub use take::{HeapError, Request, take, take_by, take_on_the_way, tick_of};

@@ -7,14 +7,15 @@
 
 use std::io;
 
-use et_reader::population::{Columns, Groups, Population, Rows};
+use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::record::{AllocKind, RecordKind, Slot, ThreadId};
-use et_reader::references::{References, Wanted};
+use et_reader::references::{Holding, References};
 use et_reader::source::Source;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::freeze::{self, Freezing, Outside};
 use super::snapshot::{Object, Root, RootKind, Snapshot, Taken};
+use super::take::NO_REFERENT;
 use crate::fold::fold_groups;
 use et_reader::model::Node;
 
@@ -143,6 +144,39 @@ fn rows_at(objects: &dyn Groups, tick: u64) -> io::Result<(Rows, Vec<(u32, u32)>
     Ok((all.arranged(&Rows::default(), &order), places))
 }
 
+/// Bytes of all objects that had been allocated before a tick, and when the last of them was.
+fn allocated_by(objects: &dyn Groups, tick: u64) -> io::Result<(u64, Option<u64>)> {
+    let mut needed = Vec::new();
+    // Of the groups that are older as a whole, only the youngest matter.
+    let (mut youngest, mut older) = (0, Vec::new());
+    for group in 0..objects.len() {
+        let born = objects.range(group, Key::BirthTick)?;
+        if born.is_empty() || *born.start() >= tick {
+            continue;
+        }
+        if *born.end() >= tick {
+            needed.push(group);
+        } else if *born.end() > youngest || older.is_empty() {
+            (youngest, older) = (*born.end(), vec![group]);
+        } else if *born.end() == youngest {
+            older.push(group);
+        }
+    }
+    needed.append(&mut older);
+    let columns = Columns::KIND | Columns::BIRTH_TICK | Columns::BIRTH_BYTES | Columns::BIRTH_NANOS;
+    fold_groups(
+        objects,
+        &needed,
+        columns,
+        Default::default,
+        |last: &mut (u64, Option<u64>), _, rows| {
+            let made = (0..rows.len).filter(|&row| rows.kind[row] != AllocKind::Initial && rows.birth_tick[row] < tick);
+            *last = made.map(|row| (rows.birth_bytes[row], rows.birth_nanos[row])).fold(*last, Ord::max);
+        },
+        Ord::max,
+    )
+}
+
 /// Takes the heap at a tick, [as when the trace is read up to there](super::take); `u64::MAX`: at the end. `objects` are those of the
 /// population, in whatever order: in that of time, few of their groups are read.
 ///
@@ -172,9 +206,9 @@ pub fn resident<'a>(
         });
     }
     let (mut edges, mut statics) = (Vec::new(), Vec::new());
-    references.for_each(&Wanted { at: Some(tick), ..Wanted::default() }, &mut |stay| {
-        let Some(target) = ranks.of(stay.target) else { return };
-        match (stay.origin, stay.slot) {
+    references.held_at(tick, &mut |Holding { origin, slot, target }| {
+        let Some(target) = ranks.of(target) else { return };
+        match (origin, slot) {
             (Some(origin), slot) => edges.extend(ranks.of(origin).map(|origin| (origin, slot.number(), target))),
             (None, Slot::Field(field)) => statics.push((field, Node(target))),
             (None, Slot::Element(_)) => {}
@@ -209,11 +243,19 @@ pub fn resident<'a>(
         node += 1;
     };
     let end = population.end;
+    let (allocated_bytes, nanos) = match tick {
+        u64::MAX => (end.bytes, end.nanos),
+        tick => allocated_by(objects, tick)?,
+    };
+    let mut warnings = population.warnings.clone();
+    warnings.extend(weak.referent.is_none().then(|| NO_REFERENT.to_owned()));
     let taken = Taken {
         moment: if tick == u64::MAX { "end".to_owned() } else { format!("tick:{tick}") },
         tick: tick.min(end.tick),
-        allocated_bytes: rows.birth_bytes.iter().copied().max().unwrap_or(0),
+        allocated_bytes,
+        seconds: nanos.map(|nanos| nanos as f64 / 1e9),
         lost: population.lost,
+        warnings,
         ..Taken::default()
     };
     let held = freeze::References { statics, count: edges.len(), next_slots };

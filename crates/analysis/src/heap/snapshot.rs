@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use super::graph::Graph;
+use super::moment::Moment;
 use et_reader::model::{Node, Stack};
 use et_reader::naming::Naming;
 use et_reader::record::{AllocKind, ObjectId, ThreadId};
@@ -174,6 +175,11 @@ impl<'a> Snapshot<'a> {
     /// When it was, and how much had happened by then.
     pub fn taken(&self) -> &Taken {
         &self.taken
+    }
+
+    /// Names the moment as the user did.
+    pub fn called(&mut self, moment: &Moment) {
+        self.taken.moment = moment.to_string();
     }
 
     /// Names of the ids.

@@ -20,6 +20,10 @@ use et_reader::source::{Deaths, Ending, Reading, Source, SourceError, deaths_unk
 use et_reader::told::{Hold, Told};
 use et_reader::types::{TypeId, Types};
 
+/// Said if weak references are not known.
+pub(super) const NO_REFERENT: &str =
+    "no names file identifies Reference.referent: weak references count as strong ones";
+
 /// Why no snapshot could be taken.
 #[derive(Debug, Error)]
 pub enum HeapError {
@@ -78,17 +82,23 @@ pub fn take<'a>(source: &'a Source, request: &Request) -> Result<Snapshot<'a>, H
 
 /// As [`take`], by a timeline that is known.
 pub fn take_by<'a>(source: &'a Source, request: &Request, line: &Timeline) -> Result<Snapshot<'a>, HeapError> {
-    let moment = &request.moment;
-    let tick = match *moment {
-        Moment::Percent(percent) => line.tick_of_percent(percent),
+    match tick_of(&request.moment, line)? {
+        Some(tick) => read(source, request, of_heaps(request.reading), Stop::Tick(tick)),
+        None => take(source, request),
+    }
+}
+
+/// The tick of a moment that a timeline tells, which are shares and times; `None` if it is another.
+pub fn tick_of(moment: &Moment, line: &Timeline) -> Result<Option<u64>, HeapError> {
+    match *moment {
+        Moment::Percent(percent) => Ok(Some(line.tick_of_percent(percent))),
         Moment::Seconds(seconds) => {
             let Some(end) = line.seconds() else { return Err(HeapError::NoTimes { moment: moment.clone() }) };
             let beyond = || HeapError::Beyond { moment: moment.clone(), end: format!("{end:.3}s") };
-            line.tick_at(seconds).ok_or_else(beyond)?
+            line.tick_at(seconds).ok_or_else(beyond).map(Some)
         }
-        _ => return take(source, request),
-    };
-    read(source, request, of_heaps(request.reading), Stop::Tick(tick))
+        _ => Ok(None),
+    }
 }
 
 /// Takes the heap at the end, and in the same reading calls `see` with the heap at each of `ticks`, which are in
@@ -409,8 +419,7 @@ impl<'a> Taker<'a> {
             );
         }
         if self.weak_fields.referent.is_none() {
-            warnings
-                .push("no names file identifies Reference.referent: weak references count as strong ones".to_owned());
+            warnings.push(NO_REFERENT.to_owned());
         }
         let taken = self.taken(warnings, ending.outcome.lost);
         Ok(self.snapshot(types, &ending.outcome.extra_fields, taken))

@@ -316,6 +316,8 @@ fn tables_have_the_heap_of_any_moment() {
             assert_eq!(other.rows.object, rows.object);
             assert_eq!(objects(&snapshot), objects(&expected), "{moment}");
             assert_eq!(slots(&snapshot), slots(&expected), "{moment}");
+            let allocated = [&snapshot, &expected, &other.snapshot].map(|snapshot| snapshot.taken().allocated_bytes);
+            assert_eq!(allocated, [allocated[0]; 3], "{moment}");
             let ids: Vec<_> = snapshot.nodes().map(|(_, object)| object.id).collect();
             assert_eq!(ids, rows.object);
             assert!(rows.number.is_sorted());

@@ -45,6 +45,11 @@ pub fn references(
     made.map_err(PopulationError::Temporary)?.open()
 }
 
+/// Returns the stays of all references of a trace if they are kept with its life table.
+pub fn kept_references(lives: &LifeTable, population: &Population) -> Option<Box<dyn References>> {
+    kept(lives, population).map(|table| Box::new(table) as Box<dyn References>)
+}
+
 /// A table that was made.
 struct Made {
     table: Written,

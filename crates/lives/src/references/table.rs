@@ -7,15 +7,20 @@ use et_columns::{TableReader, TableWriter, Word, Written};
 use et_names::FieldId;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::record::{Slot, ThreadId};
-use et_reader::references::{End, Follower, Group, Mark, References, Stay, Wanted};
+use et_reader::references::{End, Follower, Group, Holding, Mark, References, Stay, Wanted};
 use et_reader::resolve::ExtraField;
 use et_reader::source::At;
 use et_reader::told::Told;
+use et_system::threads::Pool;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::known::{number32, unsigned};
 use crate::tables::references::{Row, Rows};
+
+/// Groups that are read at once.
+const AT_ONCE: usize = 16;
 
 /// The row of a stay.
 pub fn row(stay: &Stay) -> Row {
@@ -177,6 +182,44 @@ impl Table {
         Ok(chosen)
     }
 
+    /// Reads rows that are wanted, some groups at once, and calls `visit` with them in the order of the rows.
+    fn groups_with<T: Send>(
+        &self,
+        wanted: &Wanted,
+        read: impl Fn(usize, &[bool]) -> io::Result<Vec<T>> + Sync,
+        mut visit: impl FnMut(T),
+    ) -> io::Result<()> {
+        let mut groups = Vec::new();
+        for group in 0..self.rows.groups() {
+            if self.may_have(group, wanted)? {
+                groups.push(group);
+            }
+        }
+        let rows = |&group: &usize| {
+            let chosen = self.chosen(group, wanted)?;
+            if chosen.contains(&true) { read(group, &chosen) } else { Ok(Vec::new()) }
+        };
+        // What is read and not yet visited stays small.
+        for groups in groups.chunks(AT_ONCE) {
+            let read: io::Result<Vec<Vec<T>>> = Pool::shared().run(|| groups.par_iter().map(rows).collect());
+            read?.into_iter().flatten().for_each(&mut visit);
+        }
+        Ok(())
+    }
+
+    /// What the slots of a group hold, those that were chosen.
+    fn holdings(&self, group: usize, chosen: &[bool]) -> io::Result<Vec<Holding>> {
+        let column = |name| self.rows.numbers(group, name);
+        let (origin, field, element, target) =
+            (column("origin")?, column("field")?, column("element")?, column("target")?);
+        let rows = chosen.iter().enumerate().filter(|(_, is_chosen)| **is_chosen);
+        rows.map(|(row, _)| {
+            let (slot, target) = (slot(field[row], element[row])?, unsigned(target[row])?);
+            Ok(Holding { origin: origin[row].map(i64::cast_unsigned), slot, target })
+        })
+        .collect()
+    }
+
     /// The stays of a group, those that were chosen.
     fn stays(&self, group: usize, chosen: &[bool]) -> io::Result<Vec<Stay>> {
         let column = |name| self.rows.numbers(group, name);
@@ -191,10 +234,7 @@ impl Table {
             .texts_as(group, "ended", |text| End::ALL.into_iter().find(|end| end.text().as_bytes() == text))?;
         let rows = chosen.iter().enumerate().filter(|(_, is_chosen)| **is_chosen);
         rows.map(|(row, _)| {
-            let slot = match field[row] {
-                Some(_) => Slot::Field(FieldId(number32(field[row])?)),
-                None => Slot::Element(number32(element[row])?),
-            };
+            let slot = slot(field[row], element[row])?;
             let to = match ended[row] {
                 None => None,
                 Some(how) => {
@@ -237,6 +277,13 @@ impl Table {
     }
 }
 
+fn slot(field: Option<i64>, element: Option<i64>) -> io::Result<Slot> {
+    Ok(match field {
+        Some(_) => Slot::Field(FieldId(number32(field)?)),
+        None => Slot::Element(number32(element)?),
+    })
+}
+
 fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
@@ -259,15 +306,11 @@ impl References for Table {
     }
 
     fn for_each(&self, wanted: &Wanted, visit: &mut dyn FnMut(&Stay)) -> io::Result<()> {
-        for group in 0..self.rows.groups() {
-            if !self.may_have(group, wanted)? {
-                continue;
-            }
-            let chosen = self.chosen(group, wanted)?;
-            if chosen.contains(&true) {
-                self.stays(group, &chosen)?.iter().for_each(&mut *visit);
-            }
-        }
-        Ok(())
+        self.groups_with(wanted, |group, chosen| self.stays(group, chosen), |stay| visit(&stay))
+    }
+
+    fn held_at(&self, tick: u64, visit: &mut dyn FnMut(Holding)) -> io::Result<()> {
+        let wanted = Wanted { at: Some(tick), ..Wanted::default() };
+        self.groups_with(&wanted, |group, chosen| self.holdings(group, chosen), visit)
     }
 }

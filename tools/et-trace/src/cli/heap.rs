@@ -10,9 +10,12 @@ use super::{CliError, DeathsArg, InputArgs, LifeTable, PROGRAM, completeness, wa
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
 use et_analysis::heap::{self, HeapError, Moment, Request, Snapshot, Timeline, Watched};
+use et_analysis::object;
 use et_cli::{print, print_json};
-use et_names::units::counted;
+use et_names::units::{counted, number};
+use et_reader::population::{Groups, Population};
 use et_reader::record::ObjectId;
+use et_reader::references::References;
 use et_reader::source::{Deaths, Reading, Source};
 
 #[derive(Debug, Args)]
@@ -60,6 +63,9 @@ pub(super) struct HeapArgs {
     /// Replace an output file of any kind, not only a heap dump
     #[arg(long, requires = "hprof")]
     force: bool,
+    /// Read the trace even if tables beside it tell what was alive: they do not tell what only stacks hold
+    #[arg(long, conflicts_with = "diff")]
+    stacks: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -108,13 +114,31 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
     // Begun before the long work: a wrong path shows at once.
     let begin = |path: &PathBuf| Output::create(path, Kind::HeapDump, args.force, &[&args.trace]);
     let output = args.hprof.as_ref().map(begin).transpose()?;
-    let snapshot = take(&source, lives.as_deref(), args)?;
+    let tables = if args.stacks { None } else { Tables::kept(&source, lives.as_deref())? };
+    let (tables, tick) = match tables {
+        Some(tables) => {
+            let tick = tables.tick(&source, lives.as_deref(), &args.at)?;
+            (Some(tables), tick)
+        }
+        None => (None, None),
+    };
+    let by_tables = tables.as_ref().zip(tick);
+    let snapshot = match by_tables {
+        Some((tables, tick)) => tables.take(&source, &args.at, tick)?,
+        None => take(&source, lives.as_deref(), args)?,
+    };
     let dumped = output.map(|output| dump(&source, &snapshot, output)).transpose()?;
     drop(bar);
     warn_of_lives(lives.as_deref());
     match (args.path_to, &args.hprof) {
         (Some(id), _) => {
-            let Some(node) = snapshot.find(id) else { return Err(gone(id, &snapshot).into()) };
+            let Some(node) = snapshot.find(id) else {
+                let watched = match by_tables {
+                    Some((tables, tick)) => object::fate(&tables.population, id, tick).map_err(CliError::Rows)?,
+                    None => snapshot.taken().watched,
+                };
+                return Err(gone(id, &snapshot, watched).into());
+            };
             let paths = heap::paths_to(&snapshot, &heap::dominance(&snapshot), node, args.top);
             if args.json { print_json(&paths)? } else { print(&heap::render_paths(&paths))? }
         }
@@ -143,9 +167,59 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
             PROGRAM.say(format_args!("note: {arrays} of more than 4 GiB cut short: the format allows no more"));
         }
     }
+    if by_tables.is_some() {
+        PROGRAM.say(format_args!(
+            "note: answered from the tables beside the trace, which do not tell what stacks hold (--stacks reads the trace)"
+        ));
+    }
     let taken = snapshot.taken();
     warn(&source, &taken.warnings);
     Ok(completeness(&source, taken.lost))
+}
+
+/// The tables beside a trace, which know what was alive without a reading.
+struct Tables {
+    population: Population,
+    /// In the order of time, if they are kept in it.
+    by_time: Option<Box<dyn Groups>>,
+    references: Box<dyn References>,
+}
+
+impl Tables {
+    /// The tables, if they are there: making them would take longer than reading up to the moment.
+    fn kept(source: &Source, lives: Option<&LifeTable>) -> Result<Option<Self>, CliError> {
+        let is_kept = |lives: &&LifeTable| lives.manifest().is_some() && lives.trouble().is_none();
+        let Some(lives) = lives.filter(is_kept) else { return Ok(None) };
+        let population = et_lives::population(source, Some(lives), Reading::default())?;
+        let Some(references) = et_lives::kept_references(lives, &population) else { return Ok(None) };
+        Ok(Some(Self { population, by_time: et_lives::kept_by_time(lives), references }))
+    }
+
+    /// The tick of a moment; `None` if the tables do not tell it.
+    fn tick(&self, source: &Source, lives: Option<&LifeTable>, moment: &Moment) -> Result<Option<u64>, CliError> {
+        let end = self.population.end.tick;
+        let beyond = |end: String| HeapError::Beyond { moment: moment.clone(), end };
+        match *moment {
+            Moment::End => Ok(Some(u64::MAX)),
+            Moment::Tick(tick) if tick > end => Err(beyond(format!("tick {}", number(end))).into()),
+            Moment::Tick(tick) => Ok(Some(tick)),
+            // No timeline is needed for the share of a number that is known.
+            Moment::Percent(percent) => Ok(Some((end as f64 * percent / 100.0).round() as u64)),
+            Moment::Seconds(_) => {
+                let line = timeline(source, lives, Deaths::None)?;
+                Ok(heap::tick_of(moment, &line)?)
+            }
+            Moment::Bytes(_) | Moment::Entry { .. } => Ok(None),
+        }
+    }
+
+    fn take<'a>(&self, source: &'a Source, moment: &Moment, tick: u64) -> Result<Snapshot<'a>, CliError> {
+        let objects = self.by_time.as_deref().unwrap_or(&*self.population.groups);
+        let resident = heap::resident(source, &self.population, objects, &*self.references, tick);
+        let mut snapshot = resident.map_err(CliError::Rows)?.snapshot;
+        snapshot.called(moment);
+        Ok(snapshot)
+    }
 }
 
 /// Compares two moments, by the rows of objects.
@@ -197,9 +271,9 @@ fn dump(source: &Source, snapshot: &Snapshot<'_>, mut output: Output) -> Result<
     Ok(dumped)
 }
 
-fn gone(object: ObjectId, snapshot: &Snapshot<'_>) -> HeapError {
+fn gone(object: ObjectId, snapshot: &Snapshot<'_>, watched: Watched) -> HeapError {
     let (object, moment) = (format!("{:x}", object.0), snapshot.taken().moment.clone());
-    match snapshot.taken().watched {
+    match watched {
         Watched::Dead { tick } => HeapError::Dead { object, moment, tick },
         Watched::Alive | Watched::Unknown => HeapError::NoSuchObject { object, moment },
     }

@@ -81,9 +81,16 @@ pub(super) fn object(args: &ObjectArgs) -> Result<u8, CliError> {
         top: args.show.top,
         full: args.show.full,
         most: None,
+        known: None,
     };
     let find = |opened: &Opened| {
-        let found = objects::life(&opened.source, &opened.population, &*opened.references()?, &query);
+        let found = objects::life(
+            &opened.source,
+            &opened.population,
+            &*opened.population.groups,
+            &*opened.references()?,
+            &query,
+        );
         found.map_err(|error| match error {
             ObjectError::Rows(error) => CliError::Rows(error),
             error => CliError::Lacks { path: args.input.trace.clone(), what: error.to_string() },
