@@ -354,7 +354,8 @@ fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn recording(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = traced(lab, jdk, "recording", &["-Dcollect=true"])?;
     let file = run.folder.join("lives.jfr");
-    let written = et_trace(lab, &["export", "--to", "jfr", "-o", &file.to_string_lossy()], &run).output()?;
+    let arguments = ["export", "--to", "jfr", "--old-objects", "4096", "-o", &file.to_string_lossy()];
+    let written = et_trace(lab, &arguments, &run).output()?;
     ensure!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
     ensure!(fs::metadata(&file)?.len() < 100_000_000, "a large recording");
     let summary = json(lab, &["summary"], &run)?;
@@ -422,6 +423,7 @@ fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize
         ensure!(frames[0]["lineNumber"].as_i64().is_some_and(|line| line > 0), "{event}");
         ensure!(frames[1]["method"]["descriptor"] == "([Ljava/lang/String;)V", "{event}");
     }
+    old_objects(&events("jdk.OldObjectSample")?)?;
     let pauses = events("jdk.GarbageCollection")?;
     ensure!(pauses.len() == collections, "{} collections, not {collections}", pauses.len());
     let heaps = events("jdk.GCHeapSummary")?;
@@ -430,6 +432,35 @@ fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize
     ensure!(notes[0]["text"].as_str().is_some_and(|text| text.ends_with("weights are bytes allocated")), "{notes:?}");
     let jvm = events("jdk.JVMInformation")?;
     ensure!(jvm.len() == 1 && jvm[0]["pid"].as_u64().is_some_and(|pid| pid > 0), "{jvm:?}");
+    Ok(())
+}
+
+/// The list of kept objects and some of these, with the ways to them from the static field.
+fn old_objects(survivors: &[Value]) -> Result<()> {
+    ensure!((257..=4096).contains(&survivors.len()), "{} old objects", survivors.len());
+    let retained = |event: &Value| event["retainedSize"].as_u64().unwrap_or(0);
+    ensure!(survivors.windows(2).all(|pair| retained(&pair[0]) >= retained(&pair[1])), "not the largest first");
+    let is_made_here = |event: &&Value, site: &str| event["site"].as_str().is_some_and(|at| at.starts_with(site));
+    let list = survivors.iter().find(|event| is_made_here(event, "Lives.<clinit>:")).context("no list")?;
+    let object = &list["object"];
+    ensure!(object["type"]["name"] == "java/util/ArrayList" && retained(list) >= 2000 * 16, "{list}");
+    ensure!(list["arrayElements"] == i64::from(i32::MIN) && list["objectSize"].as_u64() < Some(100), "{list}");
+    ensure!(object["referrer"]["field"]["name"] == "KEPT", "{list}");
+    ensure!(object["referrer"]["object"]["type"]["name"] == "java/lang/Class", "{list}");
+    ensure!(object["referrer"]["object"]["description"] == "Class Name: Lives", "{list}");
+    ensure!(list["root"]["description"] == "static field Lives.KEPT", "{list}");
+    ensure!(list["root"]["system"] == "Class Loader Data", "{list}");
+    let kept = survivors.iter().find(|event| is_made_here(event, "Lives.keep:")).context("none that is kept")?;
+    ensure!(kept["object"]["type"]["name"] == "Lives$Kept" && kept["eventThread"]["javaName"] == "main", "{kept}");
+    let names: Vec<&Value> = kept["stackTrace"]["frames"].as_array().into_iter().flatten().collect();
+    ensure!(names.len() == 2 && names[0]["method"]["name"] == "keep", "{kept}");
+    let array = &kept["object"]["referrer"];
+    let (size, index) = (array["array"]["size"].as_u64(), array["array"]["index"].as_u64());
+    ensure!(index.is_some() && index < size && size >= Some(2000), "{kept}");
+    let holder = &array["object"]["referrer"];
+    ensure!(holder["field"]["name"] == "elementData" && holder["skip"] == 0, "{kept}");
+    ensure!(holder["object"]["address"] == object["address"], "{kept}");
+    ensure!(kept["objectAge"].as_str().is_some_and(|age| age.starts_with("PT") && age != "PT0S"), "{kept}");
     Ok(())
 }
 

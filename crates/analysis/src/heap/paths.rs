@@ -110,6 +110,20 @@ impl<'s, 'a> Walk<'s, 'a> {
         self.reached[object.0 as usize].then(|| self.path(object, (1, self.snapshot.object(object).size)))
     }
 
+    /// The same as objects: what holds the first of them from outside, and each with the slot of the one before that holds it.
+    pub fn way(&self, object: Node) -> Option<(Option<Root>, Vec<(Node, Option<Via>)>)> {
+        self.reached[object.0 as usize].then(|| {
+            let way = way(&self.came, object);
+            let root = self.begun.get(&way[0].0).copied();
+            let mut before: Option<Node> = None;
+            let step = |&(node, slot): &(u32, u32)| {
+                let via = before.replace(Node(node)).map(|before| self.snapshot.via(before, slot));
+                (Node(node), via)
+            };
+            (root, way.iter().map(step).collect())
+        })
+    }
+
     fn path(&self, object: Node, counts: (u64, u64)) -> Path {
         let way = way(&self.came, object);
         path(self.snapshot, self.begun.get(&way[0].0).copied(), &way, counts)
