@@ -15,7 +15,7 @@ use xtask::jdks::{self, Jdk};
 use xtask::{browser, command};
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 10] = [
+    let cases: [(&str, lab::Case); 11] = [
         ("objects", objects),
         ("references", references),
         ("escape", escape),
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         ("diff", diff),
         ("export", export),
         ("recording", recording),
+        ("source", source),
     ];
     let none = |_: &Lab, _: &Jdk| None;
     let mut trials: Vec<_> = cases
@@ -433,6 +434,25 @@ fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize
     let jvm = events("jdk.JVMInformation")?;
     ensure!(jvm.len() == 1 && jvm[0]["pid"].as_u64().is_some_and(|pid| pid > 0), "{jvm:?}");
     Ok(())
+}
+
+/// Lines of sites, from the folder of the program's source: in the table and in the page; what has none is said once.
+fn source(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "source", &[])?;
+    let sources = lab.layout.repo.join("tests/java/analyses");
+    let sources = sources.to_string_lossy();
+    let shown = et_trace(lab, &["report", "--show", "allocation/source", "--source", &sources], &run).output()?;
+    let (table, said) = (String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
+    ensure!(shown.status.success(), "{said}");
+    let line = table.lines().find(|line| line.contains("Lives.keep:")).context("no line of the site")?;
+    ensure!(line.trim_end().ends_with("KEPT.add(new Kept());"), "{line}");
+    ensure!(!table.contains("java.util"), "a line of a class whose source is not there: {table}");
+    ensure!(said.matches("--source: no line of source for ").count() == 1, "{said}");
+    let page = run.folder.join("source.html");
+    let to = page.to_string_lossy();
+    command::quiet(&mut et_trace(lab, &["report", "--force", "--source", &sources, "-o", &to], &run))?;
+    ensure!(fs::read_to_string(&page)?.contains("KEPT.add(new Kept());"), "the page has no line");
+    run.clean()
 }
 
 /// The list of kept objects and some of these, with the ways to them from the static field.

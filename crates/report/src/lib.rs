@@ -8,6 +8,7 @@ mod document;
 pub mod export;
 mod page;
 mod parts;
+mod sources;
 mod table;
 mod tables;
 #[cfg(test)]
@@ -17,7 +18,8 @@ mod together;
 pub use alive::alive_at;
 pub use diff::{Difference, diff_page};
 pub use document::START;
-pub use page::page;
+pub use page::{page, page_with};
+pub use sources::{Sources, SourcesError, source_lines};
 pub use table::{Cell, Column, Table};
 pub use tables::tables;
 pub use together::{Part, together};
