@@ -118,7 +118,8 @@ fn lines_in_every_format(lab: &Lab, jdk: &Jdk, run: &Run) -> Result<()> {
     ensure!(firefox.contains(&format!("Stacks.main (Stacks.java:{line})")), "no line {line} for Firefox");
     let speedscope: Value = serde_json::from_str(&et_trace(lab, &["export", "--to", "speedscope"], &run.trace)?)?;
     let mut frames = speedscope["shared"]["frames"].as_array().context("no frames")?.iter();
-    let is_main = |frame: &Value| frame["name"] == "Stacks.main" && frame["line"].to_string() == line;
+    let number = line.parse::<u64>().ok();
+    let is_main = |frame: &Value| frame["name"] == "Stacks.main" && frame["line"].as_u64() == number;
     ensure!(frames.any(is_main), "no line {line} for speedscope");
     // As text: a tree this deep is beyond a reader of JSON that recurses. Lines count from 0.
     let chrome = et_trace(lab, &["export", "--to", "chrome"], &run.trace)?;

@@ -10,10 +10,10 @@ use et_reader::record::{AllocKind, ObjectId, ThreadId};
 use rustc_hash::FxHashMap;
 
 use super::dominators::NONE;
-use super::paths::Walk;
+use super::paths::{Walk, Way};
 use super::report::lasting_dominance;
 use super::retained::Dominance;
-use super::snapshot::{Root, Snapshot, Via};
+use super::snapshot::{Root, Snapshot};
 use crate::fold::fold;
 use crate::profile::{self, Origin};
 
@@ -31,7 +31,7 @@ pub struct Survivor {
     /// What holds the first object on the way from outside.
     pub root: Option<Root>,
     /// The objects on the way, each with the slot of the one before that holds it; the last is the object itself.
-    pub way: Vec<(Node, Option<Via>)>,
+    pub way: Way,
 }
 
 /// The objects of a snapshot of the end, classes excepted, that were allocated while tracing was on and retain the most, `most` of them, the largest first. What an

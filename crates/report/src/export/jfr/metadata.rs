@@ -35,7 +35,7 @@ pub enum Type {
     OldObjectArray,
     OldObjectField,
     OldObjectRootSystem,
-    OldObjectRootType,
+    OldObjectRootKind,
     OldObjectGcRoot,
     Reference,
     Label,
@@ -245,14 +245,14 @@ const TYPES: &[Declared] = &[
         &[field("name", Type::String).label("Field"), field("modifiers", Type::Short).label("Field Modifiers")],
     ),
     simple(Type::OldObjectRootSystem, "jdk.types.OldObjectRootSystem", &[field("system", Type::String)]),
-    simple(Type::OldObjectRootType, "jdk.types.OldObjectRootType", &[field("type", Type::String)]),
+    simple(Type::OldObjectRootKind, "jdk.types.OldObjectRootType", &[field("type", Type::String)]),
     plain(
         Type::OldObjectGcRoot,
         "jdk.types.OldObjectGcRoot",
         &[
             field("description", Type::String).label("Root Description"),
             pooled("system", Type::OldObjectRootSystem).label("System"),
-            pooled("type", Type::OldObjectRootType).label("Type"),
+            pooled("type", Type::OldObjectRootKind).label("Type"),
         ],
     ),
     plain(

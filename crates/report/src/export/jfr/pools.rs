@@ -291,7 +291,7 @@ impl Pools {
             self.array_slots.write(Type::OldObjectArray, &mut pools),
             self.field_slots.write(Type::OldObjectField, &mut pools),
             self.root_systems.write(Type::OldObjectRootSystem, &mut pools),
-            self.root_types.write(Type::OldObjectRootType, &mut pools),
+            self.root_types.write(Type::OldObjectRootKind, &mut pools),
             self.roots.write(Type::OldObjectGcRoot, &mut pools),
         ]
         .iter()
