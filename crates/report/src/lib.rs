@@ -8,7 +8,6 @@ mod document;
 pub mod export;
 mod page;
 mod parts;
-mod sources;
 mod table;
 mod tables;
 #[cfg(test)]
@@ -19,7 +18,6 @@ pub use alive::alive_at;
 pub use diff::{Difference, diff_page};
 pub use document::START;
 pub use page::{page, page_with};
-pub use sources::{Sources, SourcesError, source_lines};
 pub use table::{Cell, Column, Table};
 pub use tables::tables;
 pub use together::{Part, together};

@@ -17,9 +17,10 @@ use et_reader::population::Population;
 use et_reader::record::Record;
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Reading, Source};
-use et_report::{Part, Sources, SourcesError, Table, alive_at, page, page_with, source_lines, tables, together};
+use et_report::{Part, Table, alive_at, page, page_with, tables, together};
 
 use super::kept::{KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary};
+use super::sources::{Sources, SourcesError, source_lines};
 use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};

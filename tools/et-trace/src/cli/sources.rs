@@ -5,11 +5,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use et_analysis::report::{Page, Report};
+use et_report::{Cell, Column, Table};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 use zip::ZipArchive;
-
-use crate::table::{Cell, Table, words};
 
 /// A folder or archive of sources cannot be used.
 #[derive(Debug, Error)]
@@ -72,7 +71,6 @@ impl Root {
 }
 
 /// Where sources are looked for, in this order.
-#[allow(missing_debug_implementations)]
 pub struct Sources {
     roots: Vec<Root>,
     /// The lines of the file that was asked for last: sites of a class often come together.
@@ -138,7 +136,7 @@ pub fn source_lines(report: &Report, sources: &mut Sources) -> (Table, usize) {
         name: "source",
         title: "Source".into(),
         note: note.into(),
-        columns: vec![words("Site"), words("Line")],
+        columns: ["Site", "Line"].map(|title| Column { title, help: "", is_number: false }).into(),
         rows,
     };
     (table, missing)
