@@ -15,7 +15,7 @@ use xtask::jdks::{self, Jdk};
 use xtask::{browser, command};
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 10] = [
+    let cases: [(&str, lab::Case); 11] = [
         ("objects", objects),
         ("references", references),
         ("escape", escape),
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         ("diff", diff),
         ("export", export),
         ("recording", recording),
+        ("source", source),
     ];
     let none = |_: &Lab, _: &Jdk| None;
     let mut trials: Vec<_> = cases
@@ -354,7 +355,8 @@ fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn recording(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = traced(lab, jdk, "recording", &["-Dcollect=true"])?;
     let file = run.folder.join("lives.jfr");
-    let written = et_trace(lab, &["export", "--to", "jfr", "-o", &file.to_string_lossy()], &run).output()?;
+    let arguments = ["export", "--to", "jfr", "--old-objects", "4096", "-o", &file.to_string_lossy()];
+    let written = et_trace(lab, &arguments, &run).output()?;
     ensure!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
     ensure!(fs::metadata(&file)?.len() < 100_000_000, "a large recording");
     let summary = json(lab, &["summary"], &run)?;
@@ -422,6 +424,7 @@ fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize
         ensure!(frames[0]["lineNumber"].as_i64().is_some_and(|line| line > 0), "{event}");
         ensure!(frames[1]["method"]["descriptor"] == "([Ljava/lang/String;)V", "{event}");
     }
+    old_objects(&events("jdk.OldObjectSample")?)?;
     let pauses = events("jdk.GarbageCollection")?;
     ensure!(pauses.len() == collections, "{} collections, not {collections}", pauses.len());
     let heaps = events("jdk.GCHeapSummary")?;
@@ -430,6 +433,54 @@ fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize
     ensure!(notes[0]["text"].as_str().is_some_and(|text| text.ends_with("weights are bytes allocated")), "{notes:?}");
     let jvm = events("jdk.JVMInformation")?;
     ensure!(jvm.len() == 1 && jvm[0]["pid"].as_u64().is_some_and(|pid| pid > 0), "{jvm:?}");
+    Ok(())
+}
+
+/// Lines of sites, from the folder of the program's source: in the table and in the page; what has none is said once.
+fn source(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "source", &[])?;
+    let sources = lab.layout.repo.join("tests/java/analyses");
+    let sources = sources.to_string_lossy();
+    let shown = et_trace(lab, &["report", "--show", "allocation/source", "--source", &sources], &run).output()?;
+    let (table, said) = (String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
+    ensure!(shown.status.success(), "{said}");
+    let line = table.lines().find(|line| line.contains("Lives.keep:")).context("no line of the site")?;
+    ensure!(line.trim_end().ends_with("KEPT.add(new Kept());"), "{line}");
+    ensure!(!table.contains("java.util"), "a line of a class whose source is not there: {table}");
+    ensure!(said.matches("--source: no line of source for ").count() == 1, "{said}");
+    let page = run.folder.join("source.html");
+    let to = page.to_string_lossy();
+    command::quiet(&mut et_trace(lab, &["report", "--force", "--source", &sources, "-o", &to], &run))?;
+    ensure!(fs::read_to_string(&page)?.contains("KEPT.add(new Kept());"), "the page has no line");
+    run.clean()
+}
+
+/// The list of kept objects and some of these, with the ways to them from the static field.
+fn old_objects(survivors: &[Value]) -> Result<()> {
+    ensure!((257..=4096).contains(&survivors.len()), "{} old objects", survivors.len());
+    let retained = |event: &Value| event["retainedSize"].as_u64().unwrap_or(0);
+    ensure!(survivors.windows(2).all(|pair| retained(&pair[0]) >= retained(&pair[1])), "not the largest first");
+    let is_made_here = |event: &&Value, site: &str| event["site"].as_str().is_some_and(|at| at.starts_with(site));
+    let list = survivors.iter().find(|event| is_made_here(event, "Lives.<clinit>:")).context("no list")?;
+    let object = &list["object"];
+    ensure!(object["type"]["name"] == "java/util/ArrayList" && retained(list) >= 2000 * 16, "{list}");
+    ensure!(list["arrayElements"] == i64::from(i32::MIN) && list["objectSize"].as_u64() < Some(100), "{list}");
+    ensure!(object["referrer"]["field"]["name"] == "KEPT", "{list}");
+    ensure!(object["referrer"]["object"]["type"]["name"] == "java/lang/Class", "{list}");
+    ensure!(object["referrer"]["object"]["description"] == "Class Name: Lives", "{list}");
+    ensure!(list["root"]["description"] == "static field Lives.KEPT", "{list}");
+    ensure!(list["root"]["system"] == "Class Loader Data", "{list}");
+    let kept = survivors.iter().find(|event| is_made_here(event, "Lives.keep:")).context("none that is kept")?;
+    ensure!(kept["object"]["type"]["name"] == "Lives$Kept" && kept["eventThread"]["javaName"] == "main", "{kept}");
+    let names: Vec<&Value> = kept["stackTrace"]["frames"].as_array().into_iter().flatten().collect();
+    ensure!(names.len() == 2 && names[0]["method"]["name"] == "keep", "{kept}");
+    let array = &kept["object"]["referrer"];
+    let (size, index) = (array["array"]["size"].as_u64(), array["array"]["index"].as_u64());
+    ensure!(index.is_some() && index < size && size >= Some(2000), "{kept}");
+    let holder = &array["object"]["referrer"];
+    ensure!(holder["field"]["name"] == "elementData" && holder["skip"] == 0, "{kept}");
+    ensure!(holder["object"]["address"] == object["address"], "{kept}");
+    ensure!(kept["objectAge"].as_str().is_some_and(|age| age.starts_with("PT") && age != "PT0S"), "{kept}");
     Ok(())
 }
 

@@ -7,9 +7,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use et_tests::compiled;
 use et_tests::lab::{self, Lab};
 use et_tests::program::{Run, Setup, programs};
+use et_tests::{compiled, flight};
 use serde_json::Value;
 use xtask::command;
 use xtask::instrumented::InstrumentedJdk;
@@ -100,7 +100,49 @@ fn same(lab: &Lab, stdout: &str, trace: &std::path::Path) -> Result<()> {
 }
 
 fn exact(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    compare(lab, jdk, "stacks_exact", &[])
+    let run = traced(lab, jdk, "stacks_exact", &[], &[])?;
+    same(lab, &run.stdout, &run.trace)?;
+    lines_in_every_format(lab, jdk, &run)
+}
+
+/// Frames of the program's `main`, which allocates no leaves itself, have lines wherever stacks go.
+fn lines_in_every_format(lab: &Lab, jdk: &Jdk, run: &Run) -> Result<()> {
+    let folded = et_trace(lab, &["export", "--to", "collapsed"], &run.trace)?;
+    let is_leaf = |line: &&str| {
+        line.contains(";Stacks$Leaf ") && line.starts_with("Stacks.main:") && line.matches(';').count() > 1
+    };
+    let shortest = folded.lines().filter(is_leaf).min_by_key(|line| line.matches(';').count());
+    let stack = shortest.context("no stack of a leaf below main")?;
+    let line = stack.split([':', ';']).nth(1).context("no line")?.to_owned();
+    let firefox = et_trace(lab, &["export", "--to", "firefox"], &run.trace)?;
+    ensure!(firefox.contains(&format!("Stacks.main (Stacks.java:{line})")), "no line {line} for Firefox");
+    let speedscope: Value = serde_json::from_str(&et_trace(lab, &["export", "--to", "speedscope"], &run.trace)?)?;
+    let mut frames = speedscope["shared"]["frames"].as_array().context("no frames")?.iter();
+    let number = line.parse::<u64>().ok();
+    let is_main = |frame: &Value| frame["name"] == "Stacks.main" && frame["line"].as_u64() == number;
+    ensure!(frames.any(is_main), "no line {line} for speedscope");
+    // As text: a tree this deep is beyond a reader of JSON that recurses. Lines count from 0.
+    let chrome = et_trace(lab, &["export", "--to", "chrome"], &run.trace)?;
+    let at = format!("\"url\":\"Stacks.java\",\"lineNumber\":{}", line.parse::<u64>()? - 1);
+    let mut mains = chrome.split("\"functionName\":\"Stacks.main\"").skip(1);
+    ensure!(mains.any(|main| main.split('}').next().unwrap_or_default().contains(&at)), "no line {line} for Chrome");
+    let Some(jfr) = flight::reader(jdk) else {
+        lab.not_tested("lines in recordings", &format!("no jfr in {}", jdk.home.display()));
+        return Ok(());
+    };
+    let recording = run.folder.join("stacks.jfr");
+    let to = recording.to_string_lossy();
+    et_trace(lab, &["export", "--to", "jfr", "--force", "-o", &to], &run.trace)?;
+    // As text, and no deeper than this stack: that of the deepest ones is gigabytes.
+    let depth = stack.matches(';').count().to_string();
+    let events = ["print", "--stack-depth", &depth, "--events", "jdk.ObjectAllocationSample"];
+    let printed = command::quiet(Command::new(jfr).args(events).arg(&recording))?;
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let frames: Vec<&str> = printed.lines().map(str::trim).collect();
+    let main = format!("Stacks.main(String[]) line: {line}");
+    let is_called = |pair: &[&str]| pair[1].starts_with(&main) && pair[0].contains(" line: ");
+    ensure!(frames.windows(2).any(is_called), "no line {line} in the recording");
+    Ok(())
 }
 
 /// Counts are exact, too, however often slices end, and there is nothing of single objects in the trace: of that, commands say so.

@@ -17,7 +17,7 @@ mod together;
 pub use alive::alive_at;
 pub use diff::{Difference, diff_page};
 pub use document::START;
-pub use page::page;
+pub use page::{page, page_with};
 pub use table::{Cell, Column, Table};
 pub use tables::tables;
 pub use together::{Part, together};

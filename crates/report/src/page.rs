@@ -8,11 +8,18 @@ use maud::{Markup, html};
 use crate::data;
 use crate::document::{Document, Tab};
 use crate::parts::{Flame, chart, command_line, fact, flame, rows, words};
+use crate::table::Table;
 use crate::tables::tables;
 
 /// Renders the report as one self-contained page.
 pub fn page(report: &Report) -> String {
-    let tables = tables(report);
+    page_with(report, Vec::new())
+}
+
+/// The same with further tables, each at the end of its page.
+pub fn page_with(report: &Report, more: Vec<Table>) -> String {
+    let mut tables = tables(report);
+    tables.extend(more);
     let trace = quoted(&report.summary.trace);
     let tab = |page: Page| {
         let content = match page {

@@ -8,6 +8,7 @@ mod kept;
 mod life;
 mod open;
 mod report;
+mod sources;
 mod spill;
 mod sql;
 mod tables;

@@ -16,6 +16,7 @@ mod report;
 mod resident;
 pub mod retained;
 mod snapshot;
+mod survivors;
 mod take;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -33,4 +34,5 @@ pub(crate) use resident::is_at;
 pub use resident::{Resident, resident};
 pub use retained::Dominance;
 pub use snapshot::{Class, ClassNumber, Object, Reference, Root, RootKind, Snapshot, Taken, Via, Watched};
+pub use survivors::{Survivor, survivors};
 pub use take::{HeapError, Request, take, take_by, take_on_the_way, tick_of};

@@ -57,6 +57,9 @@ fn ways_in<'s>(snapshot: &'s Snapshot<'_>) -> impl Iterator<Item = &'s Root> {
     snapshot.roots().iter().filter(move |root| !is_local(root)).chain(snapshot.roots().iter().filter(is_local))
 }
 
+/// The objects on the way to one, that which is held from outside first; each with the slot of the one before that holds it.
+pub type Way = Vec<(Node, Option<Via>)>;
+
 /// The shortest ways from outside to all objects: one walk through the heap, however many are asked about.
 #[allow(missing_debug_implementations)]
 pub struct Walk<'s, 'a> {
@@ -108,6 +111,20 @@ impl<'s, 'a> Walk<'s, 'a> {
     /// The shortest way to an object; `None`: nothing leads there.
     pub fn to(&self, object: Node) -> Option<Path> {
         self.reached[object.0 as usize].then(|| self.path(object, (1, self.snapshot.object(object).size)))
+    }
+
+    /// The same as objects: what holds the first of them from outside, and each with the slot of the one before that holds it.
+    pub fn way(&self, object: Node) -> Option<(Option<Root>, Way)> {
+        self.reached[object.0 as usize].then(|| {
+            let way = way(&self.came, object);
+            let root = self.begun.get(&way[0].0).copied();
+            let mut before: Option<Node> = None;
+            let step = |&(node, slot): &(u32, u32)| {
+                let via = before.replace(Node(node)).map(|before| self.snapshot.via(before, slot));
+                (Node(node), via)
+            };
+            (root, way.iter().map(step).collect())
+        })
     }
 
     fn path(&self, object: Node, counts: (u64, u64)) -> Path {

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use et_analysis::course::course;
+use et_analysis::heap;
 use et_analysis::profile::profile;
 use et_names::EventSet;
-use et_reader::source::Source;
+use et_reader::source::{Source, deaths_unknown};
 use et_reader::{Thread, Trace};
 use et_report::export::jfr::{self, Meaning, Recording};
 use et_report::export::{About, Format, Tree, Weight};
@@ -97,6 +98,9 @@ pub(crate) struct ExportArgs {
     /// An object dies young if it dies before this much more is allocated
     #[arg(long, default_value = "1M", value_name = "SIZE", value_parser = size)]
     young: u64,
+    /// How many of the objects alive at the end a recording has with what holds them, those that retain most
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(..=4096))]
+    old_objects: u32,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -127,8 +131,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
         None => {
             let found = course(population, naming, args.young).map_err(CliError::Rows)?;
             let meaning = Meaning { naming, contexts: &population.contexts, types: &population.types };
-            let recording = Recording::new(&found, weight, &run, meaning);
+            let mut recording = Recording::new(&found, weight, &run, meaning);
             about.comments.extend(recording.left_out().notes());
+            about.comments.extend(add_old_objects(&mut recording, &opened, args.old_objects as usize)?);
             Made::Recording(Box::new(recording))
         }
     };
@@ -147,6 +152,24 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
         PROGRAM.say(format_args!("note: {comment}"));
     }
     Ok(opened.finish())
+}
+
+/// Adds the objects alive at the end that retain most; notes of what is not known of them.
+fn add_old_objects(recording: &mut Recording<'_>, opened: &Opened, most: usize) -> Result<Vec<String>, CliError> {
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    if let Some(why) = deaths_unknown(opened.source.events()) {
+        return Ok(vec![format!("no old objects: {why}")]);
+    }
+    if !opened.population.has_deaths {
+        return Ok(vec!["no old objects: they are not known without deaths".to_owned()]);
+    }
+    let snapshot = heap::take(&opened.source, &heap::Request::default())?;
+    let survivors = heap::survivors(&snapshot, &opened.population, most).map_err(CliError::Rows)?;
+    recording.add_survivors(&snapshot, &survivors);
+    let warnings = snapshot.taken().warnings.iter().filter(|warning| !opened.population.warnings.contains(warning));
+    Ok(warnings.map(|warning| format!("old objects: {warning}")).collect())
 }
 
 /// What is to be written.

@@ -11,14 +11,16 @@ use et_analysis::heap::Moment;
 use et_analysis::report::{self, Records, Report, ReportError};
 use et_analysis::summary::summarize;
 use et_lives::LifeTable;
+use et_names::units::counted;
 use et_reader::observed::Observed;
 use et_reader::population::Population;
 use et_reader::record::Record;
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Reading, Source};
-use et_report::{Part, Table, alive_at, page, tables, together};
+use et_report::{Part, Table, alive_at, page, page_with, tables, together};
 
 use super::kept::{KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary};
+use super::sources::{Sources, SourcesError, source_lines};
 use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -49,6 +51,9 @@ pub struct ReportArgs {
     /// Print everything that the report shows as JSON
     #[arg(long, conflicts_with = "show")]
     json: bool,
+    /// Folder or sources jar of the program: the report has the lines of sites (table allocation/source). May be repeated; the first that has a file counts
+    #[arg(long = "source", value_name = "PATH", conflicts_with_all = ["json", "others"])]
+    sources: Vec<PathBuf>,
     /// Replace an output file of any kind, not only a report
     #[arg(long)]
     force: bool,
@@ -68,6 +73,8 @@ pub enum NoReport {
     Folder { path: PathBuf, source: io::Error },
     #[error("{path}: {source}", path = path.display())]
     Rows { path: PathBuf, source: ReportError },
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
 }
 
 /// Runs it; says the exit code.
@@ -82,19 +89,34 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     // Begun before the long work: a wrong path shows at once.
     let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &[source.path()]);
     let output = args.output.as_ref().map(create).transpose()?;
+    let mut sources = Sources::open(&args.sources).map_err(NoReport::from)?;
     let (report, lost) = report_of(&source, lives.as_deref(), args.input.reading(ClockArg::Et))?;
     drop(bar);
+    let more: Vec<Table> = match args.sources.as_slice() {
+        [] => Vec::new(),
+        _ => vec![with_lines(&report, &mut sources)],
+    };
     if args.json {
         print_json(&report)?;
     } else if let Some(wanted) = &args.show {
-        print(&shown(&report, source.path(), wanted, args)?)?;
+        print(&shown(&report, &more, source.path(), wanted, args)?)?;
     }
     if let Some(output) = output {
-        output.write_whole(page(&report).as_bytes())?;
+        output.write_whole(page_with(&report, more).as_bytes())?;
     }
     warn_of_lives(lives.as_deref());
     warn(&source, &report.summary.warnings);
     Ok(completeness(&source, lost))
+}
+
+/// The lines of sites; says once how many have none.
+fn with_lines(report: &Report, sources: &mut Sources) -> Table {
+    let (table, missing) = source_lines(report, sources);
+    if missing > 0 {
+        let of = table.rows.len() + missing;
+        PROGRAM.say(format_args!("note: --source: no line of source for {missing} of {}", counted(of as u64, "site")));
+    }
+    table
 }
 
 /// Reports of several traces in a folder, and `index.html`, which joins them.
@@ -133,8 +155,9 @@ fn page_name(trace: &Path, taken: &mut HashSet<String>) -> String {
 }
 
 /// The tables that were asked for, as text.
-fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Result<String, CliError> {
+fn shown(report: &Report, more: &[Table], path: &Path, wanted: &str, args: &ReportArgs) -> Result<String, CliError> {
     let mut all = tables(report);
+    all.extend_from_slice(more);
     if let Some(alive) = &report.alive {
         let number = alive.number_of(&args.at).ok_or_else(|| NoReport::Entry { path: path.to_owned() })?;
         all.extend(alive_at(report, number));

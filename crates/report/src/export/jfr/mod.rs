@@ -7,6 +7,7 @@
 mod encode;
 mod metadata;
 mod pools;
+mod survivors;
 
 use std::io::{self, Write};
 
@@ -96,6 +97,11 @@ fn depth_with_room(mut contexts: Vec<u32>) -> u32 {
     DEEPEST
 }
 
+/// The internal name of a class: `java/lang/String`, `[I`.
+fn class_name(descriptor: &str) -> &str {
+    descriptor.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or(descriptor)
+}
+
 /// An event of allocations under construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Allocation {
@@ -139,6 +145,8 @@ pub struct Recording<'a> {
     /// Duration of a span of time.
     span_nanos: u64,
     left_out: LeftOut,
+    /// Deeper stacks are cut.
+    depth: u32,
 }
 
 impl<'a> Recording<'a> {
@@ -157,6 +165,7 @@ impl<'a> Recording<'a> {
             allocations: Vec::new(),
             span_nanos: course.span_nanos,
             left_out: LeftOut::default(),
+            depth: DEEPEST,
         };
         recording.run_events();
         recording.collect(course, most);
@@ -235,6 +244,7 @@ impl<'a> Recording<'a> {
         }
         let deepest = depths.values().copied().max().unwrap_or(0);
         let depth = depth_with_room(depths.into_values().collect());
+        self.depth = depth;
         self.left_out.cut_to = (deepest > depth + 1).then_some(depth);
         let mut places: FxHashMap<Origin, (u64, u64, u64)> = FxHashMap::default();
         let mut cells: FxHashMap<Allocation, Cell> = FxHashMap::default();
@@ -283,13 +293,18 @@ impl<'a> Recording<'a> {
         }
         while at != ContextId::EMPTY && frames.len() < depth as usize {
             let context = contexts.get(at);
-            frames.push(Frame { method: self.pools.method(context.method, naming), line: -1 });
+            // The call, if the trace has stacks.
+            let line = Some(context.at).filter(|at| at.0 != 0).and_then(|at| naming.line_of_site(at));
+            let line = line.map_or(-1, |line| line.cast_signed());
+            frames.push(Frame { method: self.pools.method(context.method, naming), line });
             at = context.caller;
         }
         let stack = self.pools.stack(&frames, at != ContextId::EMPTY);
-        let descriptor = types.descriptor(origin.class);
-        let name = descriptor.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or(descriptor);
-        (stack, self.pools.class(name), self.pools.string(origin.place.text(naming)))
+        (
+            stack,
+            self.pools.class(class_name(types.descriptor(origin.class))),
+            self.pools.string(origin.place.text(naming)),
+        )
     }
 
     /// Writes it with these notes.

@@ -50,6 +50,30 @@ pub struct Frame {
     pub line: i32,
 }
 
+/// An object on the way from outside to one that is alive at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OldObject {
+    /// Its id in texts of the trace.
+    pub id: u64,
+    /// Number of its class in its pool.
+    pub class: u64,
+    pub description: String,
+    /// Number of the reference that holds it in its pool; 0 if it is held from outside.
+    pub referrer: u64,
+}
+
+/// A slot of an object that holds another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reference {
+    /// Numbers of the slot in its pool: one of them is 0.
+    pub array: u64,
+    pub field: u64,
+    /// Number of the holder in its pool.
+    pub object: u64,
+    /// How many objects between both are left out.
+    pub skip: u32,
+}
+
 /// The pools of a recording.
 #[derive(Debug, Default)]
 pub struct Pools {
@@ -63,6 +87,13 @@ pub struct Pools {
     names: Pool<&'static str>,
     causes: Pool<&'static str>,
     whens: Pool<&'static str>,
+    old_objects: Pool<OldObject>,
+    references: Pool<Reference>,
+    array_slots: Pool<(u32, u32)>,
+    field_slots: Pool<(String, bool)>,
+    root_systems: Pool<&'static str>,
+    root_types: Pool<&'static str>,
+    roots: Pool<(String, u64, u64)>,
     of_methods: FxHashMap<MethodId, u64>,
 }
 
@@ -97,6 +128,60 @@ impl Pools {
 
     pub fn gc_when(&mut self, text: &'static str) -> u64 {
         text_in(&mut self.whens, text)
+    }
+
+    pub fn old_object(&mut self, object: OldObject) -> u64 {
+        let (at, is_new) = self.old_objects.of(object.clone());
+        if is_new {
+            let out = &mut self.old_objects.content;
+            numbers(out, &[at, object.id, object.class]);
+            string(out, &object.description);
+            number(out, object.referrer);
+        }
+        at
+    }
+
+    pub fn reference(&mut self, reference: Reference) -> u64 {
+        let (at, is_new) = self.references.of(reference);
+        if is_new {
+            let Reference { array, field, object, skip } = reference;
+            numbers(&mut self.references.content, &[at, array, field, object, skip.into()]);
+        }
+        at
+    }
+
+    /// An element of an array of this length.
+    pub fn array_slot(&mut self, length: u32, index: u32) -> u64 {
+        let (at, is_new) = self.array_slots.of((length, index));
+        if is_new {
+            numbers(&mut self.array_slots.content, &[at, length.into(), index.into()]);
+        }
+        at
+    }
+
+    pub fn field_slot(&mut self, name: String, is_static: bool) -> u64 {
+        // JVMS table 4.5-A; of other fields a trace does not tell the flags.
+        const STATIC: u64 = 8;
+        let (at, is_new) = self.field_slots.of((name.clone(), is_static));
+        if is_new {
+            let out = &mut self.field_slots.content;
+            number(out, at);
+            string(out, &name);
+            number(out, if is_static { STATIC } else { 0 });
+        }
+        at
+    }
+
+    pub fn root(&mut self, description: String, system: &'static str, ty: &'static str) -> u64 {
+        let (system, ty) = (text_in(&mut self.root_systems, system), text_in(&mut self.root_types, ty));
+        let (at, is_new) = self.roots.of((description.clone(), system, ty));
+        if is_new {
+            let out = &mut self.roots.content;
+            number(out, at);
+            string(out, &description);
+            numbers(out, &[system, ty]);
+        }
+        at
     }
 
     fn package(&mut self, name: &str) -> u64 {
@@ -201,6 +286,13 @@ impl Pools {
             self.names.write(Type::GcName, &mut pools),
             self.causes.write(Type::GcCause, &mut pools),
             self.whens.write(Type::GcWhen, &mut pools),
+            self.old_objects.write(Type::OldObject, &mut pools),
+            self.references.write(Type::Reference, &mut pools),
+            self.array_slots.write(Type::OldObjectArray, &mut pools),
+            self.field_slots.write(Type::OldObjectField, &mut pools),
+            self.root_systems.write(Type::OldObjectRootSystem, &mut pools),
+            self.root_types.write(Type::OldObjectRootKind, &mut pools),
+            self.roots.write(Type::OldObjectGcRoot, &mut pools),
         ]
         .iter()
         .filter(|is_written| **is_written)
