@@ -117,7 +117,7 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(limit[0]["it"].as_str().is_some_and(|it| it.starts_with("1.0")), "{limit:?}");
     if jdk.feature == SOME_JDKS[0] {
         by_heart(&tables)?;
-        pictures(&tables, &duckdb, &folder)?;
+        pictures(&tables, &runs[0].trace, &duckdb, &folder)?;
     }
     if env::var_os("ET_SPARK").is_some() {
         on_spark(&tables, duckdb)?;
@@ -373,14 +373,16 @@ fn killed(tables: &Tables<'_>, trace: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The notebook draws its pictures.
-fn pictures(tables: &Tables<'_>, duckdb: &Path, folder: &Path) -> Result<()> {
+/// The notebook draws its pictures, with the Python package and the tools that were just built.
+fn pictures(tables: &Tables<'_>, trace: &Path, duckdb: &Path, folder: &Path) -> Result<()> {
     let layout = &tables.lab.layout;
     let drawing = python::fetched(layout, python::NOTEBOOK)?;
     let mut notebook = Command::new(xtask::packages::python()?);
     notebook.arg(layout.repo.join("tests/tables/notebook.py")).arg(layout.repo.join("examples/notebook/trace.ipynb"));
-    notebook.env("PYTHONPATH", python::path(&[duckdb.to_owned(), drawing])?).env("MPLBACKEND", "Agg");
-    command::quiet(notebook.env("TABLES", &tables.folder).current_dir(folder))?;
+    let package = layout.repo.join("tools/python/src");
+    notebook.env("PYTHONPATH", python::path(&[package, duckdb.to_owned(), drawing])?).env("MPLBACKEND", "Agg");
+    notebook.env("PYTHONDONTWRITEBYTECODE", "1").env("ET_HOME", &tables.lab.tools.root);
+    command::quiet(notebook.env("TRACE", trace).current_dir(folder))?;
     let drawn =
         std::fs::read_dir(folder)?.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "png"));
     let drawn = drawn.filter(|picture| picture.metadata().is_ok_and(|file| file.len() > 5000)).count();

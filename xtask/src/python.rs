@@ -17,8 +17,8 @@ pub const DUCKDB: &[&str] = &["duckdb==2.0.0"];
 pub const DUCKDB_COMMAND: &[&str] = &["duckdb-cli==1.5.6"];
 /// Spark, which runs the queries too; 450 MB, so only on request.
 pub const SPARK: &[&str] = &["pyspark==4.3.0"];
-/// Packages of the notebook besides DuckDB; 260 MB unpacked.
-pub const NOTEBOOK: &[&str] = &["pandas==3.1.1", "matplotlib==3.11.2"];
+/// Packages of the notebook besides DuckDB and ours; 400 MB unpacked.
+pub const NOTEBOOK: &[&str] = &["pyarrow==26.0.1", "pandas==3.1.1", "matplotlib==3.11.2"];
 
 /// Downloads packages if they are missing, and returns their folder.
 pub fn fetched(layout: &Layout, wanted: &[&str]) -> Result<PathBuf> {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 import pytest
 
 import elephant_tracks as et
@@ -70,6 +71,26 @@ def test_conditions_choose_rows(trace):
         trace.objects(where=("size", "about", 3))
     with pytest.raises(KeyError, match="has no column colour"):
         trace.objects(columns=["colour"])
+
+
+def test_counts_are_those_of_all_objects(classes):
+    counts = et.run(["java", "-cp", classes, "Shop", str(ORDERS)], mode="counts")
+    sums = {entry["type"]: entry["objects"] for entry in counts.summary["classes"]}
+    assert sums["Shop$Order"] == 2 * ORDERS
+    assert any("Shop.order" in frame for stack in counts.flame("objects").stacks["stack"].to_pylist() for frame in stack)
+    with pytest.raises(ValueError, match="either events or a mode"):
+        et.run(["java", "-version"], events="alloc", mode="counts")
+
+
+def test_tables_for_a_fleet(trace, tmp_path):
+    fleet = tmp_path / "fleet.tables"
+    for run in ("one", "two"):
+        assert trace.write_tables(fleet, run=run, label="1.4.2", only=["objects", "classes"]) == fleet
+    rows = pads.dataset(fleet / "objects", partitioning="hive").to_table(columns=["run"])["run"]
+    assert set(rows.to_pylist()) == {"one", "two"}
+    assert len(rows) == 2 * trace.objects().num_rows
+    labels = pads.dataset(fleet / "trace", partitioning="hive").to_table(columns=["label"])["label"].to_pylist()
+    assert labels == ["1.4.2", "1.4.2"]
 
 
 def test_stores_and_calls(trace):

@@ -18,7 +18,8 @@ _NOT_RUN = (125, 126, 127)
 def run(
     command: Sequence[Argument],
     *,
-    events: str = "all",
+    events: Optional[str] = None,
+    mode: Optional[str] = None,
     trace: Optional[Argument] = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -33,8 +34,10 @@ def run(
     process's standard input, output and error.
 
     :param command: the command as for a shell: ``["java", "-jar", "app.jar"]``.
-    :param events: what is recorded: ``alloc``, ``update``, ``method``, ``exception``, separated by commas, or ``all``. Without
+    :param events: what is recorded: ``alloc``, ``update``, ``method``, ``exception``, separated by commas, or ``all``, the default. Without
         updates and methods it is not known when objects die.
+    :param mode: the same in one word: ``counts`` (how much is allocated, by stack), ``objects`` (each object with its stack) or
+        ``everything``. Of counts only ``summary``, ``flame``, ``diff``, ``export`` and ``report`` tell something.
     :param trace: the file to write; by default a temporary one, which is removed with the returned object.
     :param include: classes of the program to hook, such as ``com.acme.**``; by default all.
     :param exclude: classes of the program not to hook.
@@ -45,6 +48,8 @@ def run(
     :returns: its trace; ``returncode`` has the exit code of the program.
     :raises ToolError: if the program could not be run or traced.
     """
+    if events is not None and mode is not None:
+        raise ValueError("give either events or a mode, which is a word for events")
     temporary = None
     if trace is None:
         temporary = tempfile.TemporaryDirectory(prefix="elephant-tracks-")
@@ -52,7 +57,8 @@ def run(
     path = Path(os.path.abspath(os.path.join(os.fspath(cwd or "."), os.fspath(trace))))
     choices = [option for pattern in include for option in ("--include", pattern)]
     choices += [option for pattern in exclude for option in ("--exclude", pattern)]
-    options = ["run", "--quiet", "--trace", os.fspath(path), "--events", events, *choices, "--"]
+    told = ["--events", events or "all"] if mode is None else ["--mode", mode]
+    options = ["run", "--quiet", "--trace", os.fspath(path), *told, *choices, "--"]
     program = [os.fspath(word) for word in command]
     words = [find("et-instrument"), *options, *program]
     done = subprocess.run(words, cwd=cwd, env=env, timeout=timeout, check=False)

@@ -149,22 +149,44 @@ class Trace:
 
     def dataset(self, table: str) -> ds.Dataset:
         """A table of ``docs/tables.md`` as a dataset of Arrow, to be read in parts. It is written at the first use."""
-        known = self._made.get(table)
-        if known is not None:
-            return known
+        self._write([table])
+        return self._made[table]
+
+    def _write(self, tables: Sequence[str]) -> None:
+        """Writes those tables that are not there yet, which takes one reading of the trace."""
         if self._folder is None:
             if self._own_folder is None:
                 self._own_folder = tempfile.TemporaryDirectory(prefix="elephant-tracks-")
-            folder = Path(self._own_folder.name) / table
+            root = Path(self._own_folder.name)
         else:
-            folder = self._folder / table
-        if not (folder / "_runs").is_dir():
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            call("et-trace", "tables", "-o", folder, "--only", table, *self._arguments())
-        files = sorted((folder / table).glob("*/*.parquet"))
-        made: ds.Dataset = ds.dataset([str(file) for file in files], format="parquet")
-        self._made[table] = made
-        return made
+            root = self._folder
+        unknown = [table for table in dict.fromkeys(tables) if table not in self._made]
+        missing = [table for table in unknown if not (root / table / "_runs").is_dir()]
+        # A later conversion of the run into the same folder would replace the tables that are there.
+        together = root / "+".join(missing)
+        if missing and not (together / "_runs").is_dir():
+            together.parent.mkdir(parents=True, exist_ok=True)
+            call("et-trace", "tables", "-o", together, "--only", ",".join(missing), *self._arguments())
+        for table in unknown:
+            folder = together if table in missing else root / table
+            files = sorted((folder / table).glob("*/*.parquet"))
+            self._made[table] = ds.dataset([str(file) for file in files], format="parquet")
+
+    def write_tables(
+        self, output: Argument, *, run: Optional[str] = None, label: Optional[str] = None, only: Sequence[str] = ()
+    ) -> Path:
+        """Writes the tables of ``docs/tables.md`` into a folder, which may have those of other runs.
+
+        :param output: the folder. A run of the same name in it is replaced.
+        :param run: the name of the run there; by default that of the trace, with a random id.
+        :param label: a release, a machine, a test: what ``label`` is in table ``trace``.
+        :param only: the tables to write; by default all.
+        """
+        options = [] if run is None else ["--run", run]
+        options += [] if label is None else ["--label", label]
+        options += ["--only", ",".join(only)] if only else []
+        call("et-trace", "tables", "-o", output, *options, *self._arguments())
+        return Path(output)
 
     def table(self, table: str, *, columns: Optional[Sequence[str]] = None, where: Optional[Where] = None) -> pa.Table:
         """Rows of a table of ``docs/tables.md``.
@@ -275,6 +297,7 @@ class Trace:
             import duckdb
         except ImportError:
             raise ImportError("sql needs DuckDB: pip install duckdb") from None
+        self._write(tables)
         with duckdb.connect() as connection:
             for table in tables:
                 connection.register(table, self.dataset(table))
