@@ -18,8 +18,11 @@ use xtask::command;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 2] =
-        [("dumps_at_three_moments", dumps_at_three_moments), ("as_in_the_dump_of_the_vm", as_in_the_dump_of_the_vm)];
+    let cases: [(&str, lab::Case); 3] = [
+        ("dumps_at_three_moments", dumps_at_three_moments),
+        ("the_same_from_tables", the_same_from_tables),
+        ("as_in_the_dump_of_the_vm", as_in_the_dump_of_the_vm),
+    ];
     let mut trials: Vec<_> = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case)).collect();
     if let Some(trace) = env::var_os(TRACE) {
         let case = move |lab: &Lab, _: &Jdk| dumps_of_that_trace(lab, Path::new(&trace));
@@ -75,6 +78,42 @@ fn dumps_at_three_moments(lab: &Lab, jdk: &Jdk) -> Result<()> {
         "--dominators",
     ]))?;
     ensure!(path.contains("class Heaps"), "{path}");
+    run.clean()
+}
+
+/// Tables beside a trace, which another command has made, tell what reading the trace tells.
+fn the_same_from_tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    const MOMENTS: [&str; 4] = ["0%", "35%", "80%", "end"];
+    let run = Run::of(lab, jdk, "the_same_from_tables", "facts/Heaps")?;
+    let at = |moment: &str, kind: &str| {
+        Shown::at(lab, &run.trace, moment, run.folder.join(format!("{kind}-{}.hprof", moment.trim_end_matches('%'))))
+    };
+    let read: Vec<Shown> = MOMENTS.iter().map(|moment| at(moment, "read")).collect::<Result<_>>()?;
+    command::quiet(Command::new(lab.tools.et_trace()).arg("field").arg(&run.trace).arg("Heaps$Tree.left"))?;
+    for (moment, read) in MOMENTS.iter().zip(read) {
+        let asked = at(moment, "asked")?;
+        ensure!(read.classes() == asked.classes(), "{moment}: {:?}", differences(&read.classes(), &asked.classes()));
+        for key in ["tick", "allocatedBytes", "objects", "bytes", "references"] {
+            ensure!(
+                read.number(key) == asked.number(key),
+                "{key} at {moment}: {} and {}",
+                read.number(key),
+                asked.number(key)
+            );
+        }
+        others_read_the_same(lab, &asked).with_context(|| format!("at {moment}"))?;
+        let heap = || {
+            let mut heap = Command::new(lab.tools.et_trace());
+            heap.arg("heap").arg(&run.trace).args(["--at", moment]);
+            heap
+        };
+        let said = |heap: &mut Command| -> Result<String> {
+            Ok(String::from_utf8_lossy(&command::quiet(heap)?.stderr).into_owned())
+        };
+        let (by_tables, by_reading) = (said(&mut heap())?, said(heap().arg("--stacks"))?);
+        ensure!(by_tables.contains("answered from the tables beside the trace"), "{by_tables}");
+        ensure!(!by_reading.contains("answered from the tables"), "{by_reading}");
+    }
     run.clean()
 }
 
