@@ -78,7 +78,39 @@ fn dumps_at_three_moments(lab: &Lab, jdk: &Jdk) -> Result<()> {
         "--dominators",
     ]))?;
     ensure!(path.contains("class Heaps"), "{path}");
+    held(lab, &run.trace)?;
     run.clean()
+}
+
+/// Why the trees are alive, by class and by object, and what holds one of them directly.
+fn held(lab: &Lab, trace: &Path) -> Result<()> {
+    let heap = |arguments: &[&str]| {
+        let mut heap = Command::new(lab.tools.et_trace());
+        heap.arg("heap").arg(trace).args(["--at", "method:Heaps.mark#1", "--json"]).args(arguments);
+        heap
+    };
+    let ask = |arguments: &[&str]| -> Result<Value> {
+        serde_json::from_str(&command::read(&mut heap(arguments))?).with_context(|| format!("{arguments:?}"))
+    };
+    let all = ask(&["--path-to", "Heaps$Tree", "--top", "1000"])?;
+    let sum = |key: &str| -> u64 { all["paths"].as_array().into_iter().flatten().filter_map(|path| path[key].as_u64()).sum() };
+    ensure!(all["objects"] == 31 && sum("objects") == 31, "{all}");
+    ensure!(all["bytes"].as_u64() == Some(sum("bytes")), "{all}");
+    let steps = all["paths"][0]["steps"].as_array().context("no steps")?;
+    let (Some(last), Some(before)) = (steps.last(), steps.iter().rev().nth(1)) else { anyhow::bail!("{all}") };
+    ensure!(last["class"] == "Heaps$Tree", "{all}");
+    let held = ask(&["--holders", last["object"].as_str().context("no id")?])?;
+    let holds = |line: &Value| line["object"] == before["object"] && line["via"] == last["via"];
+    ensure!(held["class"] == "Heaps$Tree" && held["holders"].as_array().into_iter().flatten().any(holds), "{held} {all}");
+    for (asked, says) in [
+        (["--path-to", "Heaps$Bush"], "no object of class Heaps$Bush is alive at method:Heaps.mark"),
+        (["--holders", "7000000000000000"], "there is no object 7000000000000000"),
+    ] {
+        let refused = heap(&asked).output()?;
+        let said = String::from_utf8_lossy(&refused.stderr);
+        ensure!(refused.status.code() == Some(1) && said.contains(says), "{said}");
+    }
+    Ok(())
 }
 
 /// Tables beside a trace, which another command has made, tell what reading the trace tells.

@@ -23,10 +23,10 @@ pub(crate) mod tests;
 
 pub use graph::Graph;
 pub use moment::{Moment, MomentError, Timeline};
-pub use render::{render_classes, render_dominators, render_paths};
+pub use render::{render_class_paths, render_classes, render_dominators, render_holders, render_paths};
 pub use report::{
-    ClassLine, Classes, DominatorLine, Dominators, HeapLine, Paths, classes, dominance, dominator_line, dominators_of,
-    lasting_dominance, paths_to,
+    ClassLine, ClassPaths, Classes, DominatorLine, Dominators, HeapLine, HolderLine, Holders, ObjectLine, Paths,
+    classes, dominance, dominator_line, dominators_of, holders, lasting_dominance, paths_to, paths_to_class,
 };
 pub(crate) use resident::died_at;
 #[cfg(test)]

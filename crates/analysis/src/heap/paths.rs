@@ -264,7 +264,7 @@ fn path(snapshot: &Snapshot<'_>, root: Option<Root>, way: &[(u32, u32)], (object
     Path { root, root_field, root_kind: kind.map_or("local", root_word), steps, objects, bytes }
 }
 
-fn via_text(snapshot: &Snapshot<'_>, via: Via) -> String {
+pub(super) fn via_text(snapshot: &Snapshot<'_>, via: Via) -> String {
     match via {
         Via::Element(index) => format!("[{index}]"),
         Via::Field(field) => {

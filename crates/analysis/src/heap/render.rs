@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use super::report::{ClassLine, Classes, DominatorLine, Dominators, HeapLine, Paths};
+use super::paths::Path;
+use super::report::{
+    ClassLine, ClassPaths, Classes, DominatorLine, Dominators, HeapLine, HolderLine, Holders, ObjectLine, Paths,
+};
 use crate::table::table;
 use et_names::units::{bytes, counted, number, percent};
 
@@ -69,21 +72,66 @@ fn push(rows: &mut Vec<Vec<String>>, line: &DominatorLine, level: usize, all: u6
     line.largest.iter().for_each(|below| push(rows, below, level + 1, all));
 }
 
-/// The ways to an object, as text.
-pub fn render_paths(report: &Paths) -> String {
-    let mut out = head(&report.heap);
-    let _ = write!(out, "{} {}, {}", report.class, report.object, bytes(report.bytes));
-    let _ = write!(out, ", retains {}", bytes(report.retained_bytes));
-    if let Some(site) = &report.site {
+fn object(out: &mut String, line: &ObjectLine) {
+    let _ = write!(out, "{} {}, {}", line.class, line.object, bytes(line.bytes));
+    let _ = write!(out, ", retains {}", bytes(line.retained_bytes));
+    if let Some(site) = &line.site {
         let _ = write!(out, ", allocated in {site}");
     }
     out.push('\n');
-    for path in &report.paths {
-        let _ = writeln!(out, "\n{}", path.root);
+}
+
+fn ways(out: &mut String, paths: &[Path], are_of_many: bool) {
+    for path in paths {
+        let _ = write!(out, "\n{}", path.root);
+        if are_of_many {
+            let _ = write!(out, ", to {}, {}", counted(path.objects, "object"), bytes(path.bytes));
+        }
+        out.push('\n');
         for step in &path.steps {
             let via = step.via.as_ref().map(|via| format!("{via} = ")).unwrap_or_default();
             let _ = writeln!(out, "  {via}{} {}", step.class, step.object);
         }
     }
+}
+
+/// The ways to an object, as text.
+pub fn render_paths(report: &Paths) -> String {
+    let mut out = head(&report.heap);
+    object(&mut out, &report.object);
+    ways(&mut out, &report.paths, false);
+    out
+}
+
+/// The ways to the objects of a class, as text.
+pub fn render_class_paths(report: &ClassPaths) -> String {
+    let mut out = head(&report.heap);
+    let class = &report.class;
+    let objects = counted(class.objects, "object");
+    let _ = write!(out, "{}: {objects}, {}", class.class, bytes(class.bytes));
+    let _ = writeln!(out, ", retain {}", bytes(class.retained_bytes));
+    ways(&mut out, &report.paths, true);
+    out
+}
+
+/// What holds an object, as text.
+pub fn render_holders(report: &Holders) -> String {
+    let mut out = head(&report.heap);
+    object(&mut out, &report.object);
+    for root in &report.roots {
+        let _ = writeln!(out, "{root}");
+    }
+    out.push('\n');
+    let row = |line: &HolderLine| {
+        let ObjectLine { object, class, site, retained_bytes, .. } = &line.holder;
+        let at = site.as_ref().map(|site| format!("  {site}")).unwrap_or_default();
+        vec![bytes(*retained_bytes), object.clone(), format!("{class}.{}{at}", line.via)]
+    };
+    let rows: Vec<_> = report.holders.iter().map(row).collect();
+    match rows.is_empty() {
+        true => out += "No object holds it.\n",
+        false => table(&mut out, 2, &["retained", "object", "held by"], &rows),
+    }
+    and_more(&mut out, report.holder_count, report.holders.len());
     out
 }

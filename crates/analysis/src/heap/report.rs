@@ -78,17 +78,62 @@ pub struct Dominators {
     pub class_count: usize,
 }
 
+/// An object that was asked for.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectLine {
+    /// Its id as in texts of the trace.
+    pub object: String,
+    pub class: String,
+    /// Where it was allocated, if that is known.
+    pub site: Option<String>,
+    pub bytes: u64,
+    pub retained_bytes: u64,
+}
+
 /// Why an object is alive.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Paths {
     pub heap: HeapLine,
-    pub object: String,
-    pub class: String,
-    pub site: Option<String>,
-    pub bytes: u64,
-    pub retained_bytes: u64,
+    #[serde(flatten)]
+    pub object: ObjectLine,
     pub paths: Vec<Path>,
+}
+
+/// Why the objects of a class are alive.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassPaths {
+    pub heap: HeapLine,
+    #[serde(flatten)]
+    pub class: ClassLine,
+    /// Those that look alike together, most bytes first.
+    pub paths: Vec<Path>,
+}
+
+/// What holds an object directly.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holders {
+    pub heap: HeapLine,
+    #[serde(flatten)]
+    pub object: ObjectLine,
+    /// What holds it from outside the heap: a static field, a stack, the VM.
+    pub roots: Vec<String>,
+    /// The slots that hold it, those of objects that retain most first.
+    pub holders: Vec<HolderLine>,
+    pub holder_count: usize,
+}
+
+/// A slot that holds an object.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HolderLine {
+    /// The field, or the element.
+    pub via: String,
+    #[serde(flatten)]
+    pub holder: ObjectLine,
 }
 
 impl HeapLine {
@@ -216,16 +261,63 @@ fn site(snapshot: &Snapshot<'_>, site: SiteId) -> Option<String> {
     (site.0 != 0).then(|| snapshot.naming().site(site))
 }
 
-/// Why an object is alive, in `most` ways.
-pub fn paths_to(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most: usize) -> Paths {
+fn object_line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node) -> ObjectLine {
     let object = snapshot.object(node);
-    Paths {
-        heap: HeapLine::of(snapshot),
+    ObjectLine {
         object: format!("{:x}", object.id.0),
         class: snapshot.class_text(node),
         site: site(snapshot, object.site),
         bytes: object.size,
         retained_bytes: dominance.retained[node.0 as usize],
-        paths: paths::to_one(snapshot, node, most),
+    }
+}
+
+/// Why an object is alive, in `most` ways.
+pub fn paths_to(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most: usize) -> Paths {
+    let object = object_line(snapshot, dominance, node);
+    Paths { heap: HeapLine::of(snapshot), object, paths: paths::to_one(snapshot, node, most) }
+}
+
+/// Why the objects of a class are alive, in `most` ways. `None` if there are none.
+pub fn paths_to_class(snapshot: &Snapshot<'_>, dominance: &Dominance, class: &str, most: usize) -> Option<ClassPaths> {
+    let classes = classes(snapshot, dominance, usize::MAX);
+    let class = classes.classes.into_iter().find(|line| line.class == class && line.objects > 0)?;
+    // Loaders may have classes of one name.
+    let named: FxHashSet<u32> = snapshot
+        .classes()
+        .filter(|(_, there)| for_people(&there.descriptor) == class.class)
+        .map(|(number, _)| number.0)
+        .collect();
+    let nodes: Vec<Node> =
+        snapshot.nodes().filter(|(_, object)| named.contains(&object.class.0)).map(|(node, _)| node).collect();
+    Some(ClassPaths { heap: classes.heap, class, paths: paths::to(snapshot, &nodes, most) })
+}
+
+/// What holds an object, the `most` slots of objects that retain most.
+pub fn holders(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most: usize) -> Holders {
+    let graph = snapshot.graph();
+    let mut slots: Vec<(u32, u32)> = Vec::new();
+    for &source in graph.reversed().of(node.0) {
+        if source != graph.root() {
+            let holds = graph.slots(source).filter(|&(_, target)| target == node.0);
+            slots.extend(holds.map(|(slot, _)| (source, slot)));
+        }
+    }
+    // A holder is there once for each of its slots.
+    slots.sort_unstable_by_key(|&(source, slot)| (Reverse(dominance.retained[source as usize]), source, slot));
+    slots.dedup();
+    let holder_count = slots.len();
+    slots.truncate(most);
+    let holders = slots.into_iter().map(|(source, slot)| HolderLine {
+        via: paths::via_text(snapshot, snapshot.via(Node(source), slot)),
+        holder: object_line(snapshot, dominance, Node(source)),
+    });
+    let roots = snapshot.roots().iter().filter(|root| root.node == node);
+    Holders {
+        heap: HeapLine::of(snapshot),
+        object: object_line(snapshot, dominance, node),
+        roots: roots.map(|&root| root_text(snapshot, root)).collect(),
+        holders: holders.collect(),
+        holder_count,
     }
 }

@@ -45,6 +45,8 @@ pub enum HeapError {
     Dead { object: String, moment: String, tick: u64 },
     #[error("there is no object {object} at {moment}: no record up to that moment mentions it")]
     NoSuchObject { object: String, moment: String },
+    #[error("no object of class {class} is alive at {moment} (write it as in `et-trace heap`: com.acme.Session)")]
+    NoSuchClass { class: String, moment: String },
 }
 
 /// Options for taking a snapshot.

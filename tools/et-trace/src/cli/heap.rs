@@ -1,6 +1,7 @@
 //! `et-trace heap`: the heap as it was at a moment of the run.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use et_analysis::changes::{self, By, ChangesError};
@@ -25,6 +26,7 @@ Examples:
   et-trace heap app.ettrace --at 40% --dominators            what holds the most when 40 % of all calls have happened
   et-trace heap app.ettrace --at method:com.acme.Main.run#3  when the method is entered for the third time
   et-trace heap app.ettrace --path-to 1f3a                   why that object is alive
+  et-trace heap app.ettrace --path-to com.acme.Session       why those of a class are, in ways that look alike
   et-trace heap app.ettrace --diff 40% 60% --by site         what came, what went and what stayed
   et-trace heap app.ettrace --at 12.5s --hprof app.hprof     a heap dump for Eclipse MAT, VisualVM and others")]
 pub(super) struct HeapArgs {
@@ -43,10 +45,13 @@ pub(super) struct HeapArgs {
     /// Show the objects that retain the most: the top of the dominator tree, by object and by class
     #[arg(long, group = "view")]
     dominators: bool,
-    /// Show why this object is alive: the shortest paths from static fields, stacks and the VM. Its id is hexadecimal, as in
-    /// texts of the trace and in --dominators
+    /// Show why this object, or the objects of this class, are alive: the shortest paths from static fields, stacks and the VM. An
+    /// object's id is hexadecimal, as in texts of the trace and in --dominators
+    #[arg(long, group = "view", value_name = "OBJECT|CLASS")]
+    path_to: Option<Wanted>,
+    /// Show what holds this object directly: fields, elements, static fields, stacks
     #[arg(long, group = "view", value_name = "OBJECT")]
-    path_to: Option<ObjectId>,
+    holders: Option<ObjectId>,
     /// Show what came, what went and what stayed between two moments
     #[arg(long, group = "view", num_args = 2, value_names = ["MOMENT", "MOMENT"], conflicts_with_all = ["at", "hprof"])]
     diff: Option<Vec<Moment>>,
@@ -75,6 +80,29 @@ pub(super) struct HeapArgs {
     /// Neither use nor make a life table: compute deaths for this command only
     #[arg(long)]
     no_lives: bool,
+}
+
+/// An object or a class.
+#[derive(Clone, Debug)]
+struct Wanted {
+    /// If it can be one: `cafe` may be a class, too.
+    id: Option<ObjectId>,
+    name: String,
+}
+
+impl FromStr for Wanted {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self { id: text.parse().ok(), name: text.to_owned() })
+    }
+}
+
+impl HeapArgs {
+    /// The object that is asked for, if it is one.
+    fn object(&self) -> Option<ObjectId> {
+        self.holders.or(self.path_to.as_ref()?.id)
+    }
 }
 
 /// What two moments are compared by.
@@ -130,25 +158,42 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
     let dumped = output.map(|output| dump(&source, &snapshot, output)).transpose()?;
     drop(bar);
     warn_of_lives(lives.as_deref());
-    match (args.path_to, &args.hprof) {
-        (Some(id), _) => {
-            let Some(node) = snapshot.find(id) else {
-                let watched = match by_tables {
-                    Some((tables, tick)) => object::fate(&tables.population, id, tick).map_err(CliError::Rows)?,
-                    None => snapshot.taken().watched,
-                };
-                return Err(gone(id, &snapshot, watched).into());
-            };
-            let paths = heap::paths_to(&snapshot, &heap::dominance(&snapshot), node, args.top);
-            if args.json { print_json(&paths)? } else { print(&heap::render_paths(&paths))? }
+    let dominance = || heap::dominance(&snapshot);
+    let of_no_object = |id: ObjectId| -> Result<CliError, CliError> {
+        let watched = match by_tables {
+            Some((tables, tick)) => object::fate(&tables.population, id, tick).map_err(CliError::Rows)?,
+            None => snapshot.taken().watched,
+        };
+        Ok(gone(id, &snapshot, watched).into())
+    };
+    match (args.holders, &args.path_to, &args.hprof) {
+        (Some(id), _, _) => {
+            let Some(node) = snapshot.find(id) else { return Err(of_no_object(id)?) };
+            let holders = heap::holders(&snapshot, &dominance(), node, args.top);
+            if args.json { print_json(&holders)? } else { print(&heap::render_holders(&holders))? }
         }
-        (None, _) if args.dominators => {
-            let dominators = heap::dominators_of(&snapshot, &heap::dominance(&snapshot), args.top);
+        (None, Some(wanted), _) => match wanted.id.and_then(|id| snapshot.find(id)) {
+            Some(node) => {
+                let paths = heap::paths_to(&snapshot, &dominance(), node, args.top);
+                if args.json { print_json(&paths)? } else { print(&heap::render_paths(&paths))? }
+            }
+            None => match (heap::paths_to_class(&snapshot, &dominance(), &wanted.name, args.top), wanted.id) {
+                (Some(paths), _) if args.json => print_json(&paths)?,
+                (Some(paths), _) => print(&heap::render_class_paths(&paths))?,
+                (None, Some(id)) => return Err(of_no_object(id)?),
+                (None, None) => {
+                    let (class, moment) = (wanted.name.clone(), snapshot.taken().moment.clone());
+                    return Err(HeapError::NoSuchClass { class, moment }.into());
+                }
+            },
+        },
+        (None, None, _) if args.dominators => {
+            let dominators = heap::dominators_of(&snapshot, &dominance(), args.top);
             if args.json { print_json(&dominators)? } else { print(&heap::render_dominators(&dominators))? }
         }
-        (None, Some(_)) if !args.classes && !args.json => {}
-        (None, _) => {
-            let classes = heap::classes(&snapshot, &heap::dominance(&snapshot), args.top);
+        (None, None, Some(_)) if !args.classes && !args.json => {}
+        (None, None, _) => {
+            let classes = heap::classes(&snapshot, &dominance(), args.top);
             if args.json { print_json(&classes)? } else { print(&heap::render_classes(&classes))? }
         }
     }
@@ -237,7 +282,7 @@ fn diff(input: &InputArgs, args: &HeapArgs, moments: [&Moment; 2]) -> Result<u8,
 /// Makes the life table on the way, if there is to be one: what follows is faster then.
 fn take<'a>(source: &'a Source, lives: Option<&LifeTable>, args: &HeapArgs) -> Result<Snapshot<'a>, CliError> {
     let read_on = lives.is_some_and(|lives| lives.manifest().is_none() && lives.trouble().is_none());
-    let mut request = Request { moment: args.at.clone(), read_on, watch: args.path_to, ..Request::default() };
+    let mut request = Request { moment: args.at.clone(), read_on, watch: args.object(), ..Request::default() };
     let needs_times = matches!(args.at, Moment::Percent(_) | Moment::Seconds(_));
     if needs_times && et_reader::source::deaths_unknown(source.events()).is_none() {
         let line = timeline(source, lives, if read_on { Deaths::Trace } else { Deaths::None })?;
