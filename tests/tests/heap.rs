@@ -93,7 +93,9 @@ fn held(lab: &Lab, trace: &Path) -> Result<()> {
         serde_json::from_str(&command::read(&mut heap(arguments))?).with_context(|| format!("{arguments:?}"))
     };
     let all = ask(&["--path-to", "Heaps$Tree", "--top", "1000"])?;
-    let sum = |key: &str| -> u64 { all["paths"].as_array().into_iter().flatten().filter_map(|path| path[key].as_u64()).sum() };
+    let sum = |key: &str| -> u64 {
+        all["paths"].as_array().into_iter().flatten().filter_map(|path| path[key].as_u64()).sum()
+    };
     ensure!(all["objects"] == 31 && sum("objects") == 31, "{all}");
     ensure!(all["bytes"].as_u64() == Some(sum("bytes")), "{all}");
     let steps = all["paths"][0]["steps"].as_array().context("no steps")?;
@@ -101,7 +103,10 @@ fn held(lab: &Lab, trace: &Path) -> Result<()> {
     ensure!(last["class"] == "Heaps$Tree", "{all}");
     let held = ask(&["--holders", last["object"].as_str().context("no id")?])?;
     let holds = |line: &Value| line["object"] == before["object"] && line["via"] == last["via"];
-    ensure!(held["class"] == "Heaps$Tree" && held["holders"].as_array().into_iter().flatten().any(holds), "{held} {all}");
+    ensure!(
+        held["class"] == "Heaps$Tree" && held["holders"].as_array().into_iter().flatten().any(holds),
+        "{held} {all}"
+    );
     for (asked, says) in [
         (["--path-to", "Heaps$Bush"], "no object of class Heaps$Bush is alive at method:Heaps.mark"),
         (["--holders", "7000000000000000"], "there is no object 7000000000000000"),
@@ -143,7 +148,8 @@ fn the_same_from_tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
             Ok(String::from_utf8_lossy(&command::quiet(heap)?.stderr).into_owned())
         };
         let (by_tables, by_reading) = (said(&mut heap())?, said(heap().arg("--stacks"))?);
-        ensure!(by_tables.contains("answered from the tables beside the trace"), "{by_tables}");
+        // Up to the first call there is little to read, and tables do not tell in which order it happened.
+        ensure!(by_tables.contains("answered from the tables beside the trace") == (*moment != "0%"), "{by_tables}");
         ensure!(!by_reading.contains("answered from the tables"), "{by_reading}");
     }
     run.clean()

@@ -240,8 +240,13 @@ impl Tables {
         Ok(Some(Self { population, by_time: et_lives::kept_by_time(lives), references }))
     }
 
-    /// The tick of a moment; `None` if the tables do not tell it.
+    /// The tick of a moment; `None` if the tables do not tell it. They do not tell in which order things happened before the first call
+    /// or return, up to which there is little to read.
     fn tick(&self, source: &Source, lives: Option<&LifeTable>, moment: &Moment) -> Result<Option<u64>, CliError> {
+        Ok(self.any_tick(source, lives, moment)?.filter(|&tick| tick > 0))
+    }
+
+    fn any_tick(&self, source: &Source, lives: Option<&LifeTable>, moment: &Moment) -> Result<Option<u64>, CliError> {
         let end = self.population.end.tick;
         let beyond = |end: String| HeapError::Beyond { moment: moment.clone(), end };
         match *moment {
