@@ -59,7 +59,7 @@ const VARIANTS: &[Variant] = &[
     Variant { name: "all events, not written", discards: true, ..Variant::ALL },
     Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
     Variant { name: "with stacks", folder: "stacks", options: &["--events", "alloc,stacks"], ..Variant::ALL },
-    Variant { name: "counts", folder: "counts", options: &["--events", "alloc,stacks"], counts: true, ..Variant::ALL },
+    Variant { name: "counts", folder: "stacks", options: &["--events", "alloc,stacks"], counts: true, ..Variant::ALL },
 ];
 
 /// As [`VARIANTS`], with `--witness`.

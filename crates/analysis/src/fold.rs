@@ -42,6 +42,17 @@ pub fn fold_groups<T: Send>(
     })
 }
 
+/// The groups for which `may_have` holds: those that are worth reading.
+pub fn groups_where(all: &dyn Groups, may_have: impl Fn(usize) -> io::Result<bool>) -> io::Result<Vec<usize>> {
+    let mut groups = Vec::new();
+    for group in 0..all.len() {
+        if may_have(group)? {
+            groups.push(group);
+        }
+    }
+    Ok(groups)
+}
+
 /// As [`fold`], one group after the other: those that died in the order of their deaths.
 pub fn in_order(population: &Population, columns: Columns, mut each: impl FnMut(&Rows)) -> io::Result<()> {
     for group in 0..population.groups.len() {

@@ -11,7 +11,7 @@ use et_reader::source::Source;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::fold::fold_groups;
+use crate::fold::{fold_groups, groups_where};
 use crate::labels::Labels;
 
 /// An object that another one is told of.
@@ -22,19 +22,15 @@ pub struct Named {
     pub class: String,
 }
 
-/// Finds ids and classes of objects by their numbers, which are sorted.
-/// Objects are in whatever order: in
-/// that of time, few groups have one of them.
+/// Finds ids and classes of objects by their numbers, which are sorted. `objects` are in whatever order: in that of time, few groups
+/// have one of them.
 pub(crate) fn named(objects: &dyn Groups, labels: Labels<'_>, wanted: &[u64]) -> io::Result<FxHashMap<u64, Named>> {
     let columns = Columns::NUMBER | Columns::OBJECT | Columns::CLASS;
-    let mut groups = Vec::new();
-    for group in 0..objects.len() {
+    let groups = groups_where(objects, |group| {
         let numbers = objects.range(group, Key::Number)?;
         let next = wanted.partition_point(|number| number < numbers.start());
-        if wanted.get(next).is_some_and(|number| numbers.contains(number)) {
-            groups.push(group);
-        }
-    }
+        Ok(wanted.get(next).is_some_and(|number| numbers.contains(number)))
+    })?;
     let found = fold_groups(
         objects,
         &groups,

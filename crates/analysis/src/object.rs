@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::fold::fold_groups;
+use crate::fold::{fold_groups, groups_where};
 use crate::heap::Watched;
 use crate::labels::Labels;
 use crate::named::{self, Named};
@@ -173,13 +173,10 @@ pub(crate) fn find(population: &Population, id: ObjectId, known: Option<Known>) 
             None => true,
         })
     };
-    let mut groups = Vec::new();
-    for group in 0..population.groups.len() {
-        let has_number = has(group, Key::Number, known.map(|known| known.number))?;
-        if has_number && has(group, Key::DeathTick, known.and_then(|known| known.death_tick))? {
-            groups.push(group);
-        }
-    }
+    let groups = groups_where(&*population.groups, |group| {
+        Ok(has(group, Key::Number, known.map(|known| known.number))?
+            && has(group, Key::DeathTick, known.and_then(|known| known.death_tick))?)
+    })?;
     fold_groups(
         &*population.groups,
         &groups,
@@ -456,12 +453,9 @@ fn death(population: &Population, teller: &Teller<'_>, rows: &Rows, row: usize) 
     if let Some(record) = rows.death_record[row] {
         let number = rows.number[row];
         let columns = Columns::NUMBER | Columns::DEATH_RECORD | Columns::CLASS | Columns::SIZE;
-        let mut groups = Vec::new();
-        for group in 0..population.groups.len() {
-            if population.groups.range(group, Key::DeathRecord)?.contains(&record) {
-                groups.push(group);
-            }
-        }
+        let groups = groups_where(&*population.groups, |group| {
+            Ok(population.groups.range(group, Key::DeathRecord)?.contains(&record))
+        })?;
         let found = fold_groups(
             &*population.groups,
             &groups,

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use et_analysis::heap::{self, DominatorLine, HeapLine};
+use et_analysis::heap::{self, DominatorLine, HeapLine, ObjectLine};
 use et_names::shell::quoted;
 use et_names::units::number as separated;
 use et_reader::model::Node;
@@ -61,7 +61,8 @@ struct Line {
 
 fn line(moment: &Moment, node: u32) -> Line {
     let line = heap::dominator_line(&moment.resident.snapshot, &moment.dominance, Node(node));
-    let DominatorLine { object: id, class, site, bytes, retained_bytes, held_by, dominates, .. } = line;
+    let DominatorLine { object, held_by, dominates, .. } = line;
+    let ObjectLine { object: id, class, site, bytes, retained_bytes } = object;
     Line { id, class, site, bytes, retained_bytes, held_by, dominates }
 }
 

@@ -139,7 +139,6 @@ impl BitOr for Columns {
     }
 }
 
-/// Rows in groups of about 100,000, which can be read in any order and on several threads.
 /// A column by whose smallest and largest values groups can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
@@ -149,6 +148,7 @@ pub enum Key {
     DeathRecord,
 }
 
+/// Rows in groups of about 100,000, which can be read in any order and on several threads.
 pub trait Groups: Send + Sync {
     /// Number of groups. Objects that died come first, in the order of their deaths; then those alive at the end, in
     /// the order of their births.

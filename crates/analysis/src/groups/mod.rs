@@ -24,7 +24,7 @@ pub use keys::Level;
 use keys::{Key, Keys};
 
 use crate::amount::Amount;
-use crate::fold::fold_groups;
+use crate::fold::{fold_groups, groups_where};
 use crate::heap::retained::retained_by_group;
 use crate::heap::{Dominance, Resident, died_at};
 use crate::labels::Labels;
@@ -267,12 +267,7 @@ fn each<'a, T: Send>(
         return Ok(sum);
     }
     let objects = wanted.subject.objects;
-    let mut groups = Vec::new();
-    for group in 0..objects.len() {
-        if may_have(objects, group, what)? {
-            groups.push(group);
-        }
-    }
+    let groups = groups_where(objects, |group| may_have(objects, group, what))?;
     let see = |sum: &mut T, group: usize, rows: &Rows| {
         let mut known = wanted.known();
         let in_range = (0..rows.len).filter(|&row| is_in_range(what, rows, row));

@@ -22,7 +22,7 @@ mod take;
 pub(crate) mod tests;
 
 pub use graph::Graph;
-pub use moment::{Moment, MomentError, Timeline};
+pub use moment::{Moment, MomentError, Timeline, tick_of_percent};
 pub use render::{render_class_paths, render_classes, render_dominators, render_holders, render_paths};
 pub use report::{
     ClassLine, ClassPaths, Classes, DominatorLine, Dominators, HeapLine, HolderLine, Holders, ObjectLine, Paths,

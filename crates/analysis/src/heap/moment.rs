@@ -167,8 +167,13 @@ impl Timeline {
 
     /// The tick after this share of all calls and returns.
     pub fn tick_of_percent(&self, percent: f64) -> u64 {
-        (self.ticks as f64 * percent / 100.0).round() as u64
+        tick_of_percent(percent, self.ticks)
     }
+}
+
+/// The tick after this share of that many calls and returns.
+pub fn tick_of_percent(percent: f64, ticks: u64) -> u64 {
+    (ticks as f64 * percent / 100.0).round() as u64
 }
 
 #[cfg(test)]

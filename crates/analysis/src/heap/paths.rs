@@ -117,13 +117,7 @@ impl<'s, 'a> Walk<'s, 'a> {
     pub fn way(&self, object: Node) -> Option<(Option<Root>, Way)> {
         self.reached[object.0 as usize].then(|| {
             let way = way(&self.came, object);
-            let root = self.begun.get(&way[0].0).copied();
-            let mut before: Option<Node> = None;
-            let step = |&(node, slot): &(u32, u32)| {
-                let via = before.replace(Node(node)).map(|before| self.snapshot.via(before, slot));
-                (Node(node), via)
-            };
-            (root, way.iter().map(step).collect())
+            (self.begun.get(&way[0].0).copied(), steps(self.snapshot, &way).collect())
         })
     }
 
@@ -165,6 +159,20 @@ fn way(came: &[From], to: Node) -> Vec<(u32, u32)> {
     way
 }
 
+/// The same with what the slots are; none leads to the first.
+fn steps(snapshot: &Snapshot<'_>, way: &[(u32, u32)]) -> impl Iterator<Item = (Node, Option<Via>)> {
+    let before = [None].into_iter().chain(way.iter().map(|&(node, _)| Some(Node(node))));
+    way.iter().zip(before).map(|(&(node, slot), before)| (Node(node), before.map(|before| snapshot.via(before, slot))))
+}
+
+/// The field that leads to an object; `None` if it is an element, or nothing leads there.
+fn field_of(via: Option<Via>) -> Option<FieldId> {
+    match via? {
+        Via::Field(field) | Via::Static(field) => Some(field),
+        Via::Element(_) => None,
+    }
+}
+
 /// The shape of a path: classes and fields, ignoring element indexes.
 #[derive(PartialEq, Eq, Hash)]
 struct Shape {
@@ -174,18 +182,9 @@ struct Shape {
 
 impl Shape {
     fn of(snapshot: &Snapshot<'_>, root: Option<RootKind>, way: &[(u32, u32)]) -> Self {
-        let mut before: Option<Node> = None;
-        let step = |&(node, slot): &(u32, u32)| {
-            let via = before.map(|before| snapshot.via(before, slot));
-            before = Some(Node(node));
-            let field = match via {
-                Some(Via::Field(field) | Via::Static(field)) => Some(field.0),
-                Some(Via::Element(_)) | None => None,
-            };
-            (field, snapshot.object(Node(node)).class.0)
-        };
+        let step = |(node, via)| (field_of(via).map(|field| field.0), snapshot.object(node).class.0);
         // Recursive structures are of one shape however deep: nodes of a list are held by nodes of a list.
-        let mut steps: Vec<(Option<u32>, u32)> = way.iter().map(step).collect();
+        let mut steps: Vec<(Option<u32>, u32)> = steps(snapshot, way).map(step).collect();
         steps.dedup();
         Self { root, steps }
     }
@@ -242,19 +241,13 @@ fn is_only_static(snapshot: &Snapshot<'_>, source: u32, target: u32) -> bool {
 }
 
 fn path(snapshot: &Snapshot<'_>, root: Option<Root>, way: &[(u32, u32)], (objects, bytes): (u64, u64)) -> Path {
-    let mut before: Option<Node> = None;
-    let step = |&(node, slot): &(u32, u32)| {
-        let via = before.map(|before| snapshot.via(before, slot));
-        before = Some(Node(node));
-        let object = format!("{:x}", snapshot.object(Node(node)).id.0);
-        let field = match via {
-            Some(Via::Field(field) | Via::Static(field)) => Some(field),
-            Some(Via::Element(_)) | None => None,
-        };
-        let via = via.map(|via| via_text(snapshot, via));
-        PathStep { via, field, object, class: snapshot.class_text(Node(node)) }
+    let step = |(node, via): (Node, Option<Via>)| PathStep {
+        via: via.map(|via| via_text(snapshot, via)),
+        field: field_of(via),
+        object: format!("{:x}", snapshot.object(node).id.0),
+        class: snapshot.class_text(node),
     };
-    let steps = way.iter().map(step).collect();
+    let steps = steps(snapshot, way).map(step).collect();
     let kind = root.map(|root| root.kind);
     let root_field = match kind {
         Some(RootKind::Static(field)) => Some(field),

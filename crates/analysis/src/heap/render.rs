@@ -61,14 +61,14 @@ pub fn render_dominators(report: &Dominators) -> String {
 }
 
 fn push(rows: &mut Vec<Vec<String>>, line: &DominatorLine, level: usize, all: u64) {
-    let mut class = format!("{}{}", "  ".repeat(level), line.class);
+    let ObjectLine { object, class, site, bytes: size, retained_bytes } = &line.object;
+    let mut class = format!("{}{class}", "  ".repeat(level));
     if let Some(held_by) = &line.held_by {
         let _ = write!(class, "  ({held_by})");
-    } else if let Some(site) = &line.site {
+    } else if let Some(site) = site {
         let _ = write!(class, "  {site}");
     }
-    let retained = (bytes(line.retained_bytes), percent(line.retained_bytes, all));
-    rows.push(vec![retained.0, retained.1, bytes(line.bytes), line.object.clone(), class]);
+    rows.push(vec![bytes(*retained_bytes), percent(*retained_bytes, all), bytes(*size), object.clone(), class]);
     line.largest.iter().for_each(|below| push(rows, below, level + 1, all));
 }
 
@@ -125,7 +125,7 @@ pub fn render_holders(report: &Holders) -> String {
     let row = |line: &HolderLine| {
         let ObjectLine { object, class, site, retained_bytes, .. } = &line.holder;
         let at = site.as_ref().map(|site| format!("  {site}")).unwrap_or_default();
-        vec![bytes(*retained_bytes), object.clone(), format!("{class}.{}{at}", line.via)]
+        vec![bytes(*retained_bytes), object.clone(), format!("{class}{}{at}", line.via)]
     };
     let rows: Vec<_> = report.holders.iter().map(row).collect();
     match rows.is_empty() {

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::dominators::Roots;
 use super::paths::{self, Path, root_text};
 use super::retained::{Dominance, retained_by_group};
-use super::snapshot::{Snapshot, Taken};
-use et_names::SiteId;
+use super::snapshot::{Class, ClassNumber, Snapshot, Taken};
 use et_reader::model::Node;
 use et_reader::types::for_people;
 use rustc_hash::FxHashSet;
@@ -51,13 +50,8 @@ pub struct Classes {
 pub struct DominatorLine {
     #[serde(skip)]
     pub node: Node,
-    /// Its id as in texts of the trace.
-    pub object: String,
-    pub class: String,
-    /// Where it was allocated, if that is known.
-    pub site: Option<String>,
-    pub bytes: u64,
-    pub retained_bytes: u64,
+    #[serde(flatten)]
+    pub object: ObjectLine,
     /// The root that holds it; `None` if several hold it together, or the one above does.
     pub held_by: Option<String>,
     /// The objects that it dominates immediately.
@@ -78,8 +72,8 @@ pub struct Dominators {
     pub class_count: usize,
 }
 
-/// An object that was asked for.
-#[derive(Clone, Debug, Serialize)]
+/// An object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectLine {
     /// Its id as in texts of the trace.
@@ -241,24 +235,15 @@ fn line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32, levels: usize
     children.retain(|&child| levels > 1 && retained(child) >= retained(node) / PART);
     children.sort_unstable_by_key(|&child| (Reverse(retained(child)), child));
     children.truncate(LARGEST);
-    let object = snapshot.object(Node(node));
     let is_top = dominance.tree.above(node) == snapshot.graph().root();
     let root = snapshot.roots().iter().find(|root| is_top && root.node.0 == node);
     DominatorLine {
         node: Node(node),
-        object: format!("{:x}", object.id.0),
-        class: snapshot.class_text(Node(node)),
-        site: site(snapshot, object.site),
-        bytes: object.size,
-        retained_bytes: retained(node),
+        object: object_line(snapshot, dominance, Node(node)),
         held_by: root.map(|&root| root_text(snapshot, root)),
         dominates,
         largest: children.into_iter().map(|child| line(snapshot, dominance, child, levels - 1)).collect(),
     }
-}
-
-fn site(snapshot: &Snapshot<'_>, site: SiteId) -> Option<String> {
-    (site.0 != 0).then(|| snapshot.naming().site(site))
 }
 
 fn object_line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node) -> ObjectLine {
@@ -266,7 +251,7 @@ fn object_line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node) -> Ob
     ObjectLine {
         object: format!("{:x}", object.id.0),
         class: snapshot.class_text(node),
-        site: site(snapshot, object.site),
+        site: (object.site.0 != 0).then(|| snapshot.naming().site(object.site)),
         bytes: object.size,
         retained_bytes: dominance.retained[node.0 as usize],
     }
@@ -280,32 +265,37 @@ pub fn paths_to(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most
 
 /// Why the objects of a class are alive, in `most` ways. `None` if there are none.
 pub fn paths_to_class(snapshot: &Snapshot<'_>, dominance: &Dominance, class: &str, most: usize) -> Option<ClassPaths> {
-    let classes = classes(snapshot, dominance, usize::MAX);
-    let class = classes.classes.into_iter().find(|line| line.class == class && line.objects > 0)?;
     // Loaders may have classes of one name.
-    let named: FxHashSet<u32> = snapshot
-        .classes()
-        .filter(|(_, there)| for_people(&there.descriptor) == class.class)
-        .map(|(number, _)| number.0)
-        .collect();
-    let nodes: Vec<Node> =
-        snapshot.nodes().filter(|(_, object)| named.contains(&object.class.0)).map(|(node, _)| node).collect();
-    Some(ClassPaths { heap: classes.heap, class, paths: paths::to(snapshot, &nodes, most) })
+    let is_named = |(_, there): &(ClassNumber, &Class)| for_people(&there.descriptor) == class;
+    let named: FxHashSet<u32> = snapshot.classes().filter(is_named).map(|(number, _)| number.0).collect();
+    let is_wanted = |node: u32| named.contains(&snapshot.object(Node(node)).class.0);
+    let nodes: Vec<Node> = snapshot.nodes().map(|(node, _)| node).filter(|node| is_wanted(node.0)).collect();
+    if nodes.is_empty() {
+        return None;
+    }
+    let group = |node| (node != snapshot.graph().root() && is_wanted(node)).then_some(0);
+    let Dominance { tree, children, retained } = dominance;
+    let line = ClassLine {
+        class: class.to_owned(),
+        objects: nodes.len() as u64,
+        bytes: nodes.iter().map(|&node| snapshot.object(node).size).sum(),
+        retained_bytes: retained_by_group(tree, children, retained, 1, group)[0],
+    };
+    Some(ClassPaths { heap: HeapLine::of(snapshot), class: line, paths: paths::to(snapshot, &nodes, most) })
 }
 
 /// What holds an object, the `most` slots of objects that retain most.
 pub fn holders(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most: usize) -> Holders {
     let graph = snapshot.graph();
-    let mut slots: Vec<(u32, u32)> = Vec::new();
-    for &source in graph.reversed().of(node.0) {
-        if source != graph.root() {
-            let holds = graph.slots(source).filter(|&(_, target)| target == node.0);
-            slots.extend(holds.map(|(slot, _)| (source, slot)));
-        }
-    }
     // A holder is there once for each of its slots.
-    slots.sort_unstable_by_key(|&(source, slot)| (Reverse(dominance.retained[source as usize]), source, slot));
-    slots.dedup();
+    let mut sources: Vec<u32> = graph.reversed().of(node.0).iter().copied().filter(|&at| at != graph.root()).collect();
+    sources.sort_unstable_by_key(|&source| (Reverse(dominance.retained[source as usize]), source));
+    sources.dedup();
+    let holding = |&source: &u32| {
+        let slots = graph.slots(source).filter(|&(_, target)| target == node.0);
+        slots.map(move |(slot, _)| (source, slot))
+    };
+    let mut slots: Vec<(u32, u32)> = sources.iter().flat_map(holding).collect();
     let holder_count = slots.len();
     slots.truncate(most);
     let holders = slots.into_iter().map(|(source, slot)| HolderLine {

@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::freeze::{self, Freezing, Outside};
 use super::snapshot::{Object, Root, RootKind, Snapshot, Taken};
 use super::take::NO_REFERENT;
-use crate::fold::fold_groups;
+use crate::fold::{fold_groups, groups_where};
 use et_reader::model::Node;
 
 /// The heap at a moment, with a row for each object: nodes are in the order of births.
@@ -91,12 +91,7 @@ fn rows_at(objects: &dyn Groups, tick: u64) -> io::Result<(Rows, Vec<(u32, u32)>
     let needed = Columns::KIND | Columns::BIRTH_TICK | Columns::DEATH_TICK | Columns::DEATH_KIND | Columns::NUMBER;
     // Most groups have few that were alive, or none: these are found by the columns that tell it.
     let groups: Vec<(usize, Vec<(u64, usize)>)> = {
-        let mut groups = Vec::new();
-        for group in 0..objects.len() {
-            if objects.may_have(group, tick)? {
-                groups.push(group);
-            }
-        }
+        let groups = groups_where(objects, |group| objects.may_have(group, tick))?;
         let mut found = fold_groups(
             objects,
             &groups,

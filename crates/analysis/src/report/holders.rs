@@ -156,9 +156,9 @@ impl Teller<'_, '_, '_> {
         lines.push(RetainedLine {
             level,
             holder: self.holder(line.node),
-            class: line.class.clone(),
-            bytes: line.bytes,
-            retained: line.retained_bytes,
+            class: line.object.class.clone(),
+            bytes: line.object.bytes,
+            retained: line.object.retained_bytes,
             dominates: line.dominates,
         });
         line.largest.iter().for_each(|below| self.push(below, level + 1, lines));

@@ -142,17 +142,13 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
     // Begun before the long work: a wrong path shows at once.
     let begin = |path: &PathBuf| Output::create(path, Kind::HeapDump, args.force, &[&args.trace]);
     let output = args.hprof.as_ref().map(begin).transpose()?;
-    let tables = if args.stacks { None } else { Tables::kept(&source, lives.as_deref())? };
-    let (tables, tick) = match tables {
-        Some(tables) => {
-            let tick = tables.tick(&source, lives.as_deref(), &args.at)?;
-            (Some(tables), tick)
-        }
-        None => (None, None),
+    let kept = if args.stacks { None } else { Tables::kept(&source, lives.as_deref())? };
+    let by_tables = match kept {
+        Some(tables) => tables.tick(&source, lives.as_deref(), &args.at)?.map(|tick| (tables, tick)),
+        None => None,
     };
-    let by_tables = tables.as_ref().zip(tick);
-    let snapshot = match by_tables {
-        Some((tables, tick)) => tables.take(&source, &args.at, tick)?,
+    let snapshot = match &by_tables {
+        Some((tables, tick)) => tables.take(&source, &args.at, *tick)?,
         None => take(&source, lives.as_deref(), args)?,
     };
     let dumped = output.map(|output| dump(&source, &snapshot, output)).transpose()?;
@@ -160,8 +156,8 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
     warn_of_lives(lives.as_deref());
     let dominance = || heap::dominance(&snapshot);
     let of_no_object = |id: ObjectId| -> Result<CliError, CliError> {
-        let watched = match by_tables {
-            Some((tables, tick)) => object::fate(&tables.population, id, tick).map_err(CliError::Rows)?,
+        let watched = match &by_tables {
+            Some((tables, tick)) => object::fate(&tables.population, id, *tick).map_err(CliError::Rows)?,
             None => snapshot.taken().watched,
         };
         Ok(gone(id, &snapshot, watched).into())
@@ -243,24 +239,18 @@ impl Tables {
     /// The tick of a moment; `None` if the tables do not tell it. They do not tell in which order things happened before the first call
     /// or return, up to which there is little to read.
     fn tick(&self, source: &Source, lives: Option<&LifeTable>, moment: &Moment) -> Result<Option<u64>, CliError> {
-        Ok(self.any_tick(source, lives, moment)?.filter(|&tick| tick > 0))
-    }
-
-    fn any_tick(&self, source: &Source, lives: Option<&LifeTable>, moment: &Moment) -> Result<Option<u64>, CliError> {
         let end = self.population.end.tick;
         let beyond = |end: String| HeapError::Beyond { moment: moment.clone(), end };
-        match *moment {
-            Moment::End => Ok(Some(u64::MAX)),
-            Moment::Tick(tick) if tick > end => Err(beyond(format!("tick {}", number(end))).into()),
-            Moment::Tick(tick) => Ok(Some(tick)),
+        let tick = match *moment {
+            Moment::End => Some(u64::MAX),
+            Moment::Tick(tick) if tick > end => return Err(beyond(format!("tick {}", number(end))).into()),
+            Moment::Tick(tick) => Some(tick),
             // No timeline is needed for the share of a number that is known.
-            Moment::Percent(percent) => Ok(Some((end as f64 * percent / 100.0).round() as u64)),
-            Moment::Seconds(_) => {
-                let line = timeline(source, lives, Deaths::None)?;
-                Ok(heap::tick_of(moment, &line)?)
-            }
-            Moment::Bytes(_) | Moment::Entry { .. } => Ok(None),
-        }
+            Moment::Percent(percent) => Some(heap::tick_of_percent(percent, end)),
+            Moment::Seconds(_) => heap::tick_of(moment, &timeline(source, lives, Deaths::None)?)?,
+            Moment::Bytes(_) | Moment::Entry { .. } => None,
+        };
+        Ok(tick.filter(|&tick| tick > 0))
     }
 
     fn take<'a>(&self, source: &'a Source, moment: &Moment, tick: u64) -> Result<Snapshot<'a>, CliError> {

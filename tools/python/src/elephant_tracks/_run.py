@@ -57,7 +57,7 @@ def run(
     path = Path(os.path.abspath(os.path.join(os.fspath(cwd or "."), os.fspath(trace))))
     choices = [option for pattern in include for option in ("--include", pattern)]
     choices += [option for pattern in exclude for option in ("--exclude", pattern)]
-    told = ["--events", events or "all"] if mode is None else ["--mode", mode]
+    told = ["--events", "all" if events is None else events] if mode is None else ["--mode", mode]
     options = ["run", "--quiet", "--trace", os.fspath(path), *told, *choices, "--"]
     program = [os.fspath(word) for word in command]
     words = [find("et-instrument"), *options, *program]
