@@ -2,6 +2,7 @@
 import { ask } from "./api.js";
 import { choice, choose, code, element } from "./dom.js";
 import { foot, frame, nothing, table } from "./parts.js";
+import { lineOf } from "./source.js";
 import { go, link } from "./state.js";
 import { bytes, number, objects, signed } from "./units.js";
 
@@ -33,7 +34,7 @@ export const changes = {
       const most = Math.max(0, ...found.lines.map((line) => Math.abs(line.growthBytes)));
       const name = (line) => (by === "class" ? element("a", { href: link({ view: "objects", what: "alive", at: to, class: line.name, site: "", context: "", path: [] }), title: "The objects that are alive when the range ends" }, code(line.name)) : code(line.name));
       const rows = found.lines.map((line) => element("tr", {},
-        element("th", { scope: "row" }, name(line)),
+        element("th", { scope: "row" }, name(line), state.compare === "site" ? lineOf(line.name) : null),
         element("td", { class: "number" }, signed(line.growthBytes, bytes)),
         element("td", { class: "growth-cell" }, growth(line.growthBytes, most)),
         cell(line.came, "+"), cell(line.went, "−"), cell(line.stayed, "")));

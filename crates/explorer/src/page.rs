@@ -14,7 +14,7 @@ macro_rules! file {
 }
 
 /// Scripts and styles; `cargo xtask assets` makes the libraries. Amounts and colours are those of reports.
-const FILES: [(&str, &str, &str); 23] = [
+const FILES: [(&str, &str, &str); 24] = [
     file!(JAVASCRIPT "vendor/" "libraries.js"),
     file!(CSS "vendor/" "libraries.css"),
     file!(JAVASCRIPT "../../report/assets/" "words.js"),
@@ -33,6 +33,7 @@ const FILES: [(&str, &str, &str); 23] = [
     file!(JAVASCRIPT "" "objects.js"),
     file!(JAVASCRIPT "" "parts.js"),
     file!(JAVASCRIPT "" "selecting.js"),
+    file!(JAVASCRIPT "" "source.js"),
     file!(JAVASCRIPT "" "state.js"),
     file!(JAVASCRIPT "" "timeline.js"),
     file!(JAVASCRIPT "" "tree.js"),
