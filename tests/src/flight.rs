@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use xtask::command;
 use xtask::jdks::Jdk;
 
 /// A time that a thread spent at a monitor.
@@ -33,16 +34,29 @@ pub fn reader(jdk: &Jdk) -> Option<std::path::PathBuf> {
     Some(jdk.home.join("bin/jfr")).filter(|path| path.exists())
 }
 
+/// The events of these kinds in a recording, as the JDK's `jfr` prints them, with at most `depth` frames of each stack.
+pub fn events(jdk: &Jdk, file: &Path, kinds: &str, depth: u32) -> Result<Vec<Value>> {
+    let mut print = Command::new(reader(jdk).context("no jfr")?);
+    print.args(["print", "--json", "--stack-depth", &depth.to_string(), "--events", kinds]).arg(file);
+    let mut read: Value = serde_json::from_slice(&command::quiet(&mut print)?.stdout)?;
+    let Value::Array(events) = read["recording"]["events"].take() else { bail!("no events {kinds}") };
+    Ok(events)
+}
+
+/// Allocations in a recording that we have written, as the JDK's `jfr` prints them: the objects and bytes of `summary`.
+pub fn allocations(jdk: &Jdk, file: &Path, summary: &Value, depth: u32) -> Result<Vec<Value>> {
+    let events = events(jdk, file, "jdk.ObjectAllocationSample", depth)?;
+    let made: Vec<Value> = events.into_iter().map(|mut event| event["values"].take()).collect();
+    let sum = |field: &str| made.iter().filter_map(|event| event[field].as_u64()).sum::<u64>();
+    ensure!(sum("objects") == summary["allocated"]["objects"], "{} objects", sum("objects"));
+    ensure!(sum("bytes") == summary["allocated"]["bytes"] && sum("weight") == sum("bytes"), "{} bytes", sum("bytes"));
+    ensure!(sum("aliveObjects") <= sum("objects"), "more alive than made");
+    Ok(made)
+}
+
 /// The monitor events in a recording.
 pub fn stops(jdk: &Jdk, file: &Path) -> Result<Vec<Stop>> {
-    let reader = reader(jdk).context("no jfr")?;
-    let mut command = Command::new(reader);
-    command.args(["print", "--json", "--events", "jdk.JavaMonitorEnter,jdk.JavaMonitorWait"]).arg(file);
-    let output = command.output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read: Value = serde_json::from_slice(&output.stdout)?;
-    let events = read["recording"]["events"].as_array().context("no events")?;
-    events.iter().map(stop).collect()
+    events(jdk, file, "jdk.JavaMonitorEnter,jdk.JavaMonitorWait", 5)?.iter().map(stop).collect()
 }
 
 fn stop(event: &Value) -> Result<Stop> {
