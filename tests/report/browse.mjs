@@ -246,12 +246,12 @@ try {
     await opens("a site that was alive", page.locator("#alive-sites"));
     await visit("allocation");
     await opens("the table of sources", page.locator('table[data-table="allocation/source"]'));
+    await accessible("lines of source");
     await page.locator('input[name="flame"][value="bySite"]').check();
     const box = page.locator("#flame-graph g.frame").filter({ has: page.locator("title", { hasText: "shop.ProductCache.page:25" }) }).first();
     await box.dispatchEvent("click");
     check((await page.locator("#flame-class details.source[open] .here").innerText()).trim() === LINE, "a box of a site does not show its line");
     await shot("allocation-source");
-    await accessible("lines of source");
   };
 
   if (hasSource) {

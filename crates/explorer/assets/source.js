@@ -34,7 +34,7 @@ const filled = (excerpt, kind) => {
   return element("details", { class: "source", open: kind === "open" },
     element("summary", {}, text),
     element("p", { class: "file" }, `${file}:${line}`),
-    element("pre", { tabindex: "0", role: "region", "aria-label": `Lines of ${file}` },
+    element("pre", { tabindex: "0", role: "group", "aria-label": `Around ${file}:${line}` },
       ...lines.map((one, at) => element("span", { class: first + at === line ? "line here" : "line", "data-line": first + at }, `${one}\n`))));
 };
 

@@ -158,7 +158,7 @@
     const made = element("details", { class: "source" },
       element("summary", {}, element("code", {}, (lines[line - first] ?? "").trim())),
       element("p", { class: "file" }, `${file}:${line}`),
-      element("pre", { tabindex: "0", role: "region", "aria-label": `Lines of ${file}` }, ...rows));
+      element("pre", { tabindex: "0", role: "group", "aria-label": `Around ${file}:${line}` }, ...rows));
     made.open = isOpen;
     return [made];
   };

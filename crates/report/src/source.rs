@@ -19,7 +19,7 @@ pub(crate) fn source(excerpt: &Excerpt) -> Markup {
         details.source {
             summary { code { (excerpt.text()) } }
             p.file { (file) ":" (line) }
-            pre tabindex="0" role="region" aria-label={ "Lines of " (file) } {
+            pre tabindex="0" role="group" aria-label={ "Around " (file) ":" (line) } {
                 @for (number, text) in excerpt.numbered() {
                     span.line.here[number == *line] data-line=(number) { (text) "\n" }
                 }

@@ -91,7 +91,7 @@ fn application(bench: &Bench) -> Result<()> {
 }
 
 /// Words as a shell takes them.
-fn line(words: &[String]) -> String {
+fn joined(words: &[String]) -> String {
     words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
@@ -121,7 +121,7 @@ fn container(bench: &Bench) -> Result<()> {
                 let words: Vec<String> = serde_json::from_str(rest)?;
                 root.read_only();
                 root.chroot.line("echo started >&2");
-                root.chroot.as_user(USER, &environment, &format!("cd /data && exec {} x", line(&words)));
+                root.chroot.as_user(USER, &environment, &format!("cd /data && exec {} x", joined(&words)));
             }
             other => anyhow::bail!("the test does not know the instruction {other}"),
         }
@@ -149,7 +149,7 @@ fn pod(bench: &Bench) -> Result<()> {
     fs::copy(bench.at("app.jar"), bench.at("root/app/app.jar"))?;
     let init = format!("JAVA_HOME={JDK} PATH=/opt/elephant-tracks/bin:{JDK}/bin:/usr/bin:/bin");
     root.chroot.line("chmod 1777 et").tmp(64);
-    root.chroot.as_user(USER, &init, &format!("exec {}", line(&command)));
+    root.chroot.as_user(USER, &init, &format!("exec {}", joined(&command)));
     root.chroot.line("mount --bind et et");
     root.read_only();
     let path = format!("PATH={}:/usr/bin:/bin", value("JAVA_HOME")? + "/bin");
