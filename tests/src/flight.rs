@@ -1,9 +1,12 @@
 //! Monitor events of the JDK's own Flight Recorder, as a reference for ours.
 
+use std::io::BufReader;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use xtask::command;
 use xtask::jdks::Jdk;
@@ -43,15 +46,70 @@ pub fn events(jdk: &Jdk, file: &Path, kinds: &str, depth: u32) -> Result<Vec<Val
     Ok(events)
 }
 
-/// Allocations in a recording that we have written, as the JDK's `jfr` prints them: the objects and bytes of `summary`.
-pub fn allocations(jdk: &Jdk, file: &Path, summary: &Value, depth: u32) -> Result<Vec<Value>> {
-    let events = events(jdk, file, "jdk.ObjectAllocationSample", depth)?;
-    let made: Vec<Value> = events.into_iter().map(|mut event| event["values"].take()).collect();
-    let sum = |field: &str| made.iter().filter_map(|event| event[field].as_u64()).sum::<u64>();
-    ensure!(sum("objects") == summary["allocated"]["objects"], "{} objects", sum("objects"));
-    ensure!(sum("bytes") == summary["allocated"]["bytes"] && sum("weight") == sum("bytes"), "{} bytes", sum("bytes"));
-    ensure!(sum("aliveObjects") <= sum("objects"), "more alive than made");
-    Ok(made)
+/// What the allocations in a recording that we have written add up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    pub events: u64,
+    /// Events with a stack of more than one frame.
+    pub with_callers: u64,
+    objects: u64,
+    bytes: u64,
+    weight: u64,
+}
+
+/// An event, as `jfr` prints it: a megabyte of text has about two hundred, so what is not needed is not kept.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Made {
+    objects: u64,
+    bytes: u64,
+    weight: u64,
+    alive_objects: u64,
+    stack_trace: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+struct Stack {
+    frames: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Printed {
+    recording: Recording,
+}
+
+#[derive(Deserialize)]
+struct Recording {
+    events: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    values: Made,
+}
+
+/// Checks that a recording that we have written has the objects and bytes of `summary`, as the JDK's `jfr` reads it.
+pub fn sums_are_those_of(summary: &Value, jdk: &Jdk, file: &Path) -> Result<Sums> {
+    let mut print = Command::new(reader(jdk).context("no jfr")?);
+    print.args(["print", "--json", "--stack-depth", "2", "--events", "jdk.ObjectAllocationSample"]).arg(file);
+    let mut child = print.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let printed = serde_json::from_reader(BufReader::new(child.stdout.take().context("its output is piped")?));
+    let status = child.wait()?;
+    ensure!(status.success(), "jfr: {status}");
+    let Printed { recording } = printed?;
+    let mut sums = Sums::default();
+    for Event { values: made } in &recording.events {
+        ensure!(made.alive_objects <= made.objects, "{} alive of {}", made.alive_objects, made.objects);
+        sums.events += 1;
+        sums.with_callers += u64::from(made.stack_trace.as_ref().is_some_and(|stack| stack.frames.len() > 1));
+        sums.objects += made.objects;
+        sums.bytes += made.bytes;
+        sums.weight += made.weight;
+    }
+    let allocated = &summary["allocated"];
+    ensure!(sums.objects == allocated["objects"] && sums.bytes == allocated["bytes"], "{sums:?}, not {allocated}");
+    ensure!(sums.weight == sums.bytes, "{sums:?}");
+    Ok(sums)
 }
 
 /// The monitor events in a recording.

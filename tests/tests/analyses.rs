@@ -404,7 +404,8 @@ fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize
         let events = flight::events(reader, file, wanted, 64)?;
         Ok(events.into_iter().map(|mut event| event["values"].take()).collect())
     };
-    let made = flight::allocations(reader, file, summary, 64)?;
+    flight::sums_are_those_of(summary, reader, file)?;
+    let made = events("jdk.ObjectAllocationSample")?;
     let kept: Vec<&Value> = made.iter().filter(|event| event["objectClass"]["name"] == "Lives$Kept").collect();
     ensure!(kept.iter().filter_map(|event| event["objects"].as_u64()).sum::<u64>() == 2000, "{kept:?}");
     for event in kept {

@@ -84,7 +84,7 @@ impl Drop for Daemon {
 
 /// `run` traces Gradle, its daemon and the JVM of the tests, each whole and into a file of its own.
 fn gradle_daemon(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let build = example::copy(lab, jdk, "gradle_daemon")?;
+    let build = example::copy(lab, jdk, "gradle", "gradle_daemon")?;
     fs::write(build.join("build.gradle"), PLAIN)?;
     for file in ["settings.gradle", "gradle.properties", "src/test/java/words/AllocationsTest.java"] {
         fs::remove_file(build.join(file))?;
@@ -104,10 +104,11 @@ fn gradle_daemon(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
     let mains = ["org.gradle.launcher.GradleMain", "org.gradle.launcher.daemon.bootstrap.GradleDaemon", WORKER];
     let started = Instant::now();
+    // While a trace is written, its buffers are beside it.
     let traces = loop {
-        let traces: Vec<PathBuf> = example::traces(&folder)?.into_iter().filter(|path| is_trace(path)).collect();
-        let is_writing = example::traces(&folder)?.len() > traces.len();
-        if traces.len() == mains.len() && !is_writing || started.elapsed() > Duration::from_secs(60) {
+        let (traces, others): (Vec<PathBuf>, Vec<PathBuf>) =
+            example::traces(&folder)?.into_iter().partition(|path| is_trace(path));
+        if others.is_empty() || started.elapsed() > Duration::from_secs(60) {
             break traces;
         }
         sleep(Duration::from_millis(200));
@@ -118,6 +119,10 @@ fn gradle_daemon(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let summary = instrumented::summary(&lab.tools, trace, 100_000)?;
         ensure!(summary["complete"] == true && summary["lost"] == 0, "{}", summary["trace"]);
         let command = summary["program"]["command"].as_str().unwrap_or_default();
+        if command.is_empty() {
+            // The script that starts Gradle has asked for the version of Java.
+            continue;
+        }
         let main = mains.iter().find(|main| command.split(' ').any(|word| word == **main));
         found.insert(*main.with_context(|| format!("what is {command}?"))?, (trace, summary));
     }
@@ -140,11 +145,11 @@ fn gradle_daemon(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for main in ["GradleMain", "GradleDaemon", "GradleWorkerMain"] {
         ensure!(index.contains(main), "{main} is not on the page that joins them");
     }
-    ensure!(fs::read_dir(&pages)?.count() == mains.len() + 1, "not a page for each process");
+    ensure!(fs::read_dir(&pages)?.count() == traces.len() + 1, "not a page for each process");
     let tables = build.join("all.tables");
     let mut write = Command::new(lab.tools.et_trace());
     command::quiet(write.args(["tables", "--only", "objects,trace", "-o"]).arg(&tables).args(&traces))?;
-    ensure!(fs::read_dir(tables.join("_runs"))?.count() == mains.len(), "not the rows of all processes");
+    ensure!(fs::read_dir(tables.join("_runs"))?.count() == traces.len(), "not the rows of all processes");
     drop(daemon);
     fs::remove_dir_all(&build).map_err(Into::into)
 }
@@ -157,7 +162,7 @@ fn is_trace(path: &Path) -> bool {
 }
 
 fn gradle_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let build = Build { lab, jdk: lab.instrumented(jdk)?, folder: example::copy(lab, jdk, "gradle")? };
+    let build = Build { lab, jdk: lab.instrumented(jdk)?, folder: example::copy(lab, jdk, "gradle", "gradle")? };
     let lacks_mocks = mockito::obstacle();
     let has_mocks = lacks_mocks.is_none();
     match lacks_mocks {
