@@ -133,7 +133,7 @@ fn gradle_daemon(lab: &Lab, jdk: &Jdk) -> Result<()> {
     };
     ensure!(has(WORKER, "words.Word") && has(WORKER, "words.IndexTest"), "the tests are not in the trace of their JVM");
     ensure!(
-        has(mains[1], "org.gradle.api.internal.project.DefaultProject"),
+        has(mains[1], "org.gradle.api.internal.file.DefaultProjectLayout"),
         "the build is not in the trace of the daemon"
     );
     ensure!(!has(mains[0], "words.Word") && !has(mains[1], "words.Word"), "the tests are in another trace");
