@@ -1,6 +1,6 @@
 // Opens a report in Chromium, as a reader would, and says what is wrong with it.
 //
-//   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths | --diff]
+//   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths | --diff | --source]
 //
 // Visits each page, clicks, types and uses the keyboard; then again in the dark. Screenshots go to a folder. Prints one line for
 // each finding, and fails if there is one.
@@ -16,6 +16,8 @@ const [executablePath, report, screenshots, ...options] = process.argv.slice(2);
 const withoutDeaths = options.includes("--without-deaths");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 // `et-trace diff` writes a page as well.
+// The report of examples/leaky-cache, with its source.
+const hasSource = options.includes("--source");
 const isDiff = options.includes("--diff");
 const PAGES = isDiff
   ? ["overview", "classes", "sites", "contexts"]
@@ -217,7 +219,44 @@ try {
     check((await text("#ages-of")) === "all objects", "all objects are not shown again");
   };
 
-  if (isDiff) {
+  /** Lines of source: below the names of sites, with those around them when one clicks. */
+  const source = async () => {
+    const LINE = "page = new Page(product);";
+    const opens = async (where, place) => {
+      const details = place.locator("details.source", { hasText: LINE }).first();
+      check((await details.count()) === 1, `${where}: no line of source`);
+      const around = details.locator("pre");
+      check(!(await around.isVisible()), `${where}: the lines around are shown before anybody asks`);
+      await details.locator("summary").click();
+      check(await around.isVisible(), `${where}: a click does not open the lines around`);
+      const lines = await around.locator(".line").count();
+      check(lines > 5, `${where}: ${lines} lines around`);
+      const here = around.locator(".here");
+      check((await here.innerText()).trim() === LINE && (await here.getAttribute("data-line")) === "25", `${where}: the line that is marked is ${await here.innerText()}`);
+      check((await details.locator(".file").innerText()) === "shop/ProductCache.java:25", `${where}: ${await details.locator(".file").innerText()}`);
+    };
+    await visit("overview");
+    await opens("a finding", page.locator(".finding"));
+    await visit("lifetimes");
+    await opens("a site", page.locator('table[data-table="lifetimes/sites"]'));
+    // The name is still the button that shows its ages, and what is around a line is not what is filtered.
+    await page.locator('table[data-table="lifetimes/sites"] tr', { hasText: LINE }).first().locator("button.row").click();
+    check((await text("#ages-of")).startsWith("shop.ProductCache.page:25"), `a site shows the ages of ${await text("#ages-of")}`);
+    await visit("alive");
+    await opens("a site that was alive", page.locator("#alive-sites"));
+    await visit("allocation");
+    await opens("the table of sources", page.locator('table[data-table="allocation/source"]'));
+    await accessible("lines of source");
+    await page.locator('input[name="flame"][value="bySite"]').check();
+    const box = page.locator("#flame-graph g.frame").filter({ has: page.locator("title", { hasText: "shop.ProductCache.page:25" }) }).first();
+    await box.dispatchEvent("click");
+    check((await page.locator("#flame-class details.source[open] .here").innerText()).trim() === LINE, "a box of a site does not show its line");
+    await shot("allocation-source");
+  };
+
+  if (hasSource) {
+    await source();
+  } else if (isDiff) {
     await flame("contexts");
     await sorting("classes/changes");
   } else {

@@ -12,9 +12,9 @@ use xtask::{dist, instrumented};
 use crate::lab::Lab;
 
 /// A fresh copy of an example; the original is left as it is.
-pub fn copy(lab: &Lab, jdk: &Jdk, name: &str) -> Result<PathBuf> {
-    let folder = fs::canonicalize(lab.folder(jdk, name)?)?;
-    dist::copy_folder(&lab.layout.repo.join("examples").join(name), &folder, &dist::LEFT_BY_BUILDS)?;
+pub fn copy(lab: &Lab, jdk: &Jdk, example: &str, test: &str) -> Result<PathBuf> {
+    let folder = fs::canonicalize(lab.folder(jdk, test)?)?;
+    dist::copy_folder(&lab.layout.repo.join("examples").join(example), &folder, &dist::LEFT_BY_BUILDS)?;
     Ok(folder)
 }
 

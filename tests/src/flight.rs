@@ -1,10 +1,14 @@
 //! Monitor events of the JDK's own Flight Recorder, as a reference for ours.
 
+use std::io::BufReader;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
+use xtask::command;
 use xtask::jdks::Jdk;
 
 /// A time that a thread spent at a monitor.
@@ -33,16 +37,84 @@ pub fn reader(jdk: &Jdk) -> Option<std::path::PathBuf> {
     Some(jdk.home.join("bin/jfr")).filter(|path| path.exists())
 }
 
+/// The events of these kinds in a recording, as the JDK's `jfr` prints them, with at most `depth` frames of each stack.
+pub fn events(jdk: &Jdk, file: &Path, kinds: &str, depth: u32) -> Result<Vec<Value>> {
+    let mut print = Command::new(reader(jdk).context("no jfr")?);
+    print.args(["print", "--json", "--stack-depth", &depth.to_string(), "--events", kinds]).arg(file);
+    let mut read: Value = serde_json::from_slice(&command::quiet(&mut print)?.stdout)?;
+    let Value::Array(events) = read["recording"]["events"].take() else { bail!("no events {kinds}") };
+    Ok(events)
+}
+
+/// What the allocations in a recording that we have written add up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    pub events: u64,
+    /// Events with a stack of more than one frame.
+    pub with_callers: u64,
+    objects: u64,
+    bytes: u64,
+    weight: u64,
+}
+
+/// An event, as `jfr` prints it: a megabyte of text has about two hundred, so what is not needed is not kept.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Made {
+    objects: u64,
+    bytes: u64,
+    weight: u64,
+    alive_objects: u64,
+    stack_trace: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+struct Stack {
+    frames: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Printed {
+    recording: Recording,
+}
+
+#[derive(Deserialize)]
+struct Recording {
+    events: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    values: Made,
+}
+
+/// Checks that a recording that we have written has the objects and bytes of `summary`, as the JDK's `jfr` reads it.
+pub fn sums_are_those_of(summary: &Value, jdk: &Jdk, file: &Path) -> Result<Sums> {
+    let mut print = Command::new(reader(jdk).context("no jfr")?);
+    print.args(["print", "--json", "--stack-depth", "2", "--events", "jdk.ObjectAllocationSample"]).arg(file);
+    let mut child = print.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let printed = serde_json::from_reader(BufReader::new(child.stdout.take().context("its output is piped")?));
+    let status = child.wait()?;
+    ensure!(status.success(), "jfr: {status}");
+    let Printed { recording } = printed?;
+    let mut sums = Sums::default();
+    for Event { values: made } in &recording.events {
+        ensure!(made.alive_objects <= made.objects, "{} alive of {}", made.alive_objects, made.objects);
+        sums.events += 1;
+        sums.with_callers += u64::from(made.stack_trace.as_ref().is_some_and(|stack| stack.frames.len() > 1));
+        sums.objects += made.objects;
+        sums.bytes += made.bytes;
+        sums.weight += made.weight;
+    }
+    let allocated = &summary["allocated"];
+    ensure!(sums.objects == allocated["objects"] && sums.bytes == allocated["bytes"], "{sums:?}, not {allocated}");
+    ensure!(sums.weight == sums.bytes, "{sums:?}");
+    Ok(sums)
+}
+
 /// The monitor events in a recording.
 pub fn stops(jdk: &Jdk, file: &Path) -> Result<Vec<Stop>> {
-    let reader = reader(jdk).context("no jfr")?;
-    let mut command = Command::new(reader);
-    command.args(["print", "--json", "--events", "jdk.JavaMonitorEnter,jdk.JavaMonitorWait"]).arg(file);
-    let output = command.output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read: Value = serde_json::from_slice(&output.stdout)?;
-    let events = read["recording"]["events"].as_array().context("no events")?;
-    events.iter().map(stop).collect()
+    events(jdk, file, "jdk.JavaMonitorEnter,jdk.JavaMonitorWait", 5)?.iter().map(stop).collect()
 }
 
 fn stop(event: &Value) -> Result<Stop> {

@@ -397,22 +397,15 @@ fn nearly_empty_recording(lab: &Lab, folder: &Path) -> Result<()> {
 
 fn read_recording(reader: &Jdk, file: &Path, summary: &Value, collections: usize) -> Result<()> {
     let jfr = flight::reader(reader).context("no jfr")?;
-    let overview = command::quiet(Command::new(&jfr).arg("summary").arg(file))?;
+    let overview = command::quiet(Command::new(jfr).arg("summary").arg(file))?;
     let overview = String::from_utf8_lossy(&overview.stdout).into_owned();
     ensure!(overview.contains("jdk.ObjectAllocationSample"), "{overview}");
     let events = |wanted: &str| -> Result<Vec<Value>> {
-        let printed = command::quiet(
-            Command::new(&jfr).args(["print", "--json", "--stack-depth", "64", "--events", wanted]).arg(file),
-        )?;
-        let mut read: Value = serde_json::from_slice(&printed.stdout)?;
-        let Value::Array(events) = read["recording"]["events"].take() else { bail!("no events {wanted}") };
+        let events = flight::events(reader, file, wanted, 64)?;
         Ok(events.into_iter().map(|mut event| event["values"].take()).collect())
     };
+    flight::sums_are_those_of(summary, reader, file)?;
     let made = events("jdk.ObjectAllocationSample")?;
-    let sum = |field: &str| made.iter().filter_map(|event| event[field].as_u64()).sum::<u64>();
-    ensure!(sum("objects") == summary["allocated"]["objects"], "{} objects", sum("objects"));
-    ensure!(sum("bytes") == summary["allocated"]["bytes"] && sum("weight") == sum("bytes"), "{} bytes", sum("bytes"));
-    ensure!(sum("aliveObjects") <= sum("objects"), "more alive than made");
     let kept: Vec<&Value> = made.iter().filter(|event| event["objectClass"]["name"] == "Lives$Kept").collect();
     ensure!(kept.iter().filter_map(|event| event["objects"].as_u64()).sum::<u64>() == 2000, "{kept:?}");
     for event in kept {
@@ -445,9 +438,19 @@ fn source(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let (table, said) = (String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
     ensure!(shown.status.success(), "{said}");
     let line = table.lines().find(|line| line.contains("Lives.keep:")).context("no line of the site")?;
-    ensure!(line.trim_end().ends_with("KEPT.add(new Kept());"), "{line}");
+    ensure!(line.trim_end().ends_with("KEPT.add(new Kept());") && line.contains("  Lives.java:"), "{line}");
     ensure!(!table.contains("java.util"), "a line of a class whose source is not there: {table}");
     ensure!(said.matches("--source: no line of source for ").count() == 1, "{said}");
+    let all: Value = serde_json::from_slice(
+        &command::quiet(&mut et_trace(lab, &["report", "--json", "--source", &sources], &run))?.stdout,
+    )?;
+    let lines = all["source"].as_array().context("no lines in JSON")?;
+    let is_keep = |line: &&Value| line["site"].as_str().is_some_and(|site| site.starts_with("Lives.keep:"));
+    let keep = lines.iter().find(is_keep).context("no line of the site in JSON")?;
+    let at = keep["line"].as_u64().zip(keep["first"].as_u64()).context("no numbers")?;
+    ensure!(keep["site"] == format!("Lives.keep:{}", at.0), "{keep}");
+    let text = keep["lines"][(at.0 - at.1) as usize].as_str();
+    ensure!(text.is_some_and(|text| text.trim() == "KEPT.add(new Kept());"), "{keep}");
     let page = run.folder.join("source.html");
     let to = page.to_string_lossy();
     command::quiet(&mut et_trace(lab, &["report", "--force", "--source", &sources, "-o", &to], &run))?;

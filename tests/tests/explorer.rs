@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     let trials = vec![
         lab::on_jdk_unless(FEATURE, "all_views_in_a_browser", no_browser, all_views),
         lab::on_jdk_unless(FEATURE, "two_leaks_and_a_handover_are_found_by_clicking", no_browser, leaks),
+        lab::on_jdk_unless(FEATURE, "sites_have_lines_of_source", no_browser, source),
         lab::on_jdk_unless(FEATURE, "a_page_that_cannot_be_served", |_, jdk| no_javac(jdk), refusals),
     ];
     lab::run(trials).exit_code()
@@ -55,9 +56,9 @@ impl Drop for Served {
 }
 
 /// Serves a trace: the process, and the address that it prints.
-fn serve(lab: &Lab, trace: &Path) -> Result<(Served, String)> {
+fn serve(lab: &Lab, trace: &Path, options: &[&Path]) -> Result<(Served, String)> {
     let mut open = Command::new(lab.tools.et_trace());
-    open.arg("open").arg(trace).args(["--port", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    open.arg("open").arg(trace).args(options).args(["--port", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = open.spawn()?;
     let out = child.stdout.take().context("no output")?;
     let served = Served(child);
@@ -85,18 +86,22 @@ fn browse(lab: &Lab, script: &str, url: &str) -> Result<()> {
 }
 
 fn all_views(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    walk(lab, jdk, "browse")
+    walk(lab, jdk, "browse", &[])
 }
 
 fn leaks(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    walk(lab, jdk, "leak")
+    walk(lab, jdk, "leak", &[])
+}
+
+fn source(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    walk(lab, jdk, "source", &["--source".as_ref(), &lab.layout.repo.join("tests/java/explorer")])
 }
 
 /// Traces the service, serves the trace, and has a script look at it.
-fn walk(lab: &Lab, jdk: &Jdk, script: &str) -> Result<()> {
+fn walk(lab: &Lab, jdk: &Jdk, script: &str, options: &[&Path]) -> Result<()> {
     let folder = lab.folder(jdk, &format!("explorer_{script}"))?;
     let trace = traced(lab, jdk, &folder)?;
-    let (served, url) = serve(lab, &trace)?;
+    let (served, url) = serve(lab, &trace, options)?;
     browse(lab, script, &url)?;
     drop(served);
     fs::remove_dir_all(&folder).map_err(Into::into)
@@ -131,7 +136,7 @@ fn refusals(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let (code, line) = said(&["none.ettrace"])?;
     ensure!(code == Some(1) && line.starts_with("et-trace: cannot read none.ettrace: "), "{code:?} {line}");
     // The address is a secret: without it nobody gets in.
-    let (served, url) = serve(lab, &trace)?;
+    let (served, url) = serve(lab, &trace, &[])?;
     let guess = url.trim_end_matches('/').rsplit_once('/').context("no token")?.0;
     for (path, expected) in [(format!("{url}api/traces"), "200"), (format!("{guess}/0123/api/traces"), "403")] {
         let status = status(&path)?;

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 fn maven_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let build = Build { lab, jdk: lab.instrumented(jdk)?, folder: example::copy(lab, jdk, "maven")? };
+    let build = Build { lab, jdk: lab.instrumented(jdk)?, folder: example::copy(lab, jdk, "maven", "maven")? };
     let lacks_mocks = mockito::obstacle();
     let has_mocks = lacks_mocks.is_none();
     match lacks_mocks {

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         lab::on_jdk_unless(FEATURE, "the_leak_is_on_the_overview", |_, jdk| no_javac(jdk), leak),
         lab::on_jdk_unless(FEATURE, "holders_of_what_grows_are_found_one_by_one", |_, jdk| no_javac(jdk), holders),
         lab::on_jdk_unless(FEATURE, "a_report_in_a_browser", no_browser, in_a_browser),
+        lab::on_jdk_unless(FEATURE, "lines_of_source_in_a_browser", no_browser, with_source),
         lab::on_jdk_unless(FEATURE, "a_report_of_allocations_only_in_a_browser", no_browser, of_allocations),
         lab::on_jdk_unless(FEATURE, "a_difference_in_a_browser", no_browser, of_two_runs),
         lab::on_jdk_unless(FEATURE, "libraries_of_reports_are_what_npm_has", |_, _| browser::without_npm(), bundle),
@@ -270,6 +271,22 @@ fn in_a_browser(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let trace = traced(lab, jdk, &folder, "Hostile", &[])?;
     let page = report(lab, &trace)?;
     browse(lab, &page, "all-events", &[])?;
+    fs::remove_dir_all(&folder).map_err(Into::into)
+}
+
+/// Reports of two traces in a folder: each has the lines of source at its sites.
+fn with_source(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "report_source")?;
+    let trace = traced(lab, jdk, &folder, "shop.Main", &[])?;
+    let other = folder.join("other.ettrace");
+    fs::copy(&trace, &other)?;
+    let (pages, source) = (folder.join("pages"), lab.layout.repo.join("examples/leaky-cache"));
+    let mut et_trace = Command::new(lab.tools.et_trace());
+    let report = et_trace.arg("report").args([&trace, &other]).arg("--source").arg(&source).arg("-o").arg(&pages);
+    let said = String::from_utf8(command::quiet(report)?.stderr)?;
+    ensure!(said.matches(": note: --source: no line of source for ").count() == 2, "{said}");
+    browse(lab, &pages.join("leaky.html"), "source", &["--source"])?;
+    browse(lab, &pages.join("other.html"), "source-other", &["--source"])?;
     fs::remove_dir_all(&folder).map_err(Into::into)
 }
 

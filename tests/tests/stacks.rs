@@ -11,9 +11,9 @@ use et_tests::lab::{self, Lab};
 use et_tests::program::{Run, Setup, programs};
 use et_tests::{compiled, flight};
 use serde_json::Value;
-use xtask::command;
 use xtask::instrumented::InstrumentedJdk;
 use xtask::jdks::Jdk;
+use xtask::{browser, command};
 
 const EVENTS: &[&str] = &["--events", "alloc,stacks"];
 /// The class whose allocations the program reports.
@@ -126,6 +126,16 @@ fn lines_in_every_format(lab: &Lab, jdk: &Jdk, run: &Run) -> Result<()> {
     let at = format!("\"url\":\"Stacks.java\",\"lineNumber\":{}", line.parse::<u64>()? - 1);
     let mut mains = chrome.split("\"functionName\":\"Stacks.main\"").skip(1);
     ensure!(mains.any(|main| main.split('}').next().unwrap_or_default().contains(&at)), "no line {line} for Chrome");
+    if let Some(why) = browser::without_npm() {
+        lab.not_tested("lines for pprof", &why);
+    } else {
+        let profile = run.folder.join("stacks.pprof");
+        let to = profile.to_string_lossy();
+        et_trace(lab, &["export", "--to", "pprof", "--force", "-o", &to], &run.trace)?;
+        let folder = lab.layout.target.join(format!("browser/line-{}", jdk.feature));
+        let script = browser::driver(&lab.layout, "export/line.mjs", &folder)?;
+        command::quiet(Command::new("node").arg(script).arg(&profile).args(["Stacks.main", &line]))?;
+    }
     let Some(jfr) = flight::reader(jdk) else {
         lab.not_tested("lines in recordings", &format!("no jfr in {}", jdk.home.display()));
         return Ok(());

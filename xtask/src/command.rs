@@ -18,7 +18,8 @@ pub fn shown(command: &Command) -> String {
     line
 }
 
-fn quoted(word: &OsStr) -> String {
+/// A word as a shell takes it.
+pub fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@,+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

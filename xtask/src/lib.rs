@@ -6,6 +6,7 @@ pub mod assets;
 pub mod book;
 pub mod browser;
 pub mod build;
+pub mod chroot;
 pub mod command;
 pub mod completeness;
 pub mod deaths;

@@ -90,6 +90,24 @@ fn code(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
+/// The fenced blocks of a page in this language.
+pub fn blocks(page: &str, language: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    let mut is_inside = false;
+    for line in lines(page) {
+        let is_wanted = line.language == Some(language);
+        if is_wanted && !is_inside {
+            blocks.push(String::new());
+        }
+        if let Some(block) = blocks.last_mut().filter(|_| is_wanted) {
+            block.push_str(line.text);
+            block.push('\n');
+        }
+        is_inside = is_wanted;
+    }
+    blocks
+}
+
 /// Anchors that GitHub generates for headings: lower case, without punctuation, hyphens for spaces, and a suffix such
 /// as `-1` for a repeated heading.
 pub(crate) fn anchors(text: &str) -> BTreeSet<String> {

@@ -22,23 +22,39 @@ pub const NOTEBOOK: &[&str] = &["pyarrow==26.0.1", "pandas==3.1.1", "matplotlib=
 
 /// Downloads packages if they are missing, and returns their folder.
 pub fn fetched(layout: &Layout, wanted: &[&str]) -> Result<PathBuf> {
+    let mut install = pip("install")?;
+    // Python compiles the modules that it loads; pip would compile all of them.
+    install.args(["--no-compile", "--root-user-action", "ignore", "--target"]);
+    downloaded(layout, wanted, "", install)
+}
+
+/// Downloads packages and what they depend on as wheels, for a Python of that version (3.11), and returns their folder.
+pub fn wheels(layout: &Layout, wanted: &[&str], version: &str) -> Result<PathBuf> {
+    let mut download = pip("download")?;
+    download.args(["--only-binary=:all:", "--python-version", version, "--dest"]);
+    downloaded(layout, wanted, &format!("wheels-{version}-"), download)
+}
+
+fn pip(task: &str) -> Result<Command> {
+    let mut pip = Command::new(packages::python()?);
+    pip.args(["-m", "pip", task, "--quiet", "--disable-pip-version-check", "--no-input"]);
+    Ok(pip)
+}
+
+/// Downloads packages by a command to which the folder for them and their names are added.
+fn downloaded(layout: &Layout, wanted: &[&str], prefix: &str, mut pip: Command) -> Result<PathBuf> {
     let folders = layout.target.join("python");
-    let name = wanted.join("+").replace("==", "-");
+    let name = format!("{prefix}{}", wanted.join("+").replace("==", "-"));
     let folder = folders.join(&name);
     if folder.is_dir() {
         return Ok(folder);
     }
-    let python = packages::python()?;
     eprintln!("downloading {} from PyPI", wanted.join(", "));
     // Several tests may do this at the same time.
     let part = folders.join(format!("{name}.{}.part", std::process::id()));
     fs::create_dir_all(&folders).with_context(|| format!("cannot make {}", folders.display()))?;
-    let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
-    // Python compiles the modules that it loads; pip would compile all of them.
-    pip.args(["--no-compile", "--root-user-action", "ignore", "--target"]).arg(&part).args(wanted);
-    let done = command::quiet(&mut pip).with_context(|| format!("cannot download {} from PyPI", wanted.join(", ")));
-    if let Err(error) = done {
+    let done = command::quiet(pip.arg(&part).args(wanted));
+    if let Err(error) = done.with_context(|| format!("cannot download {} from PyPI", wanted.join(", "))) {
         let _ = fs::remove_dir_all(&part);
         return Err(error);
     }

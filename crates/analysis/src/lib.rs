@@ -10,6 +10,7 @@ pub mod course;
 pub mod diff;
 mod drag;
 pub mod escape;
+mod excerpt;
 pub mod field;
 mod flame;
 mod fold;
@@ -32,6 +33,7 @@ mod testing;
 pub mod validate;
 
 pub use amount::Amount;
+pub use excerpt::Excerpt;
 pub use flame::{Flame, Frame, FrameKind, FrameName};
 pub use fold::{fold, in_order};
 pub use labels::{Labels, Place};

@@ -2,6 +2,7 @@
 import { ask } from "./api.js";
 import { choice, choose, code, element } from "./dom.js";
 import { foot, frame, nothing, table } from "./parts.js";
+import { lineOf } from "./source.js";
 import { go, link } from "./state.js";
 import { bytes, number, objects, signed } from "./units.js";
 
@@ -16,6 +17,8 @@ const growth = (bytesMore, most) => {
   bar.style.left = bytesMore < 0 ? `${50 - half}%` : "50%";
   return made;
 };
+/** The site of `shop.Page at shop.Cart.page:25`. */
+const siteOf = (name) => name.slice(name.indexOf(" at ") + 4);
 const cell = (amount, sign, title) => element("td", { class: "number" }, amount.objects ? `${sign}${bytes(amount.bytes)}` : "", amount.objects ? element("span", { class: "of" }, ` ${number(amount.objects)}`) : "");
 
 export const changes = {
@@ -33,7 +36,7 @@ export const changes = {
       const most = Math.max(0, ...found.lines.map((line) => Math.abs(line.growthBytes)));
       const name = (line) => (by === "class" ? element("a", { href: link({ view: "objects", what: "alive", at: to, class: line.name, site: "", context: "", path: [] }), title: "The objects that are alive when the range ends" }, code(line.name)) : code(line.name));
       const rows = found.lines.map((line) => element("tr", {},
-        element("th", { scope: "row" }, name(line)),
+        element("th", { scope: "row" }, name(line), by === "site" ? lineOf(siteOf(line.name)) : null),
         element("td", { class: "number" }, signed(line.growthBytes, bytes)),
         element("td", { class: "growth-cell" }, growth(line.growthBytes, most)),
         cell(line.came, "+"), cell(line.went, "−"), cell(line.stayed, "")));

@@ -2,6 +2,7 @@
 import { ask } from "./api.js";
 import { button, code, element } from "./dom.js";
 import { amount, foot, frame, nothing } from "./parts.js";
+import { briefLineOf } from "./source.js";
 import { go, link } from "./state.js";
 import { treeTable } from "./tree.js";
 import { brief, briefSite, bytes, number, objects, percent } from "./units.js";
@@ -23,7 +24,7 @@ export const dominators = {
           { title: "Own size", number: true, cell: (line) => bytes(line.bytes) },
           { title: "Dominates", number: true, hint: "objects that it dominates immediately", cell: (line) => number(line.dominates) },
           { title: "Held by", cell: (line) => (line.heldBy ? code(line.heldBy) : "") },
-          { title: "Made at", cell: (line) => (line.site ? element("code", { title: line.site }, briefSite(line.site)) : "") },
+          { title: "Made at", cell: (line) => (line.site ? [element("code", { title: line.site }, briefSite(line.site)), briefLineOf(line.site)] : "") },
         ],
         name: (line) => element("a", { href: link({ view: "object", id: line.id }) }, element("code", { title: line.class }, brief(line.class)), " ", element("span", { class: "id" }, line.id)),
         nameText: (line) => `${line.class} ${line.id}`,

@@ -4,6 +4,7 @@ import { all, byId, choice, element, focusIn, later, say } from "./dom.js";
 import { AXES, clockOf } from "./clock.js";
 import { failure, focusOn, title } from "./parts.js";
 import { go, link, onChange, state } from "./state.js";
+import { showSourcesOf } from "./source.js";
 import { timeline } from "./timeline.js";
 import { findings } from "./findings.js";
 import { groups } from "./groups.js";
@@ -109,6 +110,7 @@ const line = timeline({ go, state });
 const openTrace = async () => {
   const trace = app.trace();
   clock = clockOf(await ask("timeline", { trace: state().trace }), trace);
+  showSourcesOf(trace.hasSources ? traces.indexOf(trace) : null);
   byId("program").textContent = trace.program ?? trace.name;
   byId("trace").value = String(traces.indexOf(trace));
   byId("dump").hidden = !trace.hasDeaths;

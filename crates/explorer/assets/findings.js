@@ -2,6 +2,7 @@
 import { ask } from "./api.js";
 import { breakable, element } from "./dom.js";
 import { curve, foot, frame, nothing } from "./parts.js";
+import { lineOf } from "./source.js";
 import { link } from "./state.js";
 import { bytes } from "./units.js";
 
@@ -27,6 +28,7 @@ const card = (finding) => {
     element("p", { class: "weight" }, WEIGHTS[weight] ?? weight, finding.bytes ? ` · ${bytes(finding.bytes)}` : ""),
     finding.curve ? curve(finding.curve, `over the run, ${bytes(finding.curve.at(-1) ?? 0)} at the end`) : null,
     element("p", {}, ...breakable(text)),
+    lineOf(site),
     element("p", { class: "ways" }, ...ways.map(([name, to]) => element("a", { class: "action", href: link(to) }, name))));
 };
 

@@ -3,6 +3,7 @@ import { ask } from "./api.js";
 import { all, button, choice, choose, code, element, later, save } from "./dom.js";
 import { amount, foot, frame, nothing, table } from "./parts.js";
 import { chosen, selecting } from "./selecting.js";
+import { linesOf } from "./source.js";
 import { go, selection } from "./state.js";
 import { bytes, number, objects, percent } from "./units.js";
 
@@ -73,7 +74,7 @@ const collapsed = (root) => {
 };
 
 /** Draws the graph. */
-const graphIn = (place, details, root, weight) => {
+const graphIn = (place, details, source, root, weight) => {
   const { flamegraph, select } = libraries;
   const write = WEIGHTS[weight];
   let current = null;
@@ -97,6 +98,8 @@ const graphIn = (place, details, root, weight) => {
     .onClick((node) => {
       current = node;
       details.textContent = says(node);
+      // Of a class with its site, the site.
+      source.replaceChildren(...[linesOf(node.data.name.split("  ").at(-1))].filter(Boolean));
       dress();
     });
   /** Makes boxes known to those who do not see them, and one of them reachable by Tab. */
@@ -217,11 +220,12 @@ export const flame = {
         drawn = { search: () => go({}, {}) };
       } else {
         const details = element("p", { class: "says", "aria-live": "polite" });
+        const source = element("div");
         const place = element("div", { class: "flame" });
         const keys = element("p", { class: "keys" }, ...["program", "library", "jdk", "class"].map((kind) => element("span", { class: `key flame-${kind}` }, kind === "jdk" ? "JDK" : kind)));
         const reset = button("Reset zoom", () => drawn.reset(), { class: "small" });
-        answer.replaceChildren(summary, element("div", { class: "bar" }, keys, reset), details, place);
-        drawn = graphIn(place, details, root, weight);
+        answer.replaceChildren(summary, element("div", { class: "bar" }, keys, reset), details, source, place);
+        drawn = graphIn(place, details, source, root, weight);
         if (state.search) {
           drawn.search(state.search);
         }

@@ -3,6 +3,7 @@ import { ask } from "./api.js";
 import { button, code, element, say } from "./dom.js";
 import { amount, curve, foot, frame, nothing } from "./parts.js";
 import { chosen, selecting } from "./selecting.js";
+import { lineOf } from "./source.js";
 import { go, link, selection } from "./state.js";
 import { treeTable } from "./tree.js";
 import { bytes, number, objects, percent } from "./units.js";
@@ -93,7 +94,10 @@ export const groups = {
         caption: `Groups of what is ${chosen(state, app.clock())}`,
         first: levels.map((level) => LEVELS[level] ?? level).join(" › "),
         columns,
-        name: (line, path) => element("a", { href: toObjects(path), class: "to-objects" }, code(line.name)),
+        name: (line, path) => {
+          const name = element("a", { href: toObjects(path), class: "to-objects" }, code(line.name));
+          return levels[path.length - 1] === "site" ? element("span", {}, name, lineOf(line.key)) : name;
+        },
         nameText: (line) => line.name,
         key: (line) => line.key,
         isLeaf: (_, path) => path.length >= levels.length,

@@ -2,6 +2,7 @@
 import { ask } from "./api.js";
 import { button, code, element } from "./dom.js";
 import { foot, frame, nothing, table } from "./parts.js";
+import { linesOf } from "./source.js";
 import { go, link } from "./state.js";
 import { brief, briefSite, bytes, number, objects } from "./units.js";
 
@@ -19,7 +20,7 @@ const facts = ({ object, threadName, isAlive, retainedBytes, dominates }, clock)
   ...fact("class", code(object.class), " ", element("a", { class: "action", href: link({ view: "objects", class: object.class, site: "", context: "", thread: "", path: [], what: "alive" }) }, "others of it")),
   ...fact("size", bytes(object.size), object.length ? `, ${number(object.length)} elements` : ""),
   ...(isAlive && retainedBytes !== null ? fact("retains", `${bytes(retainedBytes)} `, element("a", { class: "action", href: link({ view: "dominators", of: object.id, open: [] }) }, `dominates ${objects(dominates ?? 0)}`)) : []),
-  ...fact("made", object.thread ? `${clock.point(object.born)} by ${threadName ?? `thread ${object.thread}`} at ` : object.born.tick > 0 ? `${clock.point(object.born)} ` : "", code(object.site),
+  ...fact("made", object.thread ? `${clock.point(object.born)} by ${threadName ?? `thread ${object.thread}`} at ` : object.born.tick > 0 ? `${clock.point(object.born)} ` : "", code(object.site), linesOf(object.site),
     object.context.length ? element("details", {}, element("summary", {}, `called by ${briefSite(object.context[1] ?? object.context[0])}`), element("ol", { class: "stack" }, ...object.context.map((method) => element("li", {}, code(method))))) : null),
   ...fact("died", object.died ? `${clock.point(object.died)}, ${bytes(object.ageBytes)} allocated during its life` : "not before the end"));
 

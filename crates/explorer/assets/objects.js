@@ -3,6 +3,7 @@ import { ask } from "./api.js";
 import { button, code, element } from "./dom.js";
 import { foot, frame, nothing } from "./parts.js";
 import { chosen, selecting } from "./selecting.js";
+import { briefLineOf } from "./source.js";
 import { go, link, selection } from "./state.js";
 import { brief, briefSite, bytes, number, objects as count } from "./units.js";
 
@@ -34,6 +35,7 @@ export const objects = {
         { title: "Size", sort: "size", wide: 6, number: true, cell: (one) => bytes(one.size) },
         ...(isAlive ? [{ title: "Retained", sort: "retained", wide: 7, number: true, cell: (one) => one.retainedBytes === null || one.retainedBytes === undefined ? "" : bytes(one.retainedBytes) }] : []),
         { title: "Made at", wide: 16, cell: (one) => element("code", { title: [one.site, ...one.context].join("\n← ") }, briefSite(one.site)) },
+        ...(app.trace().hasSources ? [{ title: "Source", wide: 20, cell: (one) => briefLineOf(one.site) ?? "" }] : []),
         { title: "Age", sort: "age", wide: 7, number: true, hint: "bytes allocated during its life", cell: (one) => bytes(one.ageBytes) },
         { title: "Born", sort: "birth", wide: 7, number: true, cell: (one) => clock.point(one.born) },
         { title: "Died", sort: "death", wide: 7, number: true, cell: (one) => (one.died ? clock.point(one.died) : "–") },

@@ -16,10 +16,10 @@ use et_analysis::heap::{Moment as Named, hprof};
 use et_analysis::objects::Sort;
 use et_names::shell::quoted;
 use et_web::failure;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use crate::answer::{Answer, named, with_command};
+use crate::answer::{Answer, named, to_value, with_command};
 use crate::opened::{Moment, Opened};
 use crate::params::{Params, Refused};
 use crate::{findings, moments, object, stream};
@@ -72,7 +72,7 @@ struct Question {
 const SELECTION: &[&str] = &["what", "at", "from", "to", "class", "site", "context", "thread", "by", "path"];
 
 #[rustfmt::skip]
-static QUESTIONS: [Question; 8] = [
+static QUESTIONS: [Question; 9] = [
     Question { path: "/timeline", selects: false, params: &[], answer: timeline },
     Question { path: "/tree", selects: true, params: &["top"], answer: tree },
     Question { path: "/objects", selects: true, params: &["sort", "offset", "limit"], answer: objects },
@@ -80,6 +80,7 @@ static QUESTIONS: [Question; 8] = [
     Question { path: "/dominators", selects: false, params: &["at", "of", "offset", "limit"], answer: moments::dominators },
     Question { path: "/treemap", selects: false, params: &["at"], answer: moments::treemap },
     Question { path: "/changes", selects: false, params: &["from", "to", "by", "top"], answer: changes },
+    Question { path: "/source", selects: false, params: &["name"], answer: source },
     Question { path: "/flame", selects: true, params: &["down"], answer: flame },
 ];
 
@@ -129,6 +130,7 @@ fn about(trace: &Opened) -> Value {
         "program": source.trace().map(|trace| trace.file.meta().command.clone()),
         "events": source.events().to_string(),
         "hasDeaths": population.has_deaths,
+        "hasSources": trace.find_source().is_some(),
         "objects": population.objects,
         "bytes": end.bytes,
         "references": trace.references().len(),
@@ -161,6 +163,15 @@ fn timeline(trace: &'static Opened, _: &Params) -> Answer {
     let mut value = with_command(&*line, Some(format!("et-trace summary {}", quoted(trace.path()))))?;
     value["gcs"] = gcs.into();
     Ok(value)
+}
+
+/// Lines of source of sites.
+fn source(trace: &'static Opened, params: &Params) -> Answer {
+    let Some(find) = trace.find_source() else {
+        return Err(Refused::None("no sources are known: et-trace open --source names them".to_owned()));
+    };
+    let lines = params.all("name").take(MOST).map(|name| Ok((name.clone(), to_value(&find(name))?)));
+    Ok(json!({ "lines": lines.collect::<Result<Map<_, _>, Refused>>()? }))
 }
 
 /// Calls `use_it` with the objects that are asked about, and with the options of `et-trace objects` that select them.

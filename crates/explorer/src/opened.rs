@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use et_analysis::Excerpt;
 use et_analysis::groups::{At, Course, Subject, Timeline, What, timeline};
 use et_analysis::heap::{Dominance, Resident, dominance, resident};
 use et_analysis::report::Report;
@@ -16,6 +17,9 @@ use crate::params::Refused;
 /// Works out the report, or reads the one that was kept; or says why there is none.
 pub type MakeReport = Box<dyn Fn(&Source) -> Result<Report, String> + Send + Sync>;
 
+/// Finds the line of a site, by the name of the site.
+pub type FindSource = Box<dyn Fn(&str) -> Option<Excerpt> + Send + Sync>;
+
 /// What is needed of a trace.
 #[allow(missing_debug_implementations)]
 pub struct Parts {
@@ -27,6 +31,8 @@ pub struct Parts {
     pub objects: Box<dyn Groups>,
     pub references: Box<dyn References>,
     pub report: MakeReport,
+    /// Tells lines of source, if it is known where sources are.
+    pub find_source: Option<FindSource>,
 }
 
 /// A moment with what was alive.
@@ -83,6 +89,10 @@ impl Opened {
 
     pub(crate) fn population(&self) -> &Population {
         &self.parts.population
+    }
+
+    pub(crate) fn find_source(&self) -> Option<&FindSource> {
+        self.parts.find_source.as_ref()
     }
 
     /// In the order of time.

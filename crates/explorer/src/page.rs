@@ -13,12 +13,13 @@ macro_rules! file {
     };
 }
 
-/// Scripts and styles; `cargo xtask assets` makes the libraries. Amounts and colours are those of reports.
-const FILES: [(&str, &str, &str); 23] = [
+/// Scripts and styles; `cargo xtask assets` makes the libraries. Amounts, colours and lines of source are those of reports.
+const FILES: [(&str, &str, &str); 25] = [
     file!(JAVASCRIPT "vendor/" "libraries.js"),
     file!(CSS "vendor/" "libraries.css"),
     file!(JAVASCRIPT "../../report/assets/" "words.js"),
     file!(CSS "../../report/assets/" "colours.css"),
+    file!(CSS "../../report/assets/" "source.css"),
     file!(CSS "" "explorer.css"),
     file!(JAVASCRIPT "" "api.js"),
     file!(JAVASCRIPT "" "changes.js"),
@@ -33,6 +34,7 @@ const FILES: [(&str, &str, &str); 23] = [
     file!(JAVASCRIPT "" "objects.js"),
     file!(JAVASCRIPT "" "parts.js"),
     file!(JAVASCRIPT "" "selecting.js"),
+    file!(JAVASCRIPT "" "source.js"),
     file!(JAVASCRIPT "" "state.js"),
     file!(JAVASCRIPT "" "timeline.js"),
     file!(JAVASCRIPT "" "tree.js"),

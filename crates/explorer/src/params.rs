@@ -21,6 +21,9 @@ impl From<std::io::Error> for Refused {
     }
 }
 
+/// Parameters that may be given several times.
+const LISTS: [&str; 2] = ["path", "name"];
+
 /// Names with values, in the order of the request.
 #[derive(Debug)]
 pub(crate) struct Params(Vec<(String, String)>);
@@ -35,7 +38,7 @@ impl Params {
                     known.join(", ")
                 )));
             }
-            if name != "path" && pairs[..at].iter().any(|(other, _)| other == name) {
+            if !LISTS.contains(&name.as_str()) && pairs[..at].iter().any(|(other, _)| other == name) {
                 return Err(Refused::Wrong(format!("{name} is given twice")));
             }
         }
@@ -51,7 +54,7 @@ impl Params {
     }
 
     /// All values of a name.
-    fn all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s String> {
+    pub fn all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s String> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value)
     }
 

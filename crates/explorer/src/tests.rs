@@ -3,11 +3,12 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
+use et_analysis::Excerpt;
 use et_reader::Trace;
 use et_reader::source::{Reading, Source};
 use et_web::{Guard, Token};
 use http_body_util::BodyExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::*;
@@ -16,12 +17,22 @@ use super::*;
 const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
 
 fn explorer() -> Router {
+    explorer_of(false)
+}
+
+fn explorer_of(with_sources: bool) -> Router {
     let source = Source::from(Trace::open(REAL.as_ref()).unwrap());
     let population = et_lives::population(&source, None, Reading::default()).unwrap();
     let references = et_lives::references(&source, None, &population, Reading::default()).unwrap();
     let objects = et_lives::by_time(None, &population).unwrap();
     let report = Box::new(|_: &Source| Err("there is no report".to_owned()));
-    let parts = Parts { path: "my app.ettrace".to_owned(), source, population, objects, references, report };
+    let find = |site: &str| {
+        let lines = ["if (isEmpty()) {", "    rows = new Row[8];", "}"].map(str::to_owned).to_vec();
+        (site == "shop.Cart.add:8").then(|| Excerpt { file: "shop/Cart.java".to_owned(), line: 8, first: 7, lines })
+    };
+    let find_source = with_sources.then(|| -> FindSource { Box::new(find) });
+    let path = "my app.ettrace".to_owned();
+    let parts = Parts { path, source, population, objects, references, report, find_source };
     router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "et-test" })
 }
 
@@ -95,6 +106,20 @@ fn one_gets_from_a_class_to_the_holders_of_an_object_and_through_its_life() {
     assert!(one["life"].as_str().unwrap().contains("made"), "{}", one["life"]);
     let next = one["next"].as_u64().or(one["previous"].as_u64()).unwrap();
     assert_ne!(next, at);
+}
+
+#[test]
+fn sites_have_lines_of_source_where_sources_are_known() {
+    let explorer = explorer_of(true);
+    assert_eq!(get(&explorer, "traces")[0]["hasSources"], true);
+    let lines = get(&explorer, "source?name=shop.Cart.add:8&name=shop.Cart.add:9")["lines"].clone();
+    let known = json!({ "file": "shop/Cart.java", "line": 8, "first": 7, "lines": ["if (isEmpty()) {", "    rows = new Row[8];", "}"] });
+    assert_eq!(lines, json!({ "shop.Cart.add:8": known, "shop.Cart.add:9": null }));
+    let without = explorer_of(false);
+    assert_eq!(get(&without, "traces")[0]["hasSources"], false);
+    let (status, answer) = ask(&without, "source?name=shop.Cart.add:8");
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(answer["error"].as_str().unwrap().contains("--source"), "{answer}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The meaning of the ids in records, for trace files and texts alike.
 
-use et_names::{FieldId, MethodId, SiteId};
+use et_names::{Class, FieldId, MethodId, NamesTable, SiteId};
+use rustc_hash::FxHashMap;
 
 use crate::names::Names;
 use crate::source::Source;
@@ -136,14 +137,18 @@ impl<'a> Naming<'a> {
         let Of::Trace(names, _) = self.0 else { return None };
         let (table, method) = names.method(id)?;
         let class = &table.classes[method.class as usize];
-        let file = match table.str(class.source_file) {
-            "" => String::new(),
-            file => match table.str(class.name).rsplit_once('/') {
-                Some((package, _)) => format!("{package}/{file}"),
-                None => file.to_owned(),
-            },
+        Some(Code { file: source_file(table, class).unwrap_or_default(), line: method.line })
+    }
+
+    /// The source files of classes, by the names that classes have in the names of sites: `shop/Cart.java` of `shop.Cart$Item`. Of a
+    /// text nothing is known.
+    pub fn source_files(&self) -> FxHashMap<String, String> {
+        let Of::Trace(names, _) = self.0 else { return FxHashMap::default() };
+        let classes = names.tables().flat_map(|table| table.classes.iter().map(move |class| (table, class)));
+        let named = |(table, class): (&NamesTable, &Class)| {
+            Some((table.str(class.name).replace('/', "."), source_file(table, class)?))
         };
-        Some(Code { file, line: method.line })
+        classes.filter_map(named).collect()
     }
 
     /// Source line of a site, if it is known.
@@ -163,6 +168,15 @@ impl<'a> Naming<'a> {
             Of::Text(names) => names?.site_type(id.0.into()),
         }
     }
+}
+
+/// Path of the source file of a class, if the class file names one (JVMS §4.7.10): its package, and the name there.
+fn source_file(table: &NamesTable, class: &Class) -> Option<String> {
+    let file = Some(table.str(class.source_file)).filter(|file| !file.is_empty())?;
+    Some(match table.str(class.name).rsplit_once('/') {
+        Some((package, _)) => format!("{package}/{file}"),
+        None => file.to_owned(),
+    })
 }
 
 #[cfg(test)]

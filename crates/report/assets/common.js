@@ -158,6 +158,9 @@ const page = (() => {
 
   // ---- Tables ----
 
+  /** What a cell says. Of source it is the line: those around it are of other sites. */
+  const textOf = (cell) => [...cell.childNodes].map((node) => (node.classList?.contains("source") ? node.querySelector("summary") : node).textContent).join(" ");
+
   for (const table of all("table[data-table]")) {
     const body = table.tBodies[0];
     all("thead th", table).forEach((heading, column) => {
@@ -171,7 +174,7 @@ const page = (() => {
         const isDown = heading.getAttribute("aria-sort") === "descending" || (!isNumber && heading.getAttribute("aria-sort") !== "ascending");
         all("thead th", table).forEach((other) => other.removeAttribute("aria-sort"));
         heading.setAttribute("aria-sort", isDown ? "ascending" : "descending");
-        const value = (row) => (isNumber ? Number(row.cells[column].dataset.value ?? -1) : row.cells[column].textContent);
+        const value = (row) => (isNumber ? Number(row.cells[column].dataset.value ?? -1) : textOf(row.cells[column]));
         const order = (a, b) => (isNumber ? value(a) - value(b) : value(a).localeCompare(value(b)));
         const rows = [...body.rows].sort((a, b) => (isDown ? order(a, b) : order(b, a)));
         body.append(...rows);
@@ -183,7 +186,7 @@ const page = (() => {
       const term = input.value.toLowerCase();
       all(`table[data-table="${input.dataset.filter}"] tbody tr`).forEach((row) => {
         const cells = [...row.cells].slice(0, -1);
-        row.hidden = term !== "" && !cells.some((cell) => cell.textContent.toLowerCase().includes(term));
+        row.hidden = term !== "" && !cells.some((cell) => textOf(cell).toLowerCase().includes(term));
       });
     });
   }

@@ -145,6 +145,24 @@
   onChange("axis-measure", overTime);
   drawers.overview = overTime;
 
+  // ---- Lines of source ----
+
+  /** The line of a site, which opens those around it, as in the tables; nothing if it is not known. */
+  const sourceOf = (site, isOpen = false) => {
+    if (!Object.hasOwn(data.sources, site)) {
+      return [];
+    }
+    const { file, line, first, lines } = data.sources[site];
+    const rows = lines.map((text, index) =>
+      element("span", { class: first + index === line ? "line here" : "line", "data-line": first + index }, `${text}\n`));
+    const made = element("details", { class: "source" },
+      element("summary", {}, element("code", {}, (lines[line - first] ?? "").trim())),
+      element("p", { class: "file" }, `${file}:${line}`),
+      element("pre", { tabindex: "0", role: "group", "aria-label": `Around ${file}:${line}` }, ...rows));
+    made.open = isOpen;
+    return [made];
+  };
+
   // ---- Flame graph ----
 
   /** From a box to the lifetimes of its class. */
@@ -157,7 +175,7 @@
     if (node.data.kind !== "class" && node.data.kind !== "site") {
       return;
     }
-    const name = node.data.kind === "site" ? node.data.name.split("  ")[0] : node.data.name;
+    const [name, site] = node.data.kind === "site" ? node.data.name.split("  ") : [node.data.name];
     const link = element("a", { href: "#lifetimes" }, "Lifetimes of ", element("code", {}, name));
     link.addEventListener("click", () => {
       const filter = document.querySelector('input[data-filter="lifetimes/classes"]');
@@ -171,7 +189,7 @@
         drawn.has("lifetimes") && drawAges();
       }
     });
-    place.append(element("p", {}, link));
+    place.append(element("p", {}, link), ...(site ? sourceOf(site, true) : []));
   };
 
   drawers.allocation = flameGraph({ colour: (node) => node.kind, onClick: classOf });
@@ -199,7 +217,7 @@
       ...["Bytes", "Share", "Objects"].map((column) => element("th", { scope: "col", class: "number" }, column)),
       element("th", { scope: "col", class: "command-cell" }, "Command"));
     const rows = shown.map(({ one, bytes: size, objects }) => {
-      const row = element("tr", {}, element("th", { scope: "row" }, element("code", {}, one.name)));
+      const row = element("tr", {}, element("th", { scope: "row" }, element("code", {}, one.name), ...(name === "sites" ? sourceOf(one.name) : [])));
       if (columns.length > 1) {
         row.append(element("td", { class: one.detail.includes(" ← ") ? "name long" : "name" }, element("code", {}, one.detail)));
       }
@@ -330,13 +348,15 @@
   for (const [name, lines] of [["classes", data.lifetimes.classes], ["sites", data.lifetimes.sites]]) {
     all(`table[data-table="lifetimes/${name}"] tbody tr`).forEach((row, index) => {
       const cell = row.querySelector("th");
-      const button = element("button", { type: "button", class: "row", title: "Show their age at death" }, ...cell.childNodes);
+      const source = cell.querySelector(".source");
+      const name = [...cell.childNodes].filter((node) => node !== source);
+      const button = element("button", { type: "button", class: "row", title: "Show their age at death" }, ...name);
       button.addEventListener("click", () => {
         ages.shown = lines[index];
         drawAges();
         byId("chart-ages").scrollIntoView({ block: "nearest" });
       });
-      cell.replaceChildren(button);
+      cell.replaceChildren(button, ...(source ? [source] : []));
     });
   }
 

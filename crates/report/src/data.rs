@@ -1,8 +1,13 @@
 //! The data of the page's script, as JSON in the page.
 
+use std::collections::BTreeMap;
+
+use et_analysis::Excerpt;
 use et_analysis::report::{Alive, Axis, Flames, Histogram, LifeLine, Report};
 use et_names::shell::quoted;
 use serde::Serialize;
+
+use crate::source::Excerpts;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +22,8 @@ struct Data<'a> {
     alive: Option<&'a Alive>,
     lifetimes: Lifetimes<'a>,
     gcs: Vec<Gc>,
+    /// Lines of source, by site.
+    sources: BTreeMap<&'a str, &'a Excerpt>,
 }
 
 #[derive(Serialize)]
@@ -51,7 +58,7 @@ fn ages(line: &LifeLine) -> Ages<'_> {
 const GCS: usize = 2000;
 
 /// The data of the report's script.
-pub(crate) fn json(report: &Report) -> String {
+pub(crate) fn json(report: &Report, excerpts: &Excerpts) -> String {
     let step = report.summary.gcs.len().div_ceil(GCS).max(1);
     let gcs = report.summary.gcs.iter().step_by(step).map(|gc| Gc {
         at: gc.start_seconds,
@@ -74,6 +81,7 @@ pub(crate) fn json(report: &Report) -> String {
             sites: lifetimes.sites.iter().map(ages).collect(),
         },
         gcs: gcs.collect(),
+        sources: excerpts.iter().map(|(site, excerpt)| (site.as_str(), excerpt)).collect(),
     };
     safe_json(&data)
 }

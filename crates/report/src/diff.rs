@@ -57,6 +57,7 @@ pub fn diff_page(difference: &Difference<'_>) -> String {
         rows(
             &changed(lines, name, title, note, columns, alive.is_some()),
             &format!("{command} --top {}", lines.lines.len().max(10)),
+            &crate::source::NONE,
         )
     };
     let tabs = vec![

@@ -13,7 +13,11 @@ const LIBRARIES: &str = include_str!("../assets/vendor/libraries.js");
 const LIBRARY_STYLE: &str = include_str!("../assets/vendor/libraries.css");
 const COMMON: &str = concat!(include_str!("../assets/words.js"), include_str!("../assets/common.js"));
 const FLAME: &str = include_str!("../assets/flame.js");
-const STYLE: &str = concat!(include_str!("../assets/colours.css"), include_str!("../assets/report.css"));
+const STYLE: &str = concat!(
+    include_str!("../assets/colours.css"),
+    include_str!("../assets/source.css"),
+    include_str!("../assets/report.css")
+);
 
 /// A tab and its content.
 pub(crate) struct Tab {

@@ -8,6 +8,7 @@ mod document;
 pub mod export;
 mod page;
 mod parts;
+mod source;
 mod table;
 mod tables;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub use alive::alive_at;
 pub use diff::{Difference, diff_page};
 pub use document::START;
 pub use page::{page, page_with};
+pub use source::Excerpts;
 pub use table::{Cell, Column, Table};
 pub use tables::tables;
 pub use together::{Part, together};

@@ -8,22 +8,23 @@ use maud::{Markup, html};
 use crate::data;
 use crate::document::{Document, Tab};
 use crate::parts::{Flame, chart, command_line, fact, flame, rows, words};
+use crate::source::{self, Excerpts, source};
 use crate::table::Table;
 use crate::tables::tables;
 
 /// Renders the report as one self-contained page.
 pub fn page(report: &Report) -> String {
-    page_with(report, Vec::new())
+    page_with(report, Vec::new(), &source::NONE)
 }
 
-/// The same with further tables, each at the end of its page.
-pub fn page_with(report: &Report, more: Vec<Table>) -> String {
+/// The same with further tables, each at the end of its page, and with lines of source at sites.
+pub fn page_with(report: &Report, more: Vec<Table>, excerpts: &Excerpts) -> String {
     let mut tables = tables(report);
     tables.extend(more);
     let trace = quoted(&report.summary.trace);
     let tab = |page: Page| {
         let content = match page {
-            Page::Overview => overview(report),
+            Page::Overview => overview(report, excerpts),
             Page::Allocation => allocation(report),
             Page::Alive => alive(report),
             Page::Lifetimes => lifetimes(report),
@@ -33,7 +34,7 @@ pub fn page_with(report: &Report, more: Vec<Table>) -> String {
         let content = html! {
             (content)
             @for table in tables.iter().filter(|table| table.page == page.id()) {
-                (rows(table, &format!("et-trace report {trace} --show {}", table.id())))
+                (rows(table, &format!("et-trace report {trace} --show {}", table.id()), excerpts))
             }
         };
         Tab { id: page.id(), title: page.title(), content }
@@ -42,7 +43,7 @@ pub fn page_with(report: &Report, more: Vec<Table>) -> String {
         name: &program(report),
         tabs: Page::ALL.into_iter().map(tab).collect(),
         from: html! { code { (report.summary.trace) } },
-        json: data::json(report),
+        json: data::json(report, excerpts),
         script: include_str!("../assets/report.js"),
     };
     document.render()
@@ -75,7 +76,7 @@ pub(crate) fn program(report: &Report) -> String {
     name.rsplit('/').next().unwrap_or(name).to_owned()
 }
 
-fn overview(report: &Report) -> Markup {
+fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
     let summary = &report.summary;
     let program = &summary.program;
     let records = summary.records.get("total").copied().unwrap_or(0);
@@ -114,7 +115,7 @@ fn overview(report: &Report) -> Markup {
         @if !report.findings.is_empty() {
             h3 { "What stands out" }
             div.findings {
-                @for finding in &report.findings { (self::finding(finding)) }
+                @for finding in &report.findings { (self::finding(finding, excerpts)) }
             }
         }
         h3 { "Over time" }
@@ -161,7 +162,7 @@ fn overview(report: &Report) -> Markup {
     }
 }
 
-fn finding(finding: &Finding) -> Markup {
+fn finding(finding: &Finding, excerpts: &Excerpts) -> Markup {
     let class = match finding.weight {
         Weight::High => "high",
         Weight::Medium => "medium",
@@ -171,6 +172,7 @@ fn finding(finding: &Finding) -> Markup {
         article.finding.(class) {
             h4 { (finding.title) }
             p { (words(&finding.says)) }
+            @for excerpt in finding.says.codes().filter_map(|site| excerpts.get(site)) { (source(excerpt)) }
             p { a href={ "#" (finding.page.id()) } { "More under " (finding.page.title()) } }
         }
     }

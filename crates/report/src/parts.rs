@@ -5,6 +5,7 @@ use et_names::shell::quoted;
 use et_names::units::number;
 use maud::{Markup, html};
 
+use crate::source::{self, Excerpts, source};
 use crate::table::{Cell, Table};
 
 pub(crate) fn words(words: &Words) -> Markup {
@@ -68,8 +69,8 @@ pub(crate) fn flame(flame: &Flame<'_>) -> Markup {
     }
 }
 
-/// A table; `command` prints it, or with `--match` the matching rows.
-pub(crate) fn rows(table: &Table, command: &str) -> Markup {
+/// A table; `command` prints it, or with `--match` the matching rows. Sites with a line of source have it below their names.
+pub(crate) fn rows(table: &Table, command: &str, excerpts: &Excerpts) -> Markup {
     let id = table.id();
     let caption = format!("caption-{}-{}", table.page, table.name);
     html! {
@@ -93,10 +94,13 @@ pub(crate) fn rows(table: &Table, command: &str) -> Markup {
                     } }
                     tbody {
                         @for row in &table.rows {
+                            // One line for a site is enough.
+                            @let has_line = row.iter().any(|cell| matches!(cell, Cell::Source(_)));
+                            @let excerpts = if has_line { &*source::NONE } else { excerpts };
                             tr data-key=(Table::key(row)) {
                                 @for (index, cell) in row.iter().enumerate() {
                                     @let is_number = table.columns.get(index).is_some_and(|column| column.is_number);
-                                    (self::cell(cell, is_number, index == 0))
+                                    (self::cell(cell, is_number, index == 0, excerpts))
                                 }
                                 td.command-cell {
                                     details.command { summary aria-label={ "Show the command that prints " (Table::key(row)) } { "Show" }
@@ -136,7 +140,7 @@ fn name(name: &str) -> Markup {
     }
 }
 
-fn cell(cell: &Cell, is_number: bool, is_first: bool) -> Markup {
+fn cell(cell: &Cell, is_number: bool, is_first: bool, excerpts: &Excerpts) -> Markup {
     let value = cell.value().filter(|_| is_number);
     let class = match cell {
         _ if is_number => Some("number"),
@@ -145,7 +149,8 @@ fn cell(cell: &Cell, is_number: bool, is_first: bool) -> Markup {
         _ => None,
     };
     let content = match cell {
-        Cell::Name(text) => name(text),
+        Cell::Name(text) => html! { (name(text)) @if let Some(excerpt) = excerpts.get(text) { (source(excerpt)) } },
+        Cell::Source(excerpt) => source(excerpt),
         Cell::Course(values) => course(values),
         cell => html! { (cell.text()) },
     };

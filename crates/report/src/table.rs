@@ -1,5 +1,6 @@
 //! The tables of a report, for pages and text.
 
+use et_analysis::Excerpt;
 use et_analysis::diff::{more, more_bytes};
 use et_names::units::{bytes, number, seconds};
 
@@ -26,6 +27,8 @@ pub enum Cell {
     Ranked(String, f64),
     /// Values over time, drawn as a chart.
     Course(Vec<u64>),
+    /// A line of source with those around it.
+    Source(Excerpt),
     /// Unknown or missing.
     Nothing,
 }
@@ -47,6 +50,7 @@ impl Cell {
             Self::Mean(value) => format!("{value:.1}"),
             Self::MoreBytes(by) => more_bytes(*by),
             Self::More(by) => more(*by),
+            Self::Source(excerpt) => excerpt.text().to_owned(),
             Self::Share(None) | Self::Course(_) | Self::Nothing => String::new(),
         }
     }
@@ -60,7 +64,7 @@ impl Cell {
             Self::MoreBytes(by) | Self::More(by) => Some(*by as f64),
             Self::Ranked(_, rank) => Some(*rank),
             Self::Course(values) => values.last().map(|last| *last as f64),
-            Self::Name(_) | Self::Text(_) | Self::Nothing => None,
+            Self::Name(_) | Self::Text(_) | Self::Source(_) | Self::Nothing => None,
         }
     }
 }

@@ -5,13 +5,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use xtask::{instrumented, programs};
+use xtask::chroot::{self, Chroot};
+use xtask::command::quoted;
+use xtask::{instrumented, pages, programs};
 
 use crate::Case;
-use crate::bench::{Bench, text};
+use crate::bench::Bench;
 use crate::java::MAIN;
 
 pub const CASES: &[(&str, Case)] = &[("container", container), ("pod", pod)];
@@ -19,21 +20,17 @@ pub const CASES: &[(&str, Case)] = &[("container", container), ("pod", pod)];
 /// Where the base image has its JDK.
 const JDK: &str = "/opt/java/openjdk";
 /// Who runs the container: a user without an entry in `/etc/passwd`.
-const USER: &str = "4711";
+const USER: u32 = 4711;
 
 /// Why a test cannot be run on this system.
 pub fn obstacle(name: &str) -> Option<String> {
-    let is_ours = CASES.iter().any(|(case, _)| *case == name);
-    let unshared =
-        || Command::new("unshare").args(["--mount", "true"]).output().is_ok_and(|done| done.status.success());
-    (is_ours && !unshared()).then(|| "no mount namespace can be made: run the tests as root".to_owned())
+    CASES.iter().any(|(case, _)| *case == name).then(chroot::obstacle).flatten()
 }
 
-/// A root folder, as a shell script mounts it.
+/// The root folder of a container.
 struct Root<'a> {
     bench: &'a Bench,
-    /// Lines of the script so far.
-    script: String,
+    chroot: Chroot,
 }
 
 impl<'a> Root<'a> {
@@ -51,36 +48,16 @@ impl<'a> Root<'a> {
         }
         let tools = bench.lab.tools.et_instrument();
         let tools = tools.parent().and_then(Path::parent).context("the tools are in a folder's bin")?;
-        let (jdk, root) = (fs::canonicalize(&bench.jdk.home)?, root.display().to_string());
-        let script = format!(
-            "set -e\nmount --make-rprivate /\nmount --bind '{root}' '{root}'\ncd '{root}'\n\
-             mount --bind -o ro /usr usr\nmount --bind /etc etc\nmount --bind '{}' .{JDK}\nmount --bind '{}' opt/elephant-tracks\n\
-             mount --bind /dev dev\nmount -t proc proc proc || mount --rbind /proc proc\nchmod 1777 data\n",
-            jdk.display(),
-            tools.display()
-        );
-        Ok(Self { bench, script })
-    }
-
-    fn line(&mut self, line: &str) -> &mut Self {
-        self.script += line;
-        self.script.push('\n');
-        self
+        let mut chroot = Chroot::new(&root);
+        chroot.bind_read_only(Path::new("/usr"), "/usr").bind(Path::new("/etc"), "/etc");
+        chroot.bind(&fs::canonicalize(&bench.jdk.home)?, JDK).bind(tools, "/opt/elephant-tracks");
+        chroot.line("chmod 1777 data");
+        Ok(Self { bench, chroot })
     }
 
     /// From here on nothing can be written but the volume and `/tmp`.
-    fn read_only(&mut self) -> &mut Self {
-        self.line("mount -t tmpfs -o size=64m,mode=1777 tmpfs tmp")
-            .line("mount --bind data data")
-            .line("mount -o remount,bind,ro .")
-    }
-
-    fn run(&self) -> Result<(String, String)> {
-        let mut command = Command::new("unshare");
-        let done = command.args(["--mount", "sh", "-c", &self.script]).output()?;
-        let (out, err) = (text(&done.stdout), text(&done.stderr));
-        ensure!(done.status.success(), "{}: {out}{err}\n{}", done.status, self.script);
-        Ok((out, err))
+    fn read_only(&mut self) {
+        self.chroot.tmp(64).line("mount --bind data data").read_only();
     }
 
     /// Checks the only trace in the volume, which is of [`MAIN`].
@@ -100,15 +77,11 @@ impl<'a> Root<'a> {
     }
 }
 
-/// The first block of a page in this language.
-fn block(page: &str, language: &str) -> Result<String> {
-    let (_, rest) = page.split_once(&format!("```{language}\n")).with_context(|| format!("no block of {language}"))?;
-    Ok(rest.split("```").next().unwrap_or_default().to_owned())
-}
-
-fn page() -> Result<String> {
+/// The first block in this language on the page.
+fn block(language: &str) -> Result<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/containers.md");
-    fs::read_to_string(&path).with_context(|| path.display().to_string())
+    let page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    pages::blocks(&page, language).into_iter().next().with_context(|| format!("no block of {language}"))
 }
 
 fn application(bench: &Bench) -> Result<()> {
@@ -117,8 +90,9 @@ fn application(bench: &Bench) -> Result<()> {
     bench.jar("app.jar", &["--manifest=manifest"], "classes")
 }
 
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+/// Words as a shell takes them.
+fn joined(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// An image that is prepared by root runs as any user.
@@ -126,7 +100,7 @@ fn container(bench: &Bench) -> Result<()> {
     application(bench)?;
     let mut root = Root::new(bench)?;
     let mut environment = format!("PATH={JDK}/bin:/usr/bin:/bin JAVA_HOME={JDK}");
-    for line in block(&page()?, "dockerfile")?.lines() {
+    for line in block("dockerfile")?.lines() {
         let (word, rest) = line.split_once(' ').context("an instruction has arguments")?;
         match word {
             "FROM" | "USER" | "WORKDIR" => {}
@@ -142,19 +116,17 @@ fn container(bench: &Bench) -> Result<()> {
                 let path = format!("{JDK}/bin:/usr/bin:/bin");
                 environment = format!("{environment} {name}={}", value.replace("$PATH", &path));
             }
-            "RUN" => _ = root.line(&format!("chroot . env -i {environment} sh -c {}", quoted(rest))),
+            "RUN" => _ = root.chroot.as_root(&environment, rest),
             "CMD" => {
                 let words: Vec<String> = serde_json::from_str(rest)?;
-                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-                let start = format!("chroot --userspec={USER}:{USER} . env -i {environment} sh -c");
-                root.read_only()
-                    .line("echo started >&2")
-                    .line(&format!("{start} {}", quoted(&format!("cd /data && exec {} x", words.join(" ")))));
+                root.read_only();
+                root.chroot.line("echo started >&2");
+                root.chroot.as_user(USER, &environment, &format!("cd /data && exec {} x", joined(&words)));
             }
             other => anyhow::bail!("the test does not know the instruction {other}"),
         }
     }
-    let (out, err) = root.run()?;
+    let (out, err) = root.chroot.output()?;
     ensure!(out.lines().any(|line| line == "[x]Main$Leaf"), "{out}{err}");
     // The program was instrumented when the image was made: no copy was made, and none was missing.
     let (_, run) = err.split_once("started\n").context("the image was not started")?;
@@ -165,7 +137,7 @@ fn container(bench: &Bench) -> Result<()> {
 /// In a pod, an init container makes the copy of the JDK; a variable starts the program on it as it is.
 fn pod(bench: &Bench) -> Result<()> {
     application(bench)?;
-    let yaml = block(&page()?, "yaml")?;
+    let yaml = block("yaml")?;
     let value = |name: &str| -> Result<String> {
         let line = yaml.lines().skip_while(|line| !line.contains(&format!("name: {name}"))).nth(1);
         let value = line.and_then(|line| line.trim().strip_prefix("value: ")).with_context(|| format!("no {name}"))?;
@@ -175,16 +147,16 @@ fn pod(bench: &Bench) -> Result<()> {
     let command: Vec<String> = serde_json::from_str(command)?;
     let mut root = Root::new(bench)?;
     fs::copy(bench.at("app.jar"), bench.at("root/app/app.jar"))?;
-    let init = format!("env -i JAVA_HOME={JDK} PATH=/opt/elephant-tracks/bin:{JDK}/bin:/usr/bin:/bin");
-    let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
-    root.line("chmod 1777 et").line("mount -t tmpfs -o size=64m,mode=1777 tmpfs tmp");
-    root.line(&format!("chroot --userspec={USER}:{USER} . {init} {}", command.join(" ")));
-    root.line("mount --bind et et").read_only();
+    let init = format!("JAVA_HOME={JDK} PATH=/opt/elephant-tracks/bin:{JDK}/bin:/usr/bin:/bin");
+    root.chroot.line("chmod 1777 et").tmp(64);
+    root.chroot.as_user(USER, &init, &format!("exec {}", joined(&command)));
+    root.chroot.line("mount --bind et et");
+    root.read_only();
     let path = format!("PATH={}:/usr/bin:/bin", value("JAVA_HOME")? + "/bin");
-    let options = quoted(&format!("JAVA_TOOL_OPTIONS={}", value("JAVA_TOOL_OPTIONS")?));
+    let options = quoted(format!("JAVA_TOOL_OPTIONS={}", value("JAVA_TOOL_OPTIONS")?).as_ref());
     let java = value("JAVA_HOME")? + "/bin/java";
-    root.line(&format!("chroot --userspec={USER}:{USER} . env -i {path} {options} {java} -jar /app/app.jar x"));
-    let (out, err) = root.run()?;
+    root.chroot.as_user(USER, &format!("{path} {options}"), &format!("exec {java} -jar /app/app.jar x"));
+    let (out, err) = root.chroot.output()?;
     ensure!(out.lines().any(|line| line == "[x]Main$Leaf"), "{out}{err}");
     root.has_trace()
 }

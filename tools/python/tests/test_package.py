@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +42,11 @@ def test_the_tools_are_those_of_the_wheel():
         said = subprocess.run([script, "--version"], capture_output=True, text=True, check=True).stdout
         # The tools write 1.0.0-rc.1 for what Python writes 1.0.0rc1.
         assert said.replace("-rc.", "rc").split() == [tool, version]
+
+
+def test_the_folder_of_the_tools_has_what_jvms_load():
+    lib = et.home() / "lib" / "elephant-tracks"
+    assert (lib / "libet_jvmpi.so").is_file() and (lib / "et-test.jar").is_file()
 
 
 def test_the_summary_counts(trace):
@@ -112,6 +118,22 @@ def test_flames(trace):
     flame = trace.flame(by="objects")
     assert pc.sum(flame.stacks["weight"]).as_py() == trace.summary["allocated"]["objects"]
     assert any(line.startswith("Shop.main;Shop.order:") and line.endswith(f";Shop$Order {2 * ORDERS}") for line in flame.collapsed().splitlines())
+
+
+def test_flames_are_pictures(trace, tmp_path):
+    flame = trace.flame()
+    saved = flame.save(tmp_path / "shop.svg")
+    picture = ElementTree.parse(saved).getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    assert picture.tag == f"{space}svg"
+    titles = [title.text for title in picture.iter(f"{space}title")]
+    assert any(title.startswith("Shop$Order: ") and title.endswith(" %") for title in titles)
+    assert len(titles) == len(list(picture.iter(f"{space}rect"))) > 5
+    odd = et.Flame(pa.table({"stack": [["a\x00<b>\ud7ff\uffff"]], "weight": [3]}), "objects").svg()
+    assert ElementTree.fromstring(odd).find(f".//{space}title").text == "a?<b>\ud7ff?: 3 objects, 100.0 %"
+    none = et.Flame(pa.table({"stack": pa.array([], pa.list_(pa.string())), "weight": pa.array([], pa.int64())}), "bytes")
+    assert ElementTree.fromstring(none.svg()).tag == f"{space}svg"
+    assert "0 bytes in 0 stacks" in none._repr_html_()
 
 
 def test_answers_of_commands(trace, tmp_path):

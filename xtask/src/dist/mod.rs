@@ -4,6 +4,7 @@
 //! Packages are reproducible: files are sorted, belong to root, and have the time of the last commit.
 
 mod archive;
+mod check;
 mod components;
 mod deb;
 mod needs;

@@ -10,14 +10,14 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::tree::{Tree, copy_folder};
-use super::{EPOCH, NAME, Parts, VERSION, epoch, needs, notices, seconds};
+use super::{EPOCH, NAME, Parts, VERSION, check, epoch, needs, notices, seconds};
 use crate::layout::{Layout, Tools};
-use crate::{build, command, folders, jdks, packages, python};
+use crate::{build, command, folders, packages, python};
 
 /// Options of `cargo xtask wheel`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Install it into a fresh virtual environment, and run the tests of tools/python there
+    /// Install it where only a JDK and Python of Debian are, and run the examples of the pages and the tests of tools/python there
     #[arg(long)]
     check: bool,
     /// Pack the tools as they were last built, also by cargo xtask test
@@ -31,12 +31,11 @@ pub struct Options {
 /// A wheel of release builds stays below this.
 const MOST_BYTES: u64 = 25_000_000;
 
-/// What builds it, and what its tests need. The package itself needs only pyarrow.
+/// What builds it.
 const HATCHLING: &[&str] = &["hatchling==1.33.0"];
-const TESTS_NEED: [&str; 3] = ["pytest==9.2.0", "mypy==2.4.1", "duckdb==2.0.1"];
 
 /// Folders that Python leaves.
-const LEFT_BY_PYTHON: [&str; 3] = ["__pycache__", ".pytest_cache", ".mypy_cache"];
+pub(super) const LEFT_BY_PYTHON: [&str; 3] = ["__pycache__", ".pytest_cache", ".mypy_cache"];
 
 /// Builds, packs and checks.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
@@ -49,7 +48,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     // Other builds have programs that are twice as large.
     ensure!(options.no_build || bytes < MOST_BYTES, "the wheel has {bytes} bytes, more than {MOST_BYTES}");
     if options.check {
-        check(layout, &wheel, &work)?;
+        check::run(layout, &wheel, &work)?;
     }
     Ok(())
 }
@@ -92,38 +91,6 @@ pub fn write(layout: &Layout, tools: &Tools, work: &Path, output: &Path) -> Resu
     let wheel = output.join(format!("{}-{}-py3-none-{platform}.whl", NAME.replace('-', "_"), version()));
     ensure!(wheel.is_file(), "hatchling did not write {}", wheel.display());
     Ok(wheel)
-}
-
-/// Installs the wheel where nothing else is, and runs its tests with a JDK alone.
-fn check(layout: &Layout, wheel: &Path, work: &Path) -> Result<()> {
-    let environment = work.join("environment");
-    folders::empty(&environment)?;
-    let python = packages::python()?;
-    let make = || command::quiet(Command::new(python).args(["-m", "venv", "--clear"]).arg(&environment));
-    if make().is_err() {
-        // On Debian it is a package of its own.
-        packages::apt_install(&["python3-venv"])?;
-        make()?;
-    }
-    let interpreter = environment.join("bin/python");
-    let mut pip = Command::new(&interpreter);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
-    command::quiet(pip.arg(wheel).args(TESTS_NEED))?;
-    let compiler = jdks::compiler(layout)?;
-    let path = std::env::join_paths([compiler.home.join("bin"), "/usr/bin".into(), "/bin".into()])?;
-    // What is installed is tested, with no tool of this checkout in reach.
-    let in_environment = |arguments: &[&str]| {
-        let mut python = Command::new(&interpreter);
-        python.args(arguments).current_dir(work.join("python"));
-        for name in ["PYTHONPATH", "ET_HOME", "ET_RUNTIME_DIR", "ET_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"] {
-            python.env_remove(name);
-        }
-        python.env("PATH", &path).env("JAVA_HOME", &compiler.home).env("PYTHONDONTWRITEBYTECODE", "1");
-        python.env("XDG_CACHE_HOME", work.join("cache"));
-        command::run(&mut python)
-    };
-    in_environment(&["-m", "mypy", "src"])?;
-    in_environment(&["-m", "pytest", "-p", "no:cacheprovider", "tests"])
 }
 
 /// The version as Python writes it (PEP 440): 1.0.0rc1 for 1.0.0-rc.1.

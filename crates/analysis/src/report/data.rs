@@ -40,6 +40,14 @@ impl Words {
         self
     }
 
+    /// The names in it.
+    pub fn codes(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Code(text) => Some(text.as_str()),
+            Piece::Text(_) | Piece::Strong(_) => None,
+        })
+    }
+
     /// Appends emphasized text.
     #[must_use]
     pub fn strong(mut self, text: impl Into<String>) -> Self {

@@ -4,18 +4,19 @@ use std::future::IntoFuture;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use et_cli::code::OK;
 use et_cli::print;
-use et_explorer::{Parts, router};
+use et_explorer::{FindSource, Parts, router};
 use et_lives::LifeTable;
 use et_reader::source::{Reading, Source};
 use et_web::{Guard, PortError, new_token};
 
 use super::analyses::Opened;
-use super::report::report_of;
+use super::report::{NoReport, report_of};
+use super::sources::{SourceArgs, SourceFiles, Sources};
 use super::{CliError, DeathsArg, InputArgs, PROGRAM};
 use crate::bar::Bar;
 
@@ -30,6 +31,7 @@ kept beside it. The page is on this machine only, and only those reach it who ha
 Examples:
   et-trace open app.ettrace                    prints the address of the page
   et-trace open app.ettrace --browser          and opens it
+  et-trace open app.ettrace --source src/main/java    shows the lines of source at sites
   et-trace open before.ettrace after.ettrace   several traces on one page")]
 pub(super) struct OpenArgs {
     /// The traces: files written by the runtime
@@ -38,16 +40,21 @@ pub(super) struct OpenArgs {
     /// Port of the page; 0: any that is free [default: 8791, or any that is free]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// Open the page in the browser
     #[arg(long)]
     browser: bool,
 }
 
 pub(super) fn run(args: &OpenArgs) -> Result<u8, CliError> {
+    // What is wrong with it is told before the long work.
+    let sources = args.sources.open().map_err(NoReport::from)?;
+    let sources = (!sources.is_empty()).then(|| Arc::new(Mutex::new(sources)));
     let mut code = OK;
     let mut opened = Vec::new();
     for path in &args.traces {
-        let (trace, complete) = open(path)?;
+        let (trace, complete) = open(path, sources.as_ref())?;
         opened.push(et_explorer::Opened::new(trace));
         code = code.max(complete);
     }
@@ -59,7 +66,7 @@ pub(super) fn run(args: &OpenArgs) -> Result<u8, CliError> {
 }
 
 /// A trace with all that the page needs, and what its exit code is.
-fn open(path: &Path) -> Result<(Parts, u8), CliError> {
+fn open(path: &Path, sources: Option<&Arc<Mutex<Sources>>>) -> Result<(Parts, u8), CliError> {
     let bar = Bar::new(true);
     let input = InputArgs::of(path.to_owned(), DeathsArg::Trace, false);
     let opened = Opened::with_deaths(&input, &bar)?;
@@ -70,7 +77,13 @@ fn open(path: &Path) -> Result<(Parts, u8), CliError> {
     let Opened { source, population, lives } = opened;
     let report = move |source: &Source| work_out(source, lives.as_ref());
     let path = path.display().to_string();
-    Ok((Parts { path, source, population, objects, references, report: Box::new(report) }, code))
+    let find_source = sources.map(|sources| find_in(Arc::clone(sources), source.naming().source_files()));
+    Ok((Parts { path, source, population, objects, references, report: Box::new(report), find_source }, code))
+}
+
+/// Lines of the sites of a trace; all traces share what is open.
+fn find_in(sources: Arc<Mutex<Sources>>, files: SourceFiles) -> FindSource {
+    Box::new(move |site| sources.lock().unwrap_or_else(PoisonError::into_inner).excerpt(&files, site))
 }
 
 fn work_out(source: &Source, lives: Option<&Arc<LifeTable>>) -> Result<et_analysis::report::Report, String> {

@@ -17,10 +17,11 @@ use et_reader::population::Population;
 use et_reader::record::Record;
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Reading, Source};
-use et_report::{Part, Table, alive_at, page, page_with, tables, together};
+use et_report::{Excerpts, Part, Table, alive_at, page_with, tables, together};
+use serde::Serialize;
 
 use super::kept::{KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary};
-use super::sources::{Sources, SourcesError, source_lines};
+use super::sources::{SiteLine, SourceArgs, SourcesError, site_lines, table};
 use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -51,9 +52,8 @@ pub struct ReportArgs {
     /// Print everything that the report shows as JSON
     #[arg(long, conflicts_with = "show")]
     json: bool,
-    /// Folder or sources jar of the program: the report has the lines of sites (table allocation/source). May be repeated; the first that has a file counts
-    #[arg(long = "source", value_name = "PATH", conflicts_with_all = ["json", "others"])]
-    sources: Vec<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// Replace an output file of any kind, not only a report
     #[arg(long)]
     force: bool,
@@ -89,39 +89,49 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     // Begun before the long work: a wrong path shows at once.
     let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &[source.path()]);
     let output = args.output.as_ref().map(create).transpose()?;
-    let mut sources = Sources::open(&args.sources).map_err(NoReport::from)?;
+    let mut sources = args.sources.open().map_err(NoReport::from)?;
     let (report, lost) = report_of(&source, lives.as_deref(), args.input.reading(ClockArg::Et))?;
     drop(bar);
-    let more: Vec<Table> = match args.sources.as_slice() {
-        [] => Vec::new(),
-        _ => vec![with_lines(&report, &mut sources)],
-    };
+    let excerpts = sources.of_report(&report, &source);
+    let lines = (!sources.is_empty()).then(|| lines_of(&report, &excerpts));
+    let more: Vec<Table> = lines.iter().map(|lines| table(lines)).collect();
     if args.json {
-        print_json(&report)?;
+        print_json(&WithLines { report: &report, source: lines.as_deref() })?;
     } else if let Some(wanted) = &args.show {
         print(&shown(&report, &more, source.path(), wanted, args)?)?;
     }
     if let Some(output) = output {
-        output.write_whole(page_with(&report, more).as_bytes())?;
+        output.write_whole(page_with(&report, more, &excerpts).as_bytes())?;
     }
     warn_of_lives(lives.as_deref());
     warn(&source, &report.summary.warnings);
     Ok(completeness(&source, lost))
 }
 
+/// A report as JSON.
+#[derive(Serialize)]
+struct WithLines<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a [SiteLine<'a>]>,
+}
+
 /// The lines of sites; says once how many have none.
-fn with_lines(report: &Report, sources: &mut Sources) -> Table {
-    let (table, missing) = source_lines(report, sources);
+fn lines_of<'r>(report: &'r Report, excerpts: &Excerpts) -> Vec<SiteLine<'r>> {
+    let (lines, missing) = site_lines(report, excerpts);
     if missing > 0 {
-        let of = table.rows.len() + missing;
-        PROGRAM.say(format_args!("note: --source: no line of source for {missing} of {}", counted(of as u64, "site")));
+        let of = counted((lines.len() + missing) as u64, "site");
+        let path = report.summary.trace.as_str();
+        PROGRAM.say(format_args!("{path}: note: --source: no line of source for {missing} of {of}"));
     }
-    table
+    lines
 }
 
 /// Reports of several traces in a folder, and `index.html`, which joins them.
 fn several(args: &ReportArgs, folder: &Path) -> Result<u8, CliError> {
     fs::create_dir_all(folder).map_err(|source| NoReport::Folder { path: folder.to_owned(), source })?;
+    let mut sources = args.sources.open().map_err(NoReport::from)?;
     let mut names = HashSet::from([INDEX.to_owned()]);
     let (mut code, mut parts) = (OK, Vec::new());
     for trace in std::iter::once(&args.input.trace).chain(&args.others) {
@@ -132,7 +142,9 @@ fn several(args: &ReportArgs, folder: &Path) -> Result<u8, CliError> {
         let output = Output::create(&folder.join(&name), Kind::Report, args.force, &[source.path()])?;
         let (report, lost) = report_of(&source, lives.as_deref(), input.reading(ClockArg::Et))?;
         drop(bar);
-        output.write_whole(page(&report).as_bytes())?;
+        let excerpts = sources.of_report(&report, &source);
+        let more = (!sources.is_empty()).then(|| table(&lines_of(&report, &excerpts)));
+        output.write_whole(page_with(&report, more.into_iter().collect(), &excerpts).as_bytes())?;
         warn_of_lives(lives.as_deref());
         warn(&source, &report.summary.warnings);
         code = code.max(completeness(&source, lost));

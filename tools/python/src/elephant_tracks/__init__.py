@@ -7,9 +7,9 @@
     trace.objects(columns=["class_name", "size"], where=("size", ">", 1000)).to_pandas()
 """
 
-from ._tools import ToolError
+from ._tools import ToolError, home
 from ._trace import Flame, Trace, open
 from ._run import run
 
-__all__ = ["Flame", "ToolError", "Trace", "open", "run"]
+__all__ = ["Flame", "ToolError", "Trace", "home", "open", "run"]
 __version__ = "1.0.0rc1"

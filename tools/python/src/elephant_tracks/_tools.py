@@ -27,6 +27,11 @@ class ToolError(RuntimeError):
         self.exit_code = exit_code
 
 
+def home() -> Path:
+    """The folder above ``bin`` with the programs; ``lib/elephant-tracks`` in it has agents, ``et-test.jar`` and the plugins for Gradle and Maven."""
+    return Path(find("et-instrument")).resolve().parent.parent
+
+
 def find(program: str) -> str:
     """The path of a program: of `ET_HOME`, of this wheel, or in `PATH`."""
     home = os.environ.get("ET_HOME")

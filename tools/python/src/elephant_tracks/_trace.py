@@ -55,8 +55,8 @@ class Flame(NamedTuple):
         rows = zip(self.stacks["stack"].to_pylist(), self.stacks["weight"].to_pylist())
         return "".join(f"{';'.join(stack)} {weight}\n" for stack, weight in rows)
 
-    def _repr_html_(self) -> str:
-        """A flame graph, in notebooks: the outermost frames at the top. Titles tell names and weights."""
+    def svg(self) -> str:
+        """A flame graph as SVG: the outermost frames at the top. Titles, which browsers show under the mouse, tell names and weights."""
         rows = list(zip(self.stacks["stack"].to_pylist(), self.stacks["weight"].to_pylist()))
         total = sum(weight for _, weight in rows)
         width, height = 960, 16
@@ -75,8 +75,8 @@ class Flame(NamedTuple):
                 # Less than a pixel is not seen.
                 if room >= 1:
                     deepest = max(deepest, depth + 1)
-                    title = html.escape(f"{name}: {weight:,} {self.by}, {100 * weight / total:.1f} %")
-                    shown = html.escape(name[-int(room / 6.5) :]) if room > 40 else ""
+                    title = _xml(f"{name}: {weight:,} {self.by}, {100 * weight / total:.1f} %")
+                    shown = _xml(name[-int(room / 6.5) :]) if room > 40 else ""
                     place = f'x="{left:.1f}" y="{depth * height}" width="{room:.1f}" height="{height - 1}"'
                     text = f'<text x="{left + 3:.1f}" y="{depth * height + 11}" font-size="10" fill="#000">{shown}</text>'
                     boxes.append(f'<g><title>{title}</title><rect {place} fill="#e8a35c"/>{text}</g>')
@@ -87,8 +87,26 @@ class Flame(NamedTuple):
 
         if total:
             draw(rows, 0, 0)
-        said = f"{total:,} {html.escape(self.by)} in {len(rows):,} stacks"
-        return f'<figure><figcaption>{said}</figcaption><svg width="{width}" height="{deepest * height}">{"".join(boxes)}</svg></figure>'
+        size = f'width="{width}" height="{max(deepest, 1) * height}"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">{"".join(boxes)}</svg>'
+
+    def save(self, output: Argument) -> Path:
+        """Writes the flame graph to a file, ``*.svg``, which browsers and most editors of pictures open. A file that is there is replaced."""
+        path = Path(output)
+        path.write_text(self.svg() + "\n", encoding="utf-8")
+        return path
+
+    def _repr_html_(self) -> str:
+        """The flame graph, in notebooks."""
+        weights = self.stacks["weight"]
+        said = f"{pc.sum(weights).as_py() or 0:,} {html.escape(self.by)} in {len(weights):,} stacks"
+        return f"<figure><figcaption>{said}</figcaption>{self.svg()}</figure>"
+
+
+def _xml(text: str) -> str:
+    """Text in XML, without the characters that XML 1.0 has no place for, which names of classes may contain."""
+    kept = "".join(one if one >= " " and not "\ud800" <= one <= "\udfff" and one not in "\ufffe\uffff" else "?" for one in text)
+    return html.escape(kept)
 
 
 class Trace:
