@@ -157,6 +157,16 @@ fn the_start_has_what_was_there() {
         let targets: Vec<_> = start.references(node(&start, 0xa)).map(|held| start.object(held.target).id.0).collect();
         assert_eq!(targets, [0xb], "{moment}");
     }
+    // An initial object that nothing holds dies before those behind it are described.
+    let text = "# Elephant Tracks, dialect et\n# with holders\nI a 10 LA; 0 0 0\nI b 18 LB; 0 0 0\nD b 0\nI c 18 LB; 0 0 0\n\
+                # ref 0 5 a\n# ref a 6 c\nM 1 a 1\nE 1 a 1\n# deaths trace\n# lost 0\n";
+    let text = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
+    for moment in ["0%", "tick:0", "bytes:0"] {
+        let start = at(&text, moment).unwrap();
+        assert_eq!(ids(&start), [0xa, 0xc], "{moment}");
+        let targets: Vec<_> = start.references(node(&start, 0xa)).map(|held| start.object(held.target).id.0).collect();
+        assert_eq!(targets, [0xc], "{moment}");
+    }
     // Of a program that did nothing it is the end.
     let nothing = "# Elephant Tracks, dialect et\nI a 10 LA; 0 0 0\n# deaths none\n# lost 0\n";
     let nothing = Source::from_bytes(nothing.as_bytes().to_vec()).unwrap();
