@@ -290,10 +290,11 @@ fn changes(trace: &'static Opened, params: &Params) -> Answer {
     let (from, to) = (named(trace, params.number("from")?.unwrap_or(0)), named(trace, params.tick("to")?));
     let top = params.count("top", 100, MOST)?;
     let labels = Labels::of(trace.source(), trace.population());
-    let found = changes::changes(trace.population(), labels, [&from, &to], by, top).map_err(|error| match error {
-        ChangesError::Rows(error) => Refused::from(error),
-        error => Refused::Wrong(error.to_string()),
-    })?;
+    let found =
+        changes::changes(trace.population(), labels, [&from, &to], by, None, top).map_err(|error| match error {
+            ChangesError::Rows(error) => Refused::from(error),
+            error => Refused::Wrong(error.to_string()),
+        })?;
     let by = params.get("by").unwrap_or("class");
     let command = format!("et-trace heap {} --diff {from} {to} --by {by}", quoted(trace.path()));
     with_command(&found, Some(command))

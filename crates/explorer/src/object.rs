@@ -1,6 +1,6 @@
 //! One object: what it holds and who holds it at a moment, and its life.
 
-use et_analysis::heap::paths;
+use et_analysis::heap::{Matching, paths};
 use et_analysis::object::{self, Around, Known, Life, ObjectError, Query, StayLine};
 use et_names::shell::quoted;
 use et_reader::model::Node;
@@ -108,7 +108,7 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
 
 /// The shortest ways to it from outside.
 fn ways(moment: &Moment, node: Node) -> Result<Value, Refused> {
-    to_value(&paths::to_one(&moment.resident.snapshot, node, PATHS))
+    to_value(&paths::to_one(&moment.resident.snapshot, node, &Matching::all(), PATHS))
 }
 
 /// What dominates it, the nearest first.

@@ -93,6 +93,9 @@ fn overview(report: &Report) -> Markup {
                 }
             }
         }
+        @if let Some(lack) = report.lack(LackKind::Others) {
+            div.alarm role="note" { p { strong { "This report is of " (lack.why) ". " } (lack.kind.remedy()) "." } }
+        }
         div.facts {
             (fact("Allocated", &bytes(summary.allocated.bytes), &counted(summary.allocated.objects, "object")))
             @if let Some(peak) = &summary.peak {
@@ -102,6 +105,10 @@ fn overview(report: &Report) -> Markup {
                     peak.method.as_ref().map_or_else(String::new, |method| format!(", in {method}"))
                 )))
                 (fact("Alive at the end", &bytes(peak.at_the_end.bytes), &counted(peak.at_the_end.objects, "object")))
+            }
+            @if report.lack(LackKind::Others).is_some() && report.has_deaths {
+                @let alive = report.lifetimes.all.alive;
+                (fact("Alive at the end", &bytes(alive.bytes), &counted(alive.objects, "object")))
             }
             @if let Some(run) = summary.seconds {
                 (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted_as(summary.ticks, "call or return", "calls and returns"))))
@@ -284,7 +291,9 @@ fn suspects(report: &Report) -> Markup {
             "These are heuristics: each says what it looks at. Contents of strings and primitive arrays are not in the trace, "
             "so equal strings are not found here."
         }
-        @if report.suspects.holdings.is_empty() {
+        @if let Some(lack) = report.lack(LackKind::Others) {
+            p { (lack.kind.what()) "." }
+        } @else if report.suspects.holdings.is_empty() {
             p { "Nothing keeps growing notably to the end of the run." }
         }
     }

@@ -28,7 +28,8 @@ use crate::fold::{fold_groups, groups_where};
 use crate::heap::retained::retained_by_group;
 use crate::heap::{Dominance, Resident, died_at};
 use crate::labels::Labels;
-use crate::objects::{ObjectLine, Sort, fits, lines, with_method};
+use crate::objects::{ObjectLine, Sort, lines, with_method};
+use crate::pattern::fits;
 use crate::place::Spot;
 
 /// A moment with what was alive, as far as it has been worked out.
@@ -114,17 +115,7 @@ pub struct Tree {
 #[serde(rename_all = "camelCase")]
 pub struct Listed {
     pub found: Amount,
-    pub objects: Vec<ListedObject>,
-}
-
-/// An object with what it retains.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListedObject {
-    #[serde(flatten)]
-    pub object: ObjectLine,
-    /// `None` unless what is alive at a moment is listed.
-    pub retained_bytes: Option<u64>,
+    pub objects: Vec<ObjectLine>,
 }
 
 /// What objects are listed by, highest first.
@@ -416,8 +407,7 @@ pub fn list(
         What::Alive(at) => at.objects,
         _ => subject.objects,
     };
-    let objects =
-        lines(subject.population, groups, subject.labels(), &stored)?.into_iter().zip(places.iter().map(retained));
-    let objects = objects.map(|(object, retained_bytes)| ListedObject { object, retained_bytes }).collect();
+    let mut objects = lines(subject.population, groups, subject.labels(), &stored)?;
+    objects.iter_mut().zip(&places).for_each(|(object, place)| object.retained_bytes = retained(place));
     Ok(Listed { found, objects })
 }
