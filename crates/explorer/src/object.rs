@@ -68,7 +68,9 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
         Some(node) => {
             let number = rows.number[node.0 as usize];
             let (source, population) = (trace.source(), trace.population());
-            object::around(source, population, trace.objects(), trace.references(), (number, clock), LISTED)?
+            let statics = moment.resident.snapshot.statics().iter().filter(|(_, mirror, _)| *mirror == Some(node));
+            let statics = statics.map(|&(field, ..)| field).collect();
+            object::around(source, population, trace.objects(), trace.references(), (number, clock), statics, LISTED)?
         }
     };
     let slots: Vec<Held<'_>> = around.slots.iter().map(held).collect();
