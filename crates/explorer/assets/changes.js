@@ -5,7 +5,7 @@ import { foot, frame, nothing, table } from "./parts.js";
 import { go, link } from "./state.js";
 import { bytes, number, objects, signed } from "./units.js";
 
-const BYS = [["class", "class"], ["site", "site"], ["context", "context"]];
+const BYS = [["class", "class"], ["site", "site"], ["context", "context"], ["root", "root"]];
 
 /** To the left: less; to the right: more. */
 const growth = (bytesMore, most) => {

@@ -96,6 +96,49 @@ fn one_gets_from_a_class_to_the_holders_of_an_object_and_through_its_life() {
     assert_ne!(next, at);
 }
 
+/// The stacks of what is selected, as a file for `pprof`: of everything alive, and of one class.
+#[test]
+fn stacks_can_be_taken_to_pprof() {
+    use std::io::Read;
+
+    let explorer = explorer();
+    let taken = |select: &str| {
+        let (status, headers, body) = raw(&explorer, &format!("api/stacks.pb.gz?{select}"));
+        assert_eq!(status, StatusCode::OK, "{select}");
+        assert_eq!(headers[header::CONTENT_DISPOSITION], "attachment; filename=\"stacks.pb.gz\"");
+        let mut unpacked = Vec::new();
+        flate2::read::GzDecoder::new(&*body).read_to_end(&mut unpacked).unwrap();
+        String::from_utf8_lossy(&unpacked).into_owned()
+    };
+    let tree = get(&explorer, "tree?what=made&by=class");
+    let [one, other] = [0, 1].map(|at| tree["lines"][at]["key"].as_str().unwrap().to_owned());
+    let all = taken("what=made");
+    assert!(all.contains(&one) && all.contains(&other) && all.contains("only the objects of: et-trace objects"));
+    let some = taken(&format!("what=made&class={one}"));
+    assert!(some.contains(&one) && !some.contains(&format!("{other}\u{1a}")) && some.len() < all.len());
+    assert!(taken("at=end").len() > 100);
+    assert_eq!(raw(&explorer, "api/stacks.pb.gz?what=none").0, StatusCode::BAD_REQUEST);
+}
+
+/// What came and went by root adds up to what did by class.
+#[test]
+fn changes_by_root_are_those_by_class() {
+    let explorer = explorer();
+    let end = get(&explorer, "traces")[0]["end"]["tick"].as_u64().unwrap();
+    let changes = |by: &str| get(&explorer, &format!("changes?from={}&to={}&by={by}", end / 3, end / 3 * 2));
+    let (by_class, by_root) = (changes("class"), changes("root"));
+    let command = by_root["command"].as_str().unwrap();
+    assert!(command.ends_with("--by root"), "{command}");
+    let bytes = |of: &Value, what: &str| of["all"][what]["bytes"].as_u64().unwrap();
+    for what in ["came", "went"] {
+        let (one, other) = (bytes(&by_class, what), bytes(&by_root, what));
+        // What happens at the moment itself is told apart otherwise.
+        assert!(other > 0 && one.abs_diff(other) * 20 <= one, "{what}: {one} by class, {other} by root");
+    }
+    let (status, _) = ask(&explorer, &format!("changes?from={end}&to=1&by=root"));
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+}
+
 #[test]
 fn dominators_and_the_map_are_one_tree() {
     let explorer = explorer();
@@ -170,7 +213,7 @@ fn what_cannot_be_answered_is_said_in_a_sentence() {
         ("object", 400, "id is missing: which object?"),
         ("object?id=123456789", 404, "there is no object 123456789"),
         ("dominators?of=123456789", 404, "object 123456789 is not alive at end"),
-        ("changes?by=owner", 400, "by=owner: class, site or context is needed"),
+        ("changes?by=owner", 400, "by=owner: class, site, context or root is needed"),
         ("flame?down=up", 400, "down=up: callers or sites is needed"),
         ("findings", 500, "there is no report"),
         ("nothing", 404, "not found"),

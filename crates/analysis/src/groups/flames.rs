@@ -11,6 +11,7 @@ use super::{Query, Subject, Wanted, What, each};
 use crate::amount::Amount;
 use crate::flame::{Flame, Parts};
 use crate::place::Spot;
+use crate::profile::{self, Cells, Profile, Row};
 use crate::report::{Told, flames};
 
 /// What is at the bottom of the graph.
@@ -26,6 +27,26 @@ impl Parts for Amount {
     fn all(&self) -> impl Iterator<Item = Amount> {
         std::iter::once(*self)
     }
+}
+
+/// The allocation profile of the opened group, for other tools. Objects that die before `young` bytes were allocated after them die young.
+///
+/// # Errors
+/// The life table cannot be read.
+pub fn profile(subject: Subject<'_>, what: What<'_, '_>, query: &Query, young: u64) -> io::Result<Profile> {
+    let wanted = Wanted::new(subject, query, Keys::new(subject, what, query));
+    let cells = each(
+        what,
+        &wanted,
+        Cells::<Row>::COLUMNS,
+        || Cells::new(young),
+        |cells, (_, row), rows| cells.add(profile::row(rows, row), rows, row),
+        |mut one, other| {
+            one.merge(other, |row| row);
+            one
+        },
+    )?;
+    Ok(profile::by_origin(cells, subject.population, subject.source.naming()))
 }
 
 /// The flame graph of the opened group, by objects and bytes.

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 pub use course::{Course, Timeline, timeline};
-pub use flames::{Down, flame};
+pub use flames::{Down, flame, profile};
 pub use keys::Level;
 use keys::{Key, Keys};
 

@@ -17,7 +17,7 @@ pub(super) const KEPT_LINES: usize = 1000;
 const FORM: &str = "7ace30ca";
 
 /// The form of what the rows of a life table do not tell: a hash of its types, as [`FORM`].
-const OBSERVED_FORM: &str = "d1d5fd1b";
+const OBSERVED_FORM: &str = "4ad11bde";
 
 /// All objects of a trace, and what their rows do not tell: kept with the life table, or from one reading of the trace.
 /// Without deaths the rows only say how objects were made.
