@@ -28,7 +28,8 @@ fn open(path: &str) -> Result<Router, Failed> {
     println!("{} objects, {} references", population.objects, references.len());
     let objects = et_lives::by_time(lives.as_deref(), &population)?;
     let report = Box::new(|_: &Source| Err("not asked for here".to_owned()));
-    let parts = Parts { path: path.to_owned(), source, population, objects, references, report };
+    let path = path.to_owned();
+    let parts = Parts { path, source, population, objects: Some(objects), references, report, without_deaths: None };
     Ok(router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "session" }))
 }
 

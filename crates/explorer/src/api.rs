@@ -131,6 +131,8 @@ fn about(trace: &Opened) -> Value {
         "program": source.trace().map(|trace| trace.file.meta().command.clone()),
         "events": source.events().to_string(),
         "hasDeaths": population.has_deaths,
+        "withoutDeaths": trace.without_deaths(),
+        "clock": if trace.is_by_bytes() { "bytes" } else { "calls" },
         "objects": population.objects,
         "bytes": end.bytes,
         "references": trace.references().len(),
@@ -178,9 +180,9 @@ fn selected<T>(
         }
         Ok((from, to))
     };
-    let text = |from: u64, to: u64| match named(trace, to) {
-        Named::End => format!("tick:{from}.."),
-        to => format!("tick:{from}..{to}"),
+    let text = |from: u64, to: u64| match (named(trace, from), named(trace, to)) {
+        (from, Named::End) => format!("{from}.."),
+        (from, to) => format!("{from}..{to}"),
     };
     match params.get("what").unwrap_or("alive") {
         "alive" => {
@@ -193,6 +195,7 @@ fn selected<T>(
             use_it(What::Made { from, to }, &params.query(false)?, format!("--born {}", text(from, to)))
         }
         "died" => {
+            trace.needs_deaths()?;
             let (from, to) = range()?;
             use_it(What::Died { from, to }, &params.query(false)?, format!("--died {}", text(from, to)))
         }
@@ -256,6 +259,7 @@ fn objects(trace: &'static Opened, params: &Params) -> Answer {
         }
     };
     let page = (params.number("offset")?.unwrap_or(0), params.count("limit", 100, MOST)?);
+    trace.source().tells_objects().map_err(|error| Refused::Wrong(error.to_string()))?;
     selected(trace, params, |what, query, selection| {
         if order == Order::Retained && !matches!(what, What::Alive(_)) {
             return Err(Refused::Wrong("sort=retained is only known of what is alive at a moment".to_owned()));
@@ -283,6 +287,7 @@ fn flame(trace: &'static Opened, params: &Params) -> Answer {
 }
 
 fn changes(trace: &'static Opened, params: &Params) -> Answer {
+    trace.needs_deaths()?;
     let (first, last) = (params.number("from")?.unwrap_or(0), params.tick("to")?);
     let (from, to) = (named(trace, first), named(trace, last));
     let top = params.count("top", 100, MOST)?;

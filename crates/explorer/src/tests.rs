@@ -19,9 +19,10 @@ fn explorer() -> Router {
     let source = Source::from(Trace::open(REAL.as_ref()).unwrap());
     let population = et_lives::population(&source, None, Reading::default()).unwrap();
     let references = et_lives::references(&source, None, &population, Reading::default()).unwrap();
-    let objects = et_lives::by_time(None, &population).unwrap();
+    let objects = Some(et_lives::by_time(None, &population).unwrap());
     let report = Box::new(|_: &Source| Err("there is no report".to_owned()));
-    let parts = Parts { path: "my app.ettrace".to_owned(), source, population, objects, references, report };
+    let path = "my app.ettrace".to_owned();
+    let parts = Parts { path, source, population, objects, references, report, without_deaths: None };
     router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "et-test" })
 }
 
@@ -118,6 +119,47 @@ fn stacks_can_be_taken_to_pprof() {
     assert!(some.contains(&one) && !some.contains(&format!("{other}\u{1a}")) && some.len() < all.len());
     assert!(taken("at=end").len() > 100);
     assert_eq!(raw(&explorer, "api/stacks.pb.gz?what=none").0, StatusCode::BAD_REQUEST);
+}
+
+/// Of a trace without deaths there is all that was made, over the bytes that were allocated if it has no calls; what needs more is
+/// refused with a sentence that says what to do.
+#[test]
+fn without_deaths_there_is_what_was_made() {
+    let text = "# Elephant Tracks, dialect et\n# events alloc\nI a 10 LA; 0 0 0\nN b 18 LB; 0 0 1\nN c 18 LB; 0 0 1\nN d 40 LC; 0 0 1\n# lost 0\n";
+    let source = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
+    let (population, _) = et_lives::births(&source, Reading::default()).unwrap();
+    let parts = Parts {
+        path: "a.txt".to_owned(),
+        source,
+        population,
+        objects: None,
+        references: Box::new(et_reader::references::NoReferences::default()),
+        report: Box::new(|_: &Source| Err("there is no report".to_owned())),
+        without_deaths: Some("Deaths cannot be computed: use --events all.".to_owned()),
+    };
+    let explorer = router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "t" });
+    let about = &get(&explorer, "traces")[0];
+    assert_eq!((&about["hasDeaths"], &about["clock"]), (&Value::Bool(false), &Value::from("bytes")));
+    assert_eq!(about["end"]["tick"], about["bytes"]);
+    let line = get(&explorer, "timeline");
+    assert_eq!(line["allocated"].as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap()).sum::<u64>(), 0x70);
+    let of = |select: &str| {
+        let tree = get(&explorer, &format!("tree?what=made&by=class&{select}"));
+        (tree["total"]["objects"].as_u64().unwrap(), tree["command"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(of(""), (3, "et-trace objects a.txt --born bytes:0..".to_owned()));
+    // Up to the second of the three, and from there on.
+    assert_eq!(of("to=24").0, 1);
+    assert_eq!(of("from=24&to=48"), (1, "et-trace objects a.txt --born bytes:24..bytes:48".to_owned()));
+    assert_eq!(of("from=24").0, 2);
+    assert_eq!(get(&explorer, "objects?what=made&class=B")["found"]["objects"], 2);
+    assert!(get(&explorer, "flame?what=made")["frames"].as_array().unwrap().len() > 2);
+    for question in ["tree?by=class", "tree?what=died", "dominators", "treemap", "changes", "object?id=b"] {
+        let (status, answer) = ask(&explorer, question);
+        let said = answer["error"].as_str().unwrap_or_default();
+        let expected = "This needs to know what is alive. Deaths cannot be computed: use --events all.";
+        assert_eq!((status, said), (StatusCode::BAD_REQUEST, expected), "{question}");
+    }
 }
 
 /// What came and went by root adds up to what did by class.

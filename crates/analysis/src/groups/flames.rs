@@ -60,7 +60,9 @@ pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down
         &wanted,
         Spot::columns(),
         FxHashMap::<(ContextId, Spot), Amount>::default,
-        |sums, (_, row), rows| sums.entry((rows.context[row], Spot::of(rows, row))).or_default().add(rows.size[row]),
+        |sums, (_, row), rows| {
+            *sums.entry((rows.context[row], Spot::of(rows, row))).or_default() += Amount::of(rows, row);
+        },
         |mut one, other| {
             other.into_iter().for_each(|(key, amount)| *one.entry(key).or_default() += amount);
             one

@@ -1,6 +1,7 @@
 //! Objects in groups, level by level: by package, class, site, context, thread, age, fate and owner, in any order. What is alive at a moment comes
 //! from a [`Resident`], so that the cost grows with what is alive; what was made or died in a range comes from the rows of all objects.
 
+mod by_bytes;
 mod course;
 mod flames;
 mod keys;
@@ -18,6 +19,7 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+pub use by_bytes::by_bytes;
 pub use course::{Course, Timeline, timeline};
 pub use flames::{Down, flame, profile};
 pub use keys::Level;
@@ -289,7 +291,7 @@ pub fn tree(
         &wanted,
         Columns::SIZE,
         FxHashMap::<Option<Key>, Amount>::default,
-        |sums, (_, row), rows| sums.entry(key(rows, row)).or_default().add(rows.size[row]),
+        |sums, (_, row), rows| *sums.entry(key(rows, row)).or_default() += Amount::of(rows, row),
         |mut one, other| {
             other.into_iter().for_each(|(key, amount)| *one.entry(key).or_default() += amount);
             one
@@ -377,7 +379,7 @@ pub fn list(
         sort.columns(),
         Found::default,
         |(found, first), (group, row), rows| {
-            found.add(rows.size[row]);
+            *found += Amount::of(rows, row);
             first.push((Reverse(rank(row, rows)), (group, row)));
             if first.len() > 2 * most.max(1 << 12) {
                 cut(first);
