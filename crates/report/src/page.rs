@@ -1,6 +1,6 @@
 //! The report as a page.
 
-use et_analysis::report::{Finding, Lack, LackKind, Page, Report, Top, Weight};
+use et_analysis::report::{AxisUnit, Finding, Lack, LackKind, Page, Report, Top, Weight};
 use et_names::shell::quoted;
 use et_names::units::{bytes, counted, counted_as, number, percent, seconds};
 use maud::{Markup, html};
@@ -126,17 +126,7 @@ fn overview(report: &Report) -> Markup {
         }
         h3 { "Over time" }
         div.controls {
-            fieldset {
-                legend { "Axis" }
-                @for axis in &report.axes {
-                    @let (value, label) = match axis.unit {
-                        et_analysis::report::AxisUnit::Nanos => ("nanos", "wall time"),
-                        et_analysis::report::AxisUnit::Ticks => ("ticks", "calls and returns"),
-                        et_analysis::report::AxisUnit::Bytes => ("bytes", "bytes allocated"),
-                    };
-                    label { input type="radio" name="axis" value=(value); (label) }
-                }
-            }
+            (axes(report, "axis"))
             fieldset {
                 legend { "Show" }
                 label { input type="radio" name="axis-measure" value="bytes" checked; "bytes" }
@@ -165,6 +155,23 @@ fn overview(report: &Report) -> Markup {
             @for lack in &report.lacks { (self::lack(lack)) }
         }
         (command_line(&format!("et-trace summary {} --long", quoted(&summary.trace))))
+    }
+}
+
+/// A choice of the axes that the trace has; the script chooses the first.
+fn axes(report: &Report, name: &str) -> Markup {
+    let text = |unit| match unit {
+        AxisUnit::Nanos => ("nanos", "wall time"),
+        AxisUnit::Ticks => ("ticks", "calls and returns"),
+        AxisUnit::Bytes => ("bytes", "bytes allocated"),
+    };
+    html! {
+        fieldset {
+            legend { "Axis" }
+            @for (value, label) in report.axes.iter().map(|axis| text(axis.unit)) {
+                label { input type="radio" name=(name) value=(value); (label) }
+            }
+        }
     }
 }
 
@@ -250,6 +257,7 @@ fn alive(report: &Report) -> Markup {
                 input type="range" id="moment" min="0" max=(last) value=(last) step="1"; }
             output id="moment-says" for="moment" {}
             label { "Search " input type="search" id="alive-search" placeholder="part of a name"; }
+            (axes(report, "alive-axis"))
         }
         (chart("chart-moment", "Live bytes; choose a moment in the graph or with the slider"))
         p.command { "As text: " code id="moment-command" {} }
