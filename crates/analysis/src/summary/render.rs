@@ -113,7 +113,7 @@ fn header(out: &mut String, summary: &Summary) {
         None if let (Some(_), Some(lives)) = (&summary.selected, &summary.lifetimes) => {
             let alive = lives.alive_at_end;
             let objects = counted(alive.objects, "object");
-            line(out, "live", &format!("{objects}, {} of it at the end", bytes(alive.bytes)));
+            line(out, "live", &format!("{objects}, {} at the end", bytes(alive.bytes)));
         }
         None => {
             let used = summary.gcs.last().filter(|gc| gc.heap_used_bytes > 0);
