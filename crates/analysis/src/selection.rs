@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::RangeInclusive;
 
+use et_names::EventSet;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::record::{AllocKind, ObjectId, ThreadId};
@@ -11,6 +12,7 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::fold::fold;
+use crate::heap::Moment;
 use crate::numbers::Numbers;
 use crate::objects::born;
 use crate::pattern::fits;
@@ -78,12 +80,18 @@ impl Selection {
     /// # Errors
     /// There is no such thread or range in the trace, or rows do not tell it.
     pub fn of(&self, source: &Source, population: Population) -> Result<(Population, Selected), SelectionError> {
+        // Without hooks of methods a few calls may be known, those that were running when tracing began.
+        let is_of_calls = |moment: &&Moment| matches!(moment, Moment::Percent(_) | Moment::Tick(_));
+        let mut moments = self.span.from.iter().chain(&self.span.to);
+        if let Some(moment) = moments.find(is_of_calls).filter(|_| !source.events().has(EventSet::METHOD)) {
+            return Err(QueryError::NoCalls(moment.to_string()).into());
+        }
         let born = Bounds::within(&self.span, &population)?;
         let threads = match self.threads.as_slice() {
             [] => None,
             wanted => Some(self::threads(wanted, source)?),
         };
-        let text = |moment: &Option<crate::heap::Moment>| moment.as_ref().map(ToString::to_string);
+        let text = |moment: &Option<Moment>| moment.as_ref().map(ToString::to_string);
         let mut names: Vec<String> = Vec::new();
         for &thread in threads.iter().flatten() {
             names.push(crate::named::thread(source, thread));
@@ -214,7 +222,6 @@ mod tests {
     use super::*;
     use crate::amount::Amount;
     use crate::fold::in_order;
-    use crate::heap::Moment;
     use crate::profile::profile;
     use crate::summary::{summarize, summarize_selected};
     use crate::testing::REAL;

@@ -68,7 +68,7 @@ pub struct Opened {
 
 impl Opened {
     pub fn new(parts: Parts) -> Self {
-        let (population, is_by_bytes) = by_bytes(parts.population);
+        let (population, is_by_bytes) = by_bytes(&parts.source, parts.population);
         Self {
             parts: Parts { population, ..parts },
             is_by_bytes,

@@ -2,15 +2,19 @@
 
 use std::io;
 
+use et_names::EventSet;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::population::{Columns, Groups, Moment, Population, Rows};
+use et_reader::source::Source;
 
 /// A population whose clock counts the bytes that were allocated before an object was made, if it has no clock of its own; whether that is so.
-pub fn by_bytes(population: Population) -> (Population, bool) {
-    let end = population.end;
-    if end.tick > 0 || population.has_deaths {
+/// Without hooks of methods a few calls may be known, those that were running when tracing began.
+pub fn by_bytes(source: &Source, population: Population) -> (Population, bool) {
+    let has_calls = source.events().has(EventSet::METHOD) && population.end.tick > 0;
+    if has_calls || population.has_deaths {
         return (population, false);
     }
+    let end = population.end;
     let groups = Box::new(ByBytes(population.groups));
     (Population { groups, end: Moment { tick: end.bytes, ..end }, ..population }, true)
 }
