@@ -34,13 +34,15 @@ try {
     console.error(`script: ${error.message}`);
     process.exitCode = 1;
   });
+  const at = (view) => page.waitForFunction((id) => !document.getElementById(`view-${id}`).hidden && document.getElementById("views").getAttribute("aria-busy") === "false", view);
   const tab = async (view) => {
     await page.locator(`#tab-${view}`).click();
-    await page.waitForFunction((id) => !document.getElementById(`view-${id}`).hidden && document.getElementById("views").getAttribute("aria-busy") === "false", view);
+    await at(view);
   };
   const answer = (view) => page.locator(`#view-${view} .answer`).innerText();
 
   await page.goto(url);
+  await at("findings");
   await tab("groups");
   const warnings = await page.locator("#warnings").innerText();
   check(/What was alive is not known\. Here deaths cannot be computed: .*Instrument with --events all/.test(warnings), `it warns: ${warnings}`);

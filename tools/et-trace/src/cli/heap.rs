@@ -286,6 +286,9 @@ fn say_by_tables() {
     ));
 }
 
+/// The tables that told a heap, and the tick of the moment; `None`: the trace was read.
+type ByTables<'t> = Option<(&'t Tables, u64)>;
+
 /// The heap at a moment: from the tables, which are returned with the tick then, or by a reading, in which an object is watched.
 fn at<'a, 't>(
     source: &'a Source,
@@ -293,7 +296,7 @@ fn at<'a, 't>(
     tables: Option<&'t Tables>,
     moment: &Moment,
     watch: Option<ObjectId>,
-) -> Result<(Snapshot<'a>, Option<(&'t Tables, u64)>), CliError> {
+) -> Result<(Snapshot<'a>, ByTables<'t>), CliError> {
     if let Some(tables) = tables
         && let Some(tick) = tables.tick(source, lives, moment)?
     {
