@@ -6,6 +6,7 @@ mod export;
 mod heap;
 mod kept;
 mod life;
+mod moments;
 mod open;
 mod report;
 mod select;

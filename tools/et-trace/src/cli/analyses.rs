@@ -17,7 +17,7 @@ use et_reader::references::References;
 use et_reader::source::{Deaths, Reading, Source, deaths_unknown};
 use serde::Serialize;
 
-use super::heap::tick_of;
+use super::moments::tick_of;
 use super::select::select;
 use super::{CliError, ClockArg, InputArgs, completeness, warn, warn_of_lives};
 use crate::bar::Bar;

@@ -7,13 +7,14 @@ use clap::{Args, ValueEnum};
 use et_analysis::changes::{self, AtRoots, By, ChangesError};
 
 use super::analyses::{Opened, answer};
+use super::moments::{tick_of, timeline};
 use super::{CliError, DeathsArg, InputArgs, LifeTable, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
-use et_analysis::heap::{self, HeapError, Matching, Moment, Request, Snapshot, Timeline, Watched};
+use et_analysis::heap::{self, HeapError, Matching, Moment, Request, Snapshot, Watched};
 use et_analysis::{QueryError, object};
 use et_cli::{print, print_json};
-use et_names::units::{counted, number};
+use et_names::units::counted;
 use et_reader::population::{Groups, Population};
 use et_reader::record::ObjectId;
 use et_reader::references::References;
@@ -227,26 +228,6 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
     Ok(completeness(&source, taken.lost))
 }
 
-/// The tick of a moment that tables know; `None`: they do not tell it.
-pub(super) fn tick_of(
-    source: &Source,
-    lives: Option<&LifeTable>,
-    population: &Population,
-    moment: &Moment,
-) -> Result<Option<u64>, CliError> {
-    let end = population.end.tick;
-    let beyond = |end: String| HeapError::Beyond { moment: moment.clone(), end };
-    Ok(match *moment {
-        Moment::End => Some(u64::MAX),
-        Moment::Tick(tick) if tick > end => return Err(beyond(format!("tick {}", number(end))).into()),
-        Moment::Tick(tick) => Some(tick),
-        // No timeline is needed for the share of a number that is known.
-        Moment::Percent(percent) => Some(heap::tick_of_percent(percent, end)),
-        Moment::Seconds(_) => heap::tick_of(moment, &timeline(source, lives, Deaths::None)?)?,
-        Moment::Bytes(_) | Moment::Entry { .. } => None,
-    })
-}
-
 /// The tables beside a trace, which know what was alive without a reading.
 struct Tables {
     population: Population,
@@ -384,24 +365,6 @@ fn take<'a>(
         return Ok(heap::take_by(source, &request, &line)?);
     }
     Ok(heap::take(source, &request)?)
-}
-
-/// File name of the timeline kept with the life table, with its format version.
-const TIMELINE: &str = "timeline-1.json";
-
-/// The timeline that was kept with the life table, or a new one, which takes a reading of the whole trace.
-fn timeline(source: &Source, lives: Option<&LifeTable>, deaths: Deaths) -> Result<Timeline, CliError> {
-    let kept = lives.and_then(|lives| lives.kept(TIMELINE));
-    if let Some(line) = kept.and_then(|kept| serde_json::from_slice(&kept).ok()) {
-        return Ok(line);
-    }
-    let line = Timeline::of(source, Reading { deaths, ..Reading::default() })?;
-    if let Some(lives) = lives
-        && let Ok(kept) = serde_json::to_vec(&line)
-    {
-        lives.keep(TIMELINE, &kept);
-    }
-    Ok(line)
 }
 
 fn dump(source: &Source, snapshot: &Snapshot<'_>, mut output: Output) -> Result<heap::hprof::Dumped, CliError> {
