@@ -303,7 +303,7 @@ try {
   check(Number(range.from) > 0 && Number(range.to) > Number(range.from), `a drag chooses ${range.from} to ${range.to}`);
   check(!(await text("#range-says")).includes("whole run to"), "the range is not said");
   check((await page.locator("#view-changes tbody tr").count()) > 0, "nothing changed in the range");
-  for (const by of ["site", "context", "class"]) {
+  for (const by of ["site", "context", "root", "class"]) {
     await page.locator(`#view-changes input[value="${by}"]`).check();
     await settled();
     check((await page.locator("#view-changes tbody tr").count()) > 0, `nothing changed by ${by}`);
@@ -345,6 +345,10 @@ try {
   await page.locator("#view-flame button", { hasText: "Collapsed stacks" }).click();
   const collapsed = readFileSync(await (await stacks).path(), "utf8").trim().split("\n");
   check(collapsed.every((line) => / \d+$/.test(line)), `collapsed stacks have lines like ${collapsed[0]}`);
+  const forPprof = page.waitForEvent("download");
+  await page.locator("#view-flame button", { hasText: "pprof" }).click();
+  const packed = readFileSync(await (await forPprof).path());
+  check(packed[0] === 0x1f && packed[1] === 0x8b && packed.length > 200, `${packed.length} bytes for pprof`);
   await page.locator('#view-flame input[value="objects"]').check();
   await settled();
   await page.locator('#view-flame input[value="sites"]').check();

@@ -204,6 +204,10 @@ try {
     await page.keyboard.press("Home");
     check((await at()) !== end, "another moment shows the same");
     await page.locator("#moment").fill("20");
+    for (const axis of await page.locator('input[name="alive-axis"]').all()) {
+      await axis.check();
+      check((await page.locator("#chart-moment canvas").count()) === 1, `no moments over ${await axis.getAttribute("value")}`);
+    }
     await page.locator("#alive-search").fill("no such name anywhere");
     check((await text("#alive-classes")) === "Nothing.", "a search among what is alive finds what is not there");
     await page.locator("#alive-search").fill("");

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     let no_browser = |_: &Lab, jdk: &Jdk| no_javac(jdk).or_else(browser::obstacle);
     let trials = vec![
         lab::on_jdk_unless(FEATURE, "all_views_in_a_browser", no_browser, all_views),
+        lab::on_jdk_unless(FEATURE, "a_trace_of_allocations_in_a_browser", no_browser, allocations),
         lab::on_jdk_unless(FEATURE, "two_leaks_and_a_handover_are_found_by_clicking", no_browser, leaks),
         lab::on_jdk_unless(FEATURE, "sites_have_lines_of_source", no_browser, source),
         lab::on_jdk_unless(FEATURE, "a_page_that_cannot_be_served", |_, jdk| no_javac(jdk), refusals),
@@ -29,17 +30,18 @@ fn no_javac(jdk: &Jdk) -> Option<String> {
     jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()))
 }
 
-/// A trace of the service that leaks.
-fn traced(lab: &Lab, jdk: &Jdk, folder: &Path) -> Result<PathBuf> {
+/// A trace of the service that leaks, with `options` of `et-instrument`.
+fn traced(lab: &Lab, jdk: &Jdk, folder: &Path, options: &[&str]) -> Result<PathBuf> {
     let classes = folder.join("classes");
     fs::create_dir_all(&classes)?;
     let source = lab.layout.repo.join("tests/java/explorer/Service.java");
     let mut compile = lab.compiler.compile()?;
     command::quiet(compile.args(["-g", "--release", "11", "-encoding", "UTF-8", "-d"]).arg(&classes).arg(source))?;
     let rewritten = folder.join("classes-et");
-    command::quiet(Command::new(lab.tools.et_instrument()).arg(&classes).arg("-o").arg(&rewritten))?;
+    let mut rewrite = Command::new(lab.tools.et_instrument());
+    command::quiet(rewrite.args(options).arg(&classes).arg("-o").arg(&rewritten))?;
     let trace = folder.join("service.ettrace");
-    let java = lab.instrumented_with(jdk, &[])?;
+    let java = lab.instrumented_with(jdk, options)?;
     let mut run = Command::new(java.java());
     command::quiet(run.args(java.options(&trace)).arg("-cp").arg(&rewritten).arg("Service").current_dir(folder))?;
     Ok(trace)
@@ -86,22 +88,26 @@ fn browse(lab: &Lab, script: &str, url: &str) -> Result<()> {
 }
 
 fn all_views(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    walk(lab, jdk, "browse", &[])
+    walk(lab, jdk, "browse", &[], &[])
 }
 
 fn leaks(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    walk(lab, jdk, "leak", &[])
+    walk(lab, jdk, "leak", &[], &[])
+}
+
+fn allocations(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    walk(lab, jdk, "allocations", &["--events", "alloc,stacks"], &[])
 }
 
 fn source(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    walk(lab, jdk, "source", &["--source".as_ref(), &lab.layout.repo.join("tests/java/explorer")])
+    walk(lab, jdk, "source", &[], &["--source".as_ref(), &lab.layout.repo.join("tests/java/explorer")])
 }
 
-/// Traces the service, serves the trace, and has a script look at it.
-fn walk(lab: &Lab, jdk: &Jdk, script: &str, options: &[&Path]) -> Result<()> {
+/// Traces the service with `options` of `et-instrument`, serves the trace with those of `open`, and has a script look at it.
+fn walk(lab: &Lab, jdk: &Jdk, script: &str, options: &[&str], of_open: &[&Path]) -> Result<()> {
     let folder = lab.folder(jdk, &format!("explorer_{script}"))?;
-    let trace = traced(lab, jdk, &folder)?;
-    let (served, url) = serve(lab, &trace, options)?;
+    let trace = traced(lab, jdk, &folder, options)?;
+    let (served, url) = serve(lab, &trace, of_open)?;
     browse(lab, script, &url)?;
     drop(served);
     fs::remove_dir_all(&folder).map_err(Into::into)
@@ -120,7 +126,7 @@ fn status(url: &str) -> Result<String> {
 /// One line, and an exit code that says so.
 fn refusals(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let folder = lab.folder(jdk, "explorer_refusals")?;
-    let trace = traced(lab, jdk, &folder)?;
+    let trace = traced(lab, jdk, &folder, &[])?;
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port().to_string();
     let said = |arguments: &[&str]| -> Result<(Option<i32>, String)> {

@@ -174,6 +174,24 @@ fn counted(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(summary["lost"] == 0 && summary["complete"] == true, "{summary}");
     let report = et_trace(lab, &["report", "--json"], &trace)?;
     ensure!(report.contains(LEAF), "the report has no leaves");
+    // Two parts of the run, and what each thread allocated, are the run.
+    let allocated = |arguments: &[&str]| -> Result<u64> {
+        let summary: Value =
+            serde_json::from_str(&et_trace(lab, &[&["summary", "--json"], arguments].concat(), &trace)?)?;
+        summary["allocated"]["objects"].as_u64().with_context(|| format!("{arguments:?}: no objects"))
+    };
+    let all = summary["allocated"]["objects"].as_u64().context("no objects")?;
+    let seconds = summary["seconds"].as_f64().context("no duration")?;
+    let mut splits = 0;
+    for tenth in 1..10 {
+        let moment = format!("{:.3}s", seconds * f64::from(tenth) / 10.0);
+        let parts = [allocated(&["--to", &moment])?, allocated(&["--from", &moment])?];
+        ensure!(parts[0] + parts[1] == all, "{parts:?} of {all} at {moment}");
+        splits += u32::from(parts.iter().all(|&part| part > 0));
+    }
+    ensure!(splits > 0, "all was allocated between two of nine moments");
+    let main = allocated(&["--threads", "main"])?;
+    ensure!(main > 0 && main <= all && allocated(&["--threads", "*"])? == all, "{main} of {all}");
     for command in [["validate"].as_slice(), &["text"], &["objects"], &["heap", "--at", "50%"]] {
         let output = Command::new(lab.tools.et_trace()).args(command).arg(&trace).output()?;
         let said = String::from_utf8_lossy(&output.stderr);

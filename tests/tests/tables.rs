@@ -110,6 +110,12 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     answers(&tables)?;
     newer_columns(&tables)?;
     killed(&tables, &runs[0].trace)?;
+    // Ids as they are printed, and back.
+    let ids = tables
+        .ask(&["select object_text(object) as text, object_id(object_text(object)) = object as is_same, \
+                            object_id('0x1f3a') as number from objects order by object desc limit 1"])?;
+    let is_hexadecimal = ids[0]["text"].as_str().is_some_and(|text| u64::from_str_radix(text, 16).is_ok());
+    ensure!(is_hexadecimal && ids[0]["is_same"] == true && ids[0]["number"] == 0x1f3a, "{ids:?}");
     // It would appear between the answers to long queries.
     let bar = tables.ask(&["select current_setting('enable_progress_bar') as is_shown"])?;
     ensure!(bar[0]["is_shown"] == false, "{bar:?}");

@@ -16,8 +16,9 @@ use serde::Serialize;
 use crate::fold::fold;
 use crate::labels::Labels;
 use crate::named;
+use crate::numbers::Numbers;
 use crate::object::{self, StayLine, Teller, Within, cells, folded};
-use crate::objects::fits;
+use crate::pattern::fits;
 use crate::span::{QueryError, Span};
 use crate::table::{more, table};
 
@@ -107,34 +108,6 @@ pub struct Field {
     pub history: Vec<StayLine>,
     /// References that the history lacks, because there are too many.
     pub left_out: u64,
-}
-
-/// A set of objects by number.
-struct Numbers(Vec<u64>);
-
-impl Numbers {
-    fn of(population: &Population) -> Self {
-        Self(vec![0; population.objects.div_ceil(64) as usize + 1])
-    }
-
-    /// Adds a number; whether it is new.
-    fn insert(&mut self, number: u64) -> bool {
-        let (at, bit) = ((number / 64) as usize, 1 << (number % 64));
-        if at >= self.0.len() {
-            self.0.resize(at + 1, 0);
-        }
-        let is_new = self.0[at] & bit == 0;
-        self.0[at] |= bit;
-        is_new
-    }
-
-    fn has(&self, number: u64) -> bool {
-        self.0.get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1)
-    }
-
-    fn len(&self) -> u64 {
-        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
-    }
 }
 
 /// Tells what a field held over the whole run.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 
+use et_names::FieldId;
 use et_names::units::{bytes, counted, number, seconds};
 use et_reader::made_in::Places;
 use et_reader::model::ContextId;
@@ -358,7 +359,8 @@ pub struct Around {
     pub more_holders: u64,
 }
 
-/// Tells what an object held at a tick and what held it, `most` of each. `number`: in the order of births.
+/// Tells what an object held at a tick and what held it, `most` of each. `number`: in the order of births. `statics`: the static fields of
+/// the class whose mirror it is, which count as slots of it.
 ///
 /// # Errors
 /// A table cannot be read.
@@ -368,6 +370,7 @@ pub fn around(
     objects: &dyn Groups,
     references: &dyn References,
     (number, tick): (u64, u64),
+    statics: Vec<FieldId>,
     most: usize,
 ) -> io::Result<Around> {
     let (mut slots, mut holders): (Vec<Stay>, Vec<Stay>) = Default::default();
@@ -380,7 +383,13 @@ pub fn around(
             holders.push(*stay);
         }
     })?;
-    slots.sort_by_key(|stay| stay.slot);
+    if !statics.is_empty() {
+        let mut fields: Vec<u32> = statics.into_iter().map(|field| field.0).collect();
+        fields.sort_unstable();
+        let wanted = Wanted { at: Some(tick), fields: Some(fields), ..Wanted::default() };
+        references.for_each(&wanted, &mut |stay| slots.extend(stay.origin.is_none().then_some(*stay)))?;
+    }
+    slots.sort_by_key(|stay| (stay.slot, stay.origin));
     holders.sort_by_key(|stay| (stay.from.record, stay.origin, stay.slot));
     let (more_slots, more_holders) = (slots.len().saturating_sub(most), holders.len().saturating_sub(most));
     slots.truncate(most);
@@ -678,6 +687,32 @@ mod tests {
         let query = Query { id: ObjectId(0x77), top: 20, ..Query::default() };
         let error = life(&source, &population, &*population.groups, &*references, &query).unwrap_err();
         assert!(error.to_string().starts_with("there is no object 77: "), "{error}");
+    }
+
+    /// Static fields are slots of the object of their class, which say since when and by whom.
+    #[test]
+    fn a_class_has_its_static_fields_as_slots() {
+        let (source, population, references) = with_references(crate::heap::tests::list().finish());
+        let groups = &*population.groups;
+        // Behind all stores, and before the first of them is undone.
+        let tick = 13;
+        let resident = crate::heap::resident(&source, &population, groups, &*references, tick).unwrap();
+        let snapshot = &resident.snapshot;
+        let (_, mirror, _) = snapshot.statics()[0];
+        let mirror = mirror.unwrap();
+        assert_eq!(snapshot.class_text(mirror), "class shop.Node");
+        let statics: Vec<FieldId> = snapshot.statics().iter().map(|&(field, ..)| field).collect();
+        let number = resident.rows.number[mirror.0 as usize];
+        let around = around(&source, &population, groups, &*references, (number, tick), statics, 9).unwrap();
+        let held: Vec<(&str, &str)> =
+            around.slots.iter().map(|stay| (stay.slot.as_str(), stay.other.as_ref().unwrap().id.as_str())).collect();
+        assert_eq!(held, [("shop.Node.head", "a"), ("shop.Node.weak", "20")]);
+        let since = around.slots[0].from.as_ref().unwrap();
+        assert_eq!((since.context.as_slice(), since.thread), (&["shop.Node.main".to_owned()][..], Some(1)));
+        // Of the object that the field holds, the field is a holder.
+        let first = resident.rows.number[snapshot.find(ObjectId(0xa)).unwrap().0 as usize];
+        let of = super::around(&source, &population, groups, &*references, (first, tick), Vec::new(), 9).unwrap();
+        assert!(of.holders.iter().any(|stay| stay.slot == "shop.Node.head" && stay.other.is_none()));
     }
 
     /// What is told of an object is what the table of references has of it.

@@ -153,12 +153,17 @@ pub fn profile(population: &Population, naming: Naming<'_>, young: u64) -> io::R
         one
     };
     let by_row = fold(population, Cells::<Row>::COLUMNS, || Cells::new(young), each, merge)?;
+    Ok(by_origin(by_row, population, naming))
+}
+
+/// The profile of objects that were summed up by what their rows say.
+pub(crate) fn by_origin(by_row: Cells<Row>, population: &Population, naming: Naming<'_>) -> Profile {
     let mut places = Places::new(naming);
-    let mut cells = Cells::new(young);
+    let mut cells = Cells::new(by_row.young);
     cells.merge(by_row, |row| origin(row, &mut places, population));
     let mut cells: Vec<(Origin, Cell)> = cells.finish().collect();
     let mut total = Cell::default();
     cells.iter().for_each(|(_, cell)| total.merge(cell));
     cells.sort_unstable_by_key(|(origin, cell)| (Reverse((cell.allocated.bytes, cell.alive.bytes)), *origin));
-    Ok(Profile { cells, total })
+    Profile { cells, total }
 }

@@ -1,5 +1,6 @@
 //! Ranges of moments, and what rows tell of them.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use et_reader::population::{Columns, Moment as When, Population};
@@ -30,13 +31,24 @@ impl FromStr for Span {
     }
 }
 
-/// A moment that rows cannot tell.
+impl Span {
+    /// Whether it is open on both sides.
+    pub fn is_all(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+}
+
+/// A moment or a range that rows cannot tell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     #[error("{0}: when a method is entered is not in the life table; `et-trace heap --at {0}` says which tick that is")]
     Method(String),
     #[error("{0}: the trace has no times")]
     NoTimes(String),
+    #[error("{0}: the trace has no calls and returns to count: use 12.5s or bytes:N")]
+    NoCalls(String),
+    #[error("{from} is not before {to}: give the earlier moment first")]
+    Order { from: String, to: String },
     #[error("{moment} is past the end of the trace, which is at tick {tick}, {bytes} bytes")]
     PastEnd { moment: String, tick: u64, bytes: u64 },
 }
@@ -56,6 +68,9 @@ impl Bound {
     pub fn of(moment: &Moment, population: &Population) -> Result<Self, QueryError> {
         let end = population.end;
         Ok(match *moment {
+            Moment::Percent(_) | Moment::Tick(_) if end.tick == 0 && end.bytes > 0 => {
+                return Err(QueryError::NoCalls(moment.to_string()));
+            }
             Moment::Percent(percent) => Self::Tick((end.tick as f64 * percent / 100.0) as u64),
             Moment::Seconds(_) if end.nanos.is_none() => return Err(QueryError::NoTimes(moment.to_string())),
             Moment::Seconds(seconds) => Self::Nanos((seconds * 1e9) as u64),
@@ -103,12 +118,82 @@ impl Bound {
         }
     }
 
+    /// The columns that tell when an object was made and when it died, on this clock.
     pub fn columns(self) -> Columns {
         match self {
             Self::Tick(_) | Self::End => Columns::BIRTH_TICK | Columns::DEATH_TICK,
             Self::Bytes(_) => Columns::BIRTH_BYTES | Columns::DEATH_BYTES,
             Self::Nanos(_) => Columns::BIRTH_NANOS | Columns::DEATH_NANOS,
         }
+    }
+}
+
+/// Fails if the first moment is the later one, as far as that shows: moments on different clocks are not compared.
+///
+/// # Errors
+/// They are in the wrong order.
+pub(crate) fn in_order(
+    [from, to]: [&Moment; 2],
+    bounds: [Bound; 2],
+    population: &Population,
+) -> Result<(), QueryError> {
+    let is_later = match bounds {
+        [Bound::Tick(from), Bound::Tick(to)]
+        | [Bound::Bytes(from), Bound::Bytes(to)]
+        | [Bound::Nanos(from), Bound::Nanos(to)] => from > to,
+        [Bound::End, to] => !to.is_at_or_after(population.end),
+        _ => false,
+    };
+    if is_later { Err(QueryError::Order { from: from.to_string(), to: to.to_string() }) } else { Ok(()) }
+}
+
+/// A range on the clocks that it is given in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bounds {
+    from: Option<Bound>,
+    to: Option<Bound>,
+}
+
+impl Bounds {
+    /// # Errors
+    /// Rows do not tell a moment.
+    pub fn of(span: &Span, population: &Population) -> Result<Self, QueryError> {
+        let bound = |moment: &Option<Moment>| moment.as_ref().map(|moment| Bound::of(moment, population)).transpose();
+        Ok(Self { from: bound(&span.from)?, to: bound(&span.to)? })
+    }
+
+    /// As [`of`](Self::of), for a range that must begin in the trace, and before it ends.
+    ///
+    /// # Errors
+    /// Rows do not tell a moment, or there is no such range.
+    pub fn within(span: &Span, population: &Population) -> Result<Self, QueryError> {
+        if let Some(from) = &span.from {
+            Bound::within(from, population)?;
+        }
+        let bounds = Self::of(span, population)?;
+        if let (Some(from), Some(to)) = (&span.from, &span.to)
+            && let (Some(first), Some(last)) = (bounds.from, bounds.to)
+        {
+            in_order([from, to], [first, last], population)?;
+        }
+        Ok(bounds)
+    }
+
+    /// Whether something happened in the range. It begins behind its first moment: what happened by then is before it.
+    pub fn has(self, when: When) -> bool {
+        self.from.is_none_or(|from| !from.is_at_or_after(when)) && self.to.is_none_or(|to| to.is_at_or_after(when))
+    }
+
+    /// Whether something may have happened in it that happened at some of these ticks.
+    pub fn may_have(self, ticks: &RangeInclusive<u64>) -> bool {
+        let is_behind = !matches!(self.from, Some(Bound::Tick(from)) if *ticks.end() <= from);
+        is_behind && !matches!(self.to, Some(Bound::Tick(to)) if *ticks.start() > to)
+    }
+
+    /// The columns that tell when an object was made and when it died, on its clocks.
+    pub fn columns(self) -> Columns {
+        let bounds = self.from.into_iter().chain(self.to);
+        bounds.fold(Columns::BIRTH_TICK, |columns, bound| columns | bound.columns())
     }
 }
 

@@ -6,7 +6,7 @@ import { lineOf } from "./source.js";
 import { go, link } from "./state.js";
 import { bytes, number, objects, signed } from "./units.js";
 
-const BYS = [["class", "class"], ["site", "site"], ["context", "context"]];
+const BYS = [["class", "class"], ["site", "site"], ["context", "context"], ["root", "root"]];
 
 /** To the left: less; to the right: more. */
 const growth = (bytesMore, most) => {

@@ -36,7 +36,9 @@ export const clockOf = (line, trace) => {
   const live = [line.live[0] ?? 0, ...line.live];
   const liveObjects = [line.liveObjects[0] ?? 0, ...line.liveObjects];
   const last = scales.ticks.at(-1);
-  const axes = ["nanos", "bytes", "ticks"].filter((axis) => scales[axis] && scales[axis].at(-1) > 0);
+  // Without calls the clock itself counts bytes.
+  const isByBytes = trace.clock === "bytes";
+  const axes = ["nanos", "bytes", "ticks"].filter((axis) => scales[axis] && scales[axis].at(-1) > 0 && !(isByBytes && axis === "ticks"));
   const tickOf = (moment) => (moment === "end" ? last : Math.min(Number(moment) || 0, last));
   /** On an axis. */
   const placeOf = (moment, axis) => valueAt(scales[axis], position(scales.ticks, tickOf(moment)));
@@ -67,7 +69,7 @@ export const clockOf = (line, trace) => {
     says: (moment, axis) => {
       const at = position(scales.ticks, tickOf(moment));
       const tick = `tick ${number(tickOf(moment))}`;
-      const time = axis === "ticks" ? tick : `${when(moment, axis)} (${tick})`;
+      const time = axis === "ticks" ? tick : isByBytes ? when(moment, axis) : `${when(moment, axis)} (${tick})`;
       // Known at the ends of buckets; between them it is what lies between.
       const [about, count] = Number.isInteger(at) ? ["", objects(liveObjects[at])] : ["about ", `${short(valueAt(liveObjects, at))} objects`];
       return `${moment === "end" ? "At the end, " : "At "}${time}: ${about}${bytes(valueAt(live, at))} ${trace.hasDeaths ? "alive" : "allocated so far"} in ${count}`;

@@ -115,10 +115,14 @@ const openTrace = async () => {
   byId("trace").value = String(traces.indexOf(trace));
   byId("dump").hidden = !trace.hasDeaths;
   byId("axes").replaceChildren(...choice("", "axis", clock.axes.map((one) => [one, AXES[one].name]), axis(), (chosen) => go({ axis: chosen }, { replace: true })).querySelectorAll("label"));
-  const warnings = [...(trace.complete ? [] : ["The trace is not complete."]), ...(trace.hasDeaths ? [] : ["The trace has no deaths: what is alive is not known."]), ...(trace.warnings ?? [])];
+  const warnings = [...(trace.complete ? [] : ["The trace is not complete."]), ...(trace.hasDeaths ? [] : [`What was alive is not known. ${trace.withoutDeaths ?? ""}`]), ...(trace.warnings ?? [])];
   byId("warnings").textContent = warnings.join(" ");
   byId("warnings").hidden = warnings.length === 0;
   line.show(clock, axis());
+  // What cannot be told is not asked.
+  if (!trace.hasDeaths && state().what !== "made") {
+    go({ what: "made" }, { replace: true, quiet: true });
+  }
 };
 
 const isMoment = (before, now) => before && ["at", "from", "to"].some((name) => before[name] !== now[name]);

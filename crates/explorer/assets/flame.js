@@ -1,5 +1,5 @@
 // The flame graph of what is chosen, and the same as a flat table of methods.
-import { ask } from "./api.js";
+import { address, ask } from "./api.js";
 import { all, button, choice, choose, code, element, later, save } from "./dom.js";
 import { amount, foot, frame, nothing, table } from "./parts.js";
 import { chosen, selecting } from "./selecting.js";
@@ -233,7 +233,10 @@ export const flame = {
       foot(below, {
         command: graph.command,
         table: down === "callers" && (() => ({ name: "methods", columns, rows: flat(root).map(({ name, kind, self, total }) => [name, kind, self, total]) })),
-        more: [["Collapsed stacks", () => save("stacks.collapsed", "text/plain", collapsed(root))]],
+        more: [
+          ["Collapsed stacks", () => save("stacks.collapsed", "text/plain", collapsed(root))],
+          ["pprof", () => open(address("stacks.pb.gz", { ...selection(state), ...of }), "_self")],
+        ],
       });
     };
   },

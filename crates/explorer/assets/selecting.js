@@ -30,7 +30,7 @@ export const selecting = (place, view, trace) => {
         input.value = state[input.dataset.filter];
       }
     }
-    for (const input of all('input[value="died"]', place)) {
+    for (const input of all('input[value="alive"], input[value="died"]', place)) {
       input.disabled = !trace().hasDeaths;
     }
   };

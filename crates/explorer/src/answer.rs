@@ -20,7 +20,13 @@ pub(crate) fn with_command(answer: &impl Serialize, command: Option<String>) -> 
     Ok(value)
 }
 
-/// A tick as commands name it: `end` or `tick:17`.
+/// A tick as commands name it: `end`, `tick:17`, or of a trace without calls `bytes:17`.
 pub(crate) fn named(trace: &Opened, tick: u64) -> Moment {
-    if tick > trace.population().end.tick { Moment::End } else { Moment::Tick(tick) }
+    if tick > trace.population().end.tick {
+        Moment::End
+    } else if trace.is_by_bytes() {
+        Moment::Bytes(tick)
+    } else {
+        Moment::Tick(tick)
+    }
 }

@@ -10,11 +10,12 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use et_analysis::Labels;
-use et_analysis::changes::{self, By, ChangesError};
+use et_analysis::changes::{self, AtRoots, By, ChangesError};
 use et_analysis::groups::{self, Down, Order, Query, What};
 use et_analysis::heap::{Moment as Named, hprof};
 use et_analysis::objects::Sort;
 use et_names::shell::quoted;
+use et_report::export::{self, About, Format, Tree, Weight};
 use et_web::failure;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -89,7 +90,8 @@ pub(crate) fn routes() -> Router<App> {
     let mut routes = Router::new()
         .route("/traces", get(traces))
         .route("/findings", get(all_findings))
-        .route("/heap.hprof", get(heap_dump));
+        .route("/heap.hprof", get(heap_dump))
+        .route("/stacks.pb.gz", get(stacks));
     for question in &QUESTIONS {
         let handler = async move |State(app): State<App>, AxumQuery(pairs): Pairs| ask(app, pairs, question).await;
         routes = routes.route(question.path, get(handler));
@@ -131,6 +133,8 @@ fn about(trace: &Opened) -> Value {
         "events": source.events().to_string(),
         "hasDeaths": population.has_deaths,
         "hasSources": trace.find_source().is_some(),
+        "withoutDeaths": trace.without_deaths(),
+        "clock": if trace.is_by_bytes() { "bytes" } else { "calls" },
         "objects": population.objects,
         "bytes": end.bytes,
         "references": trace.references().len(),
@@ -187,9 +191,9 @@ fn selected<T>(
         }
         Ok((from, to))
     };
-    let text = |from: u64, to: u64| match named(trace, to) {
-        Named::End => format!("tick:{from}.."),
-        to => format!("tick:{from}..{to}"),
+    let text = |from: u64, to: u64| match (named(trace, from), named(trace, to)) {
+        (from, Named::End) => format!("{from}.."),
+        (from, to) => format!("{from}..{to}"),
     };
     match params.get("what").unwrap_or("alive") {
         "alive" => {
@@ -202,6 +206,7 @@ fn selected<T>(
             use_it(What::Made { from, to }, &params.query(false)?, format!("--born {}", text(from, to)))
         }
         "died" => {
+            trace.needs_deaths()?;
             let (from, to) = range()?;
             use_it(What::Died { from, to }, &params.query(false)?, format!("--died {}", text(from, to)))
         }
@@ -265,6 +270,7 @@ fn objects(trace: &'static Opened, params: &Params) -> Answer {
         }
     };
     let page = (params.number("offset")?.unwrap_or(0), params.count("limit", 100, MOST)?);
+    trace.source().tells_objects().map_err(|error| Refused::Wrong(error.to_string()))?;
     selected(trace, params, |what, query, selection| {
         if order == Order::Retained && !matches!(what, What::Alive(_)) {
             return Err(Refused::Wrong("sort=retained is only known of what is alive at a moment".to_owned()));
@@ -292,22 +298,36 @@ fn flame(trace: &'static Opened, params: &Params) -> Answer {
 }
 
 fn changes(trace: &'static Opened, params: &Params) -> Answer {
+    trace.needs_deaths()?;
+    let (first, last) = (params.number("from")?.unwrap_or(0), params.tick("to")?);
+    let (from, to) = (named(trace, first), named(trace, last));
+    let top = params.count("top", 100, MOST)?;
     let by = match params.get("by").unwrap_or("class") {
         "class" => By::Class,
         "site" => By::Site,
         "context" => By::Context,
-        other => return Err(Refused::Wrong(format!("by={other}: class, site or context is needed"))),
+        "root" => return changes_by_root(trace, [first, last], top),
+        other => return Err(Refused::Wrong(format!("by={other}: class, site, context or root is needed"))),
     };
-    let (from, to) = (named(trace, params.number("from")?.unwrap_or(0)), named(trace, params.tick("to")?));
-    let top = params.count("top", 100, MOST)?;
     let labels = Labels::of(trace.source(), trace.population());
-    let found = changes::changes(trace.population(), labels, [&from, &to], by, top).map_err(|error| match error {
-        ChangesError::Rows(error) => Refused::from(error),
-        error => Refused::Wrong(error.to_string()),
-    })?;
+    let found =
+        changes::changes(trace.population(), labels, [&from, &to], by, None, top).map_err(|error| match error {
+            ChangesError::Rows(error) => Refused::from(error),
+            error => Refused::Wrong(error.to_string()),
+        })?;
     let by = params.get("by").unwrap_or("class");
     let command = format!("et-trace heap {} --diff {from} {to} --by {by}", quoted(trace.path()));
     with_command(&found, Some(command))
+}
+
+fn changes_by_root(trace: &'static Opened, ticks: [u64; 2], top: usize) -> Answer {
+    let [from, to] = ticks.map(|tick| named(trace, tick));
+    if ticks[0] > ticks[1] {
+        return Err(Refused::Wrong(format!("{from} is not before {to}: give the earlier moment first")));
+    }
+    let side = |tick| trace.moment(tick).map(|moment| AtRoots::of(&moment.resident.snapshot, None));
+    let found = changes::changes_by_root([&from, &to], [side(ticks[0])?, side(ticks[1])?], top);
+    with_command(&found, Some(format!("et-trace heap {} --diff {from} {to} --by root", quoted(trace.path()))))
 }
 
 /// What stands out. The first time this may take a reading of the trace: until then it is pending.
@@ -349,4 +369,39 @@ async fn heap_dump(State(app): State<App>, AxumQuery(pairs): Pairs) -> Result<Re
     });
     let headers = [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_DISPOSITION, name)];
     Ok((headers, body).into_response())
+}
+
+/// An object that dies before this much more is allocated dies young.
+const YOUNG: u64 = 1 << 20;
+
+/// The stacks of what is selected, as `pprof` reads them.
+async fn stacks(State(app): State<App>, AxumQuery(pairs): Pairs) -> Result<Response, Refused> {
+    let params = Params::new(pairs, SELECTION)?;
+    let trace = app.trace(&params)?;
+    let turn = app.turns.clone().acquire_owned().await;
+    let work = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        packed_stacks(trace, &params)
+    });
+    let body = work.await.map_err(|error| Refused::Failed(error.to_string()))??;
+    let name = "attachment; filename=\"stacks.pb.gz\"";
+    let headers = [(header::CONTENT_TYPE, "application/octet-stream"), (header::CONTENT_DISPOSITION, name)];
+    Ok((headers, body).into_response())
+}
+
+fn packed_stacks(trace: &'static Opened, params: &Params) -> Result<Vec<u8>, Refused> {
+    selected(trace, params, |what, query, selection| {
+        let profile = groups::profile(trace.subject(), what, query, YOUNG)?;
+        let labels = Labels::of(trace.source(), trace.population());
+        let tree = Tree::of(&profile, &trace.population().contexts, labels);
+        let selection = objects_command(trace, query, &selection, "").unwrap_or(selection);
+        let about = About {
+            program: trace.path().to_owned(),
+            nanos: trace.population().end.nanos,
+            comments: vec![format!("only the objects of: {selection}")],
+        };
+        let mut out = Vec::new();
+        export::write(&tree, Format::Pprof, Weight::Bytes, &about, &mut out)?;
+        Ok(out)
+    })
 }

@@ -1,6 +1,6 @@
 //! One object: what it holds and who holds it at a moment, and its life.
 
-use et_analysis::heap::paths;
+use et_analysis::heap::{Matching, paths};
 use et_analysis::object::{self, Around, Known, Life, ObjectError, Query, StayLine};
 use et_names::shell::quoted;
 use et_reader::model::Node;
@@ -68,7 +68,9 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
         Some(node) => {
             let number = rows.number[node.0 as usize];
             let (source, population) = (trace.source(), trace.population());
-            object::around(source, population, trace.objects(), trace.references(), (number, clock), LISTED)?
+            let statics = moment.resident.snapshot.statics().iter().filter(|(_, mirror, _)| *mirror == Some(node));
+            let statics = statics.map(|&(field, ..)| field).collect();
+            object::around(source, population, trace.objects(), trace.references(), (number, clock), statics, LISTED)?
         }
     };
     let slots: Vec<Held<'_>> = around.slots.iter().map(held).collect();
@@ -108,7 +110,7 @@ pub(crate) fn answer(trace: &'static Opened, params: &Params) -> Result<Value, R
 
 /// The shortest ways to it from outside.
 fn ways(moment: &Moment, node: Node) -> Result<Value, Refused> {
-    to_value(&paths::to_one(&moment.resident.snapshot, node, PATHS))
+    to_value(&paths::to_one(&moment.resident.snapshot, node, &Matching::all(), PATHS))
 }
 
 /// What dominates it, the nearest first.

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use et_analysis::Excerpt;
-use et_analysis::groups::{At, Course, Subject, Timeline, What, timeline};
+use et_analysis::groups::{At, Course, Subject, Timeline, What, by_bytes, timeline};
 use et_analysis::heap::{Dominance, Resident, dominance, resident};
 use et_analysis::report::Report;
 use et_reader::population::{Groups, Population};
@@ -27,12 +27,14 @@ pub struct Parts {
     pub path: String,
     pub source: Source,
     pub population: Population,
-    /// Its objects in the order of time.
-    pub objects: Box<dyn Groups>,
+    /// Its objects in the order of time; `None`: they are not kept in it.
+    pub objects: Option<Box<dyn Groups>>,
     pub references: Box<dyn References>,
     pub report: MakeReport,
     /// Tells lines of source, if it is known where sources are.
     pub find_source: Option<FindSource>,
+    /// Why deaths are not known, and what to do, if they are not: then there are only allocations to look at.
+    pub without_deaths: Option<String>,
 }
 
 /// A moment with what was alive.
@@ -62,6 +64,8 @@ const OBJECTS: usize = 3_000_000;
 #[allow(missing_debug_implementations)]
 pub struct Opened {
     parts: Parts,
+    /// The trace has no calls: its clock counts bytes.
+    is_by_bytes: bool,
     moments: Mutex<VecDeque<(u64, Cell<Moment>)>>,
     course: Cell<Course>,
     line: Cell<Timeline>,
@@ -70,8 +74,10 @@ pub struct Opened {
 
 impl Opened {
     pub fn new(parts: Parts) -> Self {
+        let (population, is_by_bytes) = by_bytes(&parts.source, parts.population);
         Self {
-            parts,
+            parts: Parts { population, ..parts },
+            is_by_bytes,
             moments: Mutex::default(),
             course: Cell::default(),
             line: Cell::default(),
@@ -95,9 +101,27 @@ impl Opened {
         self.parts.find_source.as_ref()
     }
 
-    /// In the order of time.
+    /// In the order of time, if they are kept in it.
     pub(crate) fn objects(&self) -> &dyn Groups {
-        &*self.parts.objects
+        self.parts.objects.as_deref().unwrap_or(&*self.parts.population.groups)
+    }
+
+    /// Whether the clock counts bytes, and not calls.
+    pub(crate) fn is_by_bytes(&self) -> bool {
+        self.is_by_bytes
+    }
+
+    /// Why only allocations are known.
+    pub(crate) fn without_deaths(&self) -> Option<&str> {
+        self.parts.without_deaths.as_deref()
+    }
+
+    /// Refuses what takes deaths.
+    pub(crate) fn needs_deaths(&self) -> Result<(), Refused> {
+        match self.without_deaths() {
+            None => Ok(()),
+            Some(why) => Err(Refused::Wrong(format!("This needs to know what is alive. {why}"))),
+        }
     }
 
     pub(crate) fn references(&self) -> &dyn References {
@@ -115,6 +139,7 @@ impl Opened {
 
     /// What was alive at a tick; `u64::MAX`: at the end.
     pub(crate) fn moment(&'static self, tick: u64) -> Result<Arc<Moment>, Refused> {
+        self.needs_deaths()?;
         // All moments behind the last tick are the end.
         let tick = if tick > self.population().end.tick { u64::MAX } else { tick };
         let cell = {
@@ -133,7 +158,7 @@ impl Opened {
             cell
         };
         once(&cell, || {
-            let objects = &*self.parts.objects;
+            let objects = self.objects();
             let resident = resident(self.source(), self.population(), objects, self.references(), tick)?;
             let dominance = dominance(&resident.snapshot);
             Ok(Moment { tick, objects, resident, dominance })

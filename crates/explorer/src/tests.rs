@@ -24,7 +24,7 @@ fn explorer_of(with_sources: bool) -> Router {
     let source = Source::from(Trace::open(REAL.as_ref()).unwrap());
     let population = et_lives::population(&source, None, Reading::default()).unwrap();
     let references = et_lives::references(&source, None, &population, Reading::default()).unwrap();
-    let objects = et_lives::by_time(None, &population).unwrap();
+    let objects = Some(et_lives::by_time(None, &population).unwrap());
     let report = Box::new(|_: &Source| Err("there is no report".to_owned()));
     let find = |site: &str| {
         let lines = ["if (isEmpty()) {", "    rows = new Row[8];", "}"].map(str::to_owned).to_vec();
@@ -32,7 +32,7 @@ fn explorer_of(with_sources: bool) -> Router {
     };
     let find_source = with_sources.then(|| -> FindSource { Box::new(find) });
     let path = "my app.ettrace".to_owned();
-    let parts = Parts { path, source, population, objects, references, report, find_source };
+    let parts = Parts { path, source, population, objects, references, report, find_source, without_deaths: None };
     router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "et-test" })
 }
 
@@ -93,8 +93,7 @@ fn one_gets_from_a_class_to_the_holders_of_an_object_and_through_its_life() {
     for pair in steps.windows(2) {
         let holder = get(&explorer, &format!("object?id={}&at={at}", pair[0]["object"].as_str().unwrap()));
         let holds = holder["slots"].as_array().unwrap().iter().any(|slot| slot["other"]["id"] == pair[1]["object"]);
-        // Static fields are in the mirrors of their classes, which have no such slot.
-        assert!(holds || pair[1]["via"].as_str().unwrap().starts_with("static "), "{pair:?}");
+        assert!(holds, "{pair:?}");
     }
     // What holds it at a moment it does not hold before, if the mark says so.
     let marks = one["marks"].as_array().unwrap();
@@ -106,6 +105,91 @@ fn one_gets_from_a_class_to_the_holders_of_an_object_and_through_its_life() {
     assert!(one["life"].as_str().unwrap().contains("made"), "{}", one["life"]);
     let next = one["next"].as_u64().or(one["previous"].as_u64()).unwrap();
     assert_ne!(next, at);
+}
+
+/// The stacks of what is selected, as a file for `pprof`: of everything alive, and of one class.
+#[test]
+fn stacks_can_be_taken_to_pprof() {
+    use std::io::Read;
+
+    let explorer = explorer();
+    let taken = |select: &str| {
+        let (status, headers, body) = raw(&explorer, &format!("api/stacks.pb.gz?{select}"));
+        assert_eq!(status, StatusCode::OK, "{select}");
+        assert_eq!(headers[header::CONTENT_DISPOSITION], "attachment; filename=\"stacks.pb.gz\"");
+        let mut unpacked = Vec::new();
+        flate2::read::GzDecoder::new(&*body).read_to_end(&mut unpacked).unwrap();
+        String::from_utf8_lossy(&unpacked).into_owned()
+    };
+    let tree = get(&explorer, "tree?what=made&by=class");
+    let [one, other] = [0, 1].map(|at| tree["lines"][at]["key"].as_str().unwrap().to_owned());
+    let all = taken("what=made");
+    assert!(all.contains(&one) && all.contains(&other) && all.contains("only the objects of: et-trace objects"));
+    let some = taken(&format!("what=made&class={one}"));
+    assert!(some.contains(&one) && !some.contains(&format!("{other}\u{1a}")) && some.len() < all.len());
+    assert!(taken("at=end").len() > 100);
+    assert_eq!(raw(&explorer, "api/stacks.pb.gz?what=none").0, StatusCode::BAD_REQUEST);
+}
+
+/// Of a trace without deaths there is all that was made, over the bytes that were allocated if it has no calls; what needs more is
+/// refused with a sentence that says what to do.
+#[test]
+fn without_deaths_there_is_what_was_made() {
+    let text = "# Elephant Tracks, dialect et\n# events alloc\nI a 10 LA; 0 0 0\nN b 18 LB; 0 0 1\nN c 18 LB; 0 0 1\nN d 40 LC; 0 0 1\n# lost 0\n";
+    let source = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
+    let (population, _) = et_lives::births(&source, Reading::default()).unwrap();
+    let parts = Parts {
+        path: "a.txt".to_owned(),
+        source,
+        population,
+        objects: None,
+        references: Box::new(et_reader::references::NoReferences::default()),
+        report: Box::new(|_: &Source| Err("there is no report".to_owned())),
+        find_source: None,
+        without_deaths: Some("Deaths cannot be computed: use --events all.".to_owned()),
+    };
+    let explorer = router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "t" });
+    let about = &get(&explorer, "traces")[0];
+    assert_eq!((&about["hasDeaths"], &about["clock"]), (&Value::Bool(false), &Value::from("bytes")));
+    assert_eq!(about["end"]["tick"], about["bytes"]);
+    let line = get(&explorer, "timeline");
+    assert_eq!(line["allocated"].as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap()).sum::<u64>(), 0x70);
+    let of = |select: &str| {
+        let tree = get(&explorer, &format!("tree?what=made&by=class&{select}"));
+        (tree["total"]["objects"].as_u64().unwrap(), tree["command"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(of(""), (3, "et-trace objects a.txt --born bytes:0..".to_owned()));
+    // Up to the second of the three, and from there on.
+    assert_eq!(of("to=24").0, 1);
+    assert_eq!(of("from=24&to=48"), (1, "et-trace objects a.txt --born bytes:24..bytes:48".to_owned()));
+    assert_eq!(of("from=24").0, 2);
+    assert_eq!(get(&explorer, "objects?what=made&class=B")["found"]["objects"], 2);
+    assert!(get(&explorer, "flame?what=made")["frames"].as_array().unwrap().len() > 2);
+    for question in ["tree?by=class", "tree?what=died", "dominators", "treemap", "changes", "object?id=b"] {
+        let (status, answer) = ask(&explorer, question);
+        let said = answer["error"].as_str().unwrap_or_default();
+        let expected = "This needs to know what is alive. Deaths cannot be computed: use --events all.";
+        assert_eq!((status, said), (StatusCode::BAD_REQUEST, expected), "{question}");
+    }
+}
+
+/// What came and went by root adds up to what did by class.
+#[test]
+fn changes_by_root_are_those_by_class() {
+    let explorer = explorer();
+    let end = get(&explorer, "traces")[0]["end"]["tick"].as_u64().unwrap();
+    let changes = |by: &str| get(&explorer, &format!("changes?from={}&to={}&by={by}", end / 3, end / 3 * 2));
+    let (by_class, by_root) = (changes("class"), changes("root"));
+    let command = by_root["command"].as_str().unwrap();
+    assert!(command.ends_with("--by root"), "{command}");
+    let bytes = |of: &Value, what: &str| of["all"][what]["bytes"].as_u64().unwrap();
+    for what in ["came", "went"] {
+        let (one, other) = (bytes(&by_class, what), bytes(&by_root, what));
+        // What happens at the moment itself is told apart otherwise.
+        assert!(other > 0 && one.abs_diff(other) * 20 <= one, "{what}: {one} by class, {other} by root");
+    }
+    let (status, _) = ask(&explorer, &format!("changes?from={end}&to=1&by=root"));
+    assert_eq!(status, StatusCode::BAD_REQUEST);
 }
 
 #[test]
@@ -196,7 +280,7 @@ fn what_cannot_be_answered_is_said_in_a_sentence() {
         ("object", 400, "id is missing: which object?"),
         ("object?id=123456789", 404, "there is no object 123456789"),
         ("dominators?of=123456789", 404, "object 123456789 is not alive at end"),
-        ("changes?by=owner", 400, "by=owner: class, site or context is needed"),
+        ("changes?by=owner", 400, "by=owner: class, site, context or root is needed"),
         ("flame?down=up", 400, "down=up: callers or sites is needed"),
         ("findings", 500, "there is no report"),
         ("nothing", 404, "not found"),

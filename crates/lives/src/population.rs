@@ -339,6 +339,27 @@ mod tests {
         assert!(rows.len > 1000 && rows.death_tick.iter().all(Option::is_none));
     }
 
+    /// A run that counts has classes with hooks for all events as well: nothing of it is in a life table.
+    #[test]
+    fn counts_are_no_lives_whatever_the_classes_have_hooks_for() {
+        let options = [("counts".to_owned(), "1s".to_owned())].into();
+        let mut builder = TraceBuilder::with_options(Default::default(), options);
+        builder.names(&table("app.jar", 5_000_000, &[class("A", "java/lang/Object", &["static main ()V"])]));
+        builder.loaded_classes(&[(0x12, 16, "LA;")]).first_thread(1, "main", Vec::new());
+        let counted = Event::Counted { site: SiteId(0), class: ObjectHash(0x12), objects: 3, units: 6 };
+        builder.events(1, 1, &[counted]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ettrace");
+        fs::write(&path, builder.finish()).unwrap();
+        let mut trace = TraceSource::open(&path).unwrap();
+        let lives = attach(&mut trace, None);
+        let source = Source::from(trace);
+        assert!(deaths_unknown(source.events()).is_none(), "{}", source.events());
+        assert_eq!(source.deaths(Deaths::Trace), Deaths::None);
+        let (population, _) = observe_rows(&source, lives.as_deref(), Reading::default()).unwrap();
+        assert_eq!((population.objects, population.end.bytes, population.has_deaths), (3, 48, false));
+    }
+
     #[test]
     fn births_by_blocks_are_those_of_the_records() {
         for source in [Source::from(Trace::open(REAL.as_ref()).unwrap()), weakly_held().into()] {

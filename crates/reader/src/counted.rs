@@ -47,20 +47,40 @@ struct Count {
 /// The counts of a trace so far.
 struct Counts {
     counts: FxHashMap<Key, Count>,
+    /// When the first block of each span began.
+    begins: FxHashMap<u32, u64>,
     span_nanos: u64,
     most: usize,
 }
 
 impl Counts {
+    fn new(span_nanos: u64, most: usize) -> Self {
+        Self { counts: FxHashMap::default(), begins: FxHashMap::default(), span_nanos, most }
+    }
+
     fn add(&mut self, key: Key, count: Count) {
         let sum = self.counts.entry(key).or_default();
         sum.objects += count.objects;
         sum.bytes = sum.bytes.saturating_add(count.bytes);
     }
 
+    /// The span of a block that began then.
+    fn span(&mut self, begin: u64) -> u32 {
+        let span = u32::try_from(begin / self.span_nanos).unwrap_or(u32::MAX);
+        self.began(span, begin);
+        span
+    }
+
+    fn began(&mut self, span: u32, begin: u64) {
+        self.begins.entry(span).and_modify(|first| *first = (*first).min(begin)).or_insert(begin);
+    }
+
     fn tidy(&mut self) {
         while self.counts.len() > self.most && self.counts.keys().any(|key| key.span > 0) {
             self.span_nanos = self.span_nanos.saturating_mul(2);
+            for (span, begin) in std::mem::take(&mut self.begins) {
+                self.began(span / 2, begin);
+            }
             for (key, count) in std::mem::take(&mut self.counts) {
                 self.add(Key { span: key.span / 2, ..key }, count);
             }
@@ -80,7 +100,7 @@ fn with_limit(trace: &Trace, most: usize) -> (Population, Observed) {
     let known = file.end().map(|end| end.seconds).or(file.last_known().map(|progress| progress.seconds)).unwrap_or(0.0);
     let last = walls.map(|wall| wall.end.unwrap_or(wall.begin).0).max();
     let nanos = last.map(|last| last.max((known * 1e9) as u64));
-    let mut counts = Counts { counts: FxHashMap::default(), span_nanos: nanos.unwrap_or(0) / SPANS + 1, most };
+    let mut counts = Counts::new(nanos.unwrap_or(0) / SPANS + 1, most);
     let (mut contexts, mut stacks) = (Contexts::default(), StackContexts::default());
     let (mut lost, mut events) = (Lost::default(), Vec::new());
     let mut threads: FxHashMap<u32, u64> = FxHashMap::default();
@@ -91,7 +111,7 @@ fn with_limit(trace: &Trace, most: usize) -> (Population, Observed) {
             continue;
         }
         let begin = file.wall(thread, piece).map_or(0, |wall| wall.begin.0);
-        let span = u32::try_from(begin / counts.span_nanos).unwrap_or(u32::MAX);
+        let span = counts.span(begin);
         let (mut at, mut now) = (0, Ticket(0));
         loop {
             let (event, len) = match event::decode(&events[at..]) {
@@ -149,7 +169,7 @@ fn class_at(trace: &Trace, mirror: ObjectHash, now: Ticket) -> TypeId {
 }
 
 fn rows(counts: Counts, has_times: bool, types: &crate::types::Types) -> (CountedRows, u64, u64) {
-    let Counts { counts, span_nanos, .. } = counts;
+    let Counts { counts, begins, .. } = counts;
     let mut all: Vec<(Key, Count)> = counts.into_iter().collect();
     all.sort_unstable_by_key(|(key, _)| *key);
     let (mut rows, mut objects, mut bytes) = (Vec::with_capacity(all.len()), 0, 0u64);
@@ -161,7 +181,7 @@ fn rows(counts: Counts, has_times: bool, types: &crate::types::Types) -> (Counte
             false if types.descriptor(key.class).starts_with('[') => AllocKind::Array,
             false => AllocKind::New,
         };
-        let nanos = has_times.then(|| u64::from(key.span).saturating_mul(span_nanos));
+        let nanos = has_times.then(|| begins.get(&key.span).copied().unwrap_or(0));
         rows.push(Row { key, kind, count, nanos, so_far: bytes });
     }
     (CountedRows(rows), objects, bytes)
@@ -172,7 +192,7 @@ struct Row {
     key: Key,
     kind: AllocKind,
     count: Count,
-    /// When the span began.
+    /// When the first block of the span began.
     nanos: Option<u64>,
     /// Bytes allocated so far.
     so_far: u64,
@@ -237,8 +257,9 @@ mod tests {
             class: TypeId::UNKNOWN,
             is_by_vm: false,
         };
-        let mut counts = Counts { counts: FxHashMap::default(), span_nanos: 10, most: 8 };
+        let mut counts = Counts::new(10, 8);
         for span in 0..16 {
+            counts.span(u64::from(span) * 10 + 3);
             for site in [1, 2] {
                 counts.add(key(span, site), Count { objects: 3, bytes: 48 });
             }
@@ -249,13 +270,13 @@ mod tests {
         assert_eq!((objects, bytes), (96, 16 * 2 * 48));
         let rows = rows.read(0, Columns::ALL).unwrap();
         assert_eq!((rows.len, rows.objects(0), rows.size[0]), (8, 12, 192));
-        assert_eq!(rows.birth_nanos.last(), Some(&Some(120)));
+        assert_eq!(rows.birth_nanos.last(), Some(&Some(123)));
         assert_eq!(rows.birth_bytes.last(), Some(&bytes));
     }
 
     #[test]
     fn more_rows_than_are_wanted_remain_if_they_are_of_one_span() {
-        let mut counts = Counts { counts: FxHashMap::default(), span_nanos: 1, most: 1 };
+        let mut counts = Counts::new(1, 1);
         for site in 1..=3 {
             let (context, class) = (ContextId::EMPTY, TypeId::UNKNOWN);
             let key = Key { span: 5, thread: ThreadId(1), context, site: SiteId(site), class, is_by_vm: false };

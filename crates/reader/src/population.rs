@@ -57,6 +57,19 @@ macro_rules! columns {
                 }
             }
 
+            /// Some of the rows, with these columns, as far as they were read.
+            #[must_use]
+            pub fn only(&self, wanted: &[usize], columns: Columns) -> Self {
+                Self {
+                    len: wanted.len(),
+                    counts: if self.counts.is_empty() { Vec::new() } else { wanted.iter().map(|&row| self.counts[row]).collect() },
+                    $($column: match columns.has(Columns::$name) && self.$column.len() == self.len {
+                        true => wanted.iter().map(|&row| self.$column[row]).collect(),
+                        false => Vec::new(),
+                    },)*
+                }
+            }
+
             /// How many objects a row stands for.
             pub fn objects(&self, row: usize) -> u64 {
                 self.counts.get(row).copied().unwrap_or(1)

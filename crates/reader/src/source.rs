@@ -181,6 +181,8 @@ impl Source {
     pub fn deaths(&self, asked: Deaths) -> Deaths {
         match self {
             Self::Text(text) if text.has_deaths() => asked,
+            // Whatever its classes have hooks for, there are no objects that could die.
+            Self::Trace(trace) if trace.only_counts() => Deaths::None,
             _ if deaths_unknown(self.events()).is_some() => Deaths::None,
             _ => asked,
         }

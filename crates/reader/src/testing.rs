@@ -1,5 +1,7 @@
 //! Generates small traces for tests.
 
+use std::collections::BTreeMap;
+
 use et_format::collector::{Collected, Fate};
 use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::{Event, ObjectHash, Ticket, encode};
@@ -84,10 +86,15 @@ impl TraceBuilder {
 
     /// Like [`TraceBuilder::new`], but with this run id.
     pub fn of_run(run: RunId) -> Self {
+        Self::with_options(run, BTreeMap::new())
+    }
+
+    /// The same, of a run with these options.
+    pub fn with_options(run: RunId, options: BTreeMap<String, String>) -> Self {
         let four = ["I", "F", "L"].map(|letter| (letter.to_owned(), 4));
         let others = [("Z", 1), ("B", 1), ("C", 2), ("S", 2), ("J", 8), ("D", 8)];
         let index_scale = others.into_iter().map(|(letter, scale)| (letter.to_owned(), scale)).chain(four);
-        let index_scale: std::collections::BTreeMap<_, _> = index_scale.collect();
+        let index_scale: BTreeMap<_, _> = index_scale.collect();
         let meta = Meta {
             tool: "et-trace tests".into(),
             pid: 42,
@@ -102,6 +109,7 @@ impl TraceBuilder {
                 index_scale,
                 object_alignment: 8,
             },
+            options,
             ..Meta::default()
         };
         let mut builder = Self {

@@ -263,7 +263,9 @@
     if (!alive) {
       return;
     }
-    const x = alive.moments.map((moment) => moment.tick);
+    const unit = checked("alive-axis") ?? "ticks";
+    // Moments are as far apart as calls and returns are; a trace may have no times.
+    const x = alive.moments.map((moment) => ({ nanos: moment.nanos * 1e-9, ticks: moment.tick, bytes: moment.bytes })[unit]);
     const mark = (plot) => {
       const at = plot.valToPos(x[Number(byId("moment").value)], "x", true);
       plot.ctx.save();
@@ -280,11 +282,11 @@
       label: `Live bytes at ${x.length} moments, at most ${bytes(Math.max(0, ...alive.bytes))}`,
       cursor: { drag: { x: false, y: false } },
       axes: [
-        { label: axisNames.ticks, labelFont: "12px system-ui, sans-serif", values: (_, ticks) => ticks.map(short) },
+        { label: axisNames[unit], labelFont: "12px system-ui, sans-serif", ...(unit === "bytes" ? { incrs: page.byteSteps } : {}), values: (_, ticks) => ticks.map(onAxis[unit]) },
         ofBytes,
       ],
       series: [
-        { label: axisNames.ticks, value: (_, value) => (value == null ? "" : short(value)) },
+        { label: axisNames[unit], value: (_, value) => (value == null ? "" : onAxis[unit](value)) },
         { label: "alive", stroke: colour("live"), fill: colour("live-fill"), width: 1.5, value: (_, value) => (value == null ? "" : bytes(value)) },
       ],
       hooks: { draw: [mark] },
@@ -297,6 +299,11 @@
     });
     drawMoment();
   };
+  const aliveAxis = document.querySelector('input[name="alive-axis"]');
+  if (aliveAxis) {
+    aliveAxis.checked = true;
+  }
+  onChange("alive-axis", drawAlive);
   byId("moment")?.addEventListener("input", drawMoment);
   byId("alive-search")?.addEventListener("input", drawMoment);
   drawers.alive = drawAlive;

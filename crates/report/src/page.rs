@@ -1,6 +1,6 @@
 //! The report as a page.
 
-use et_analysis::report::{Finding, Lack, LackKind, Page, Report, Top, Weight};
+use et_analysis::report::{AxisUnit, Finding, Lack, LackKind, Page, Report, Top, Weight};
 use et_names::shell::quoted;
 use et_names::units::{bytes, counted, counted_as, number, percent, seconds};
 use maud::{Markup, html};
@@ -94,6 +94,9 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
                 }
             }
         }
+        @if let Some(lack) = report.lack(LackKind::Others) {
+            div.alarm role="note" { p { strong { "This report is of " (lack.why) ". " } (lack.kind.remedy()) "." } }
+        }
         div.facts {
             (fact("Allocated", &bytes(summary.allocated.bytes), &counted(summary.allocated.objects, "object")))
             @if let Some(peak) = &summary.peak {
@@ -103,6 +106,10 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
                     peak.method.as_ref().map_or_else(String::new, |method| format!(", in {method}"))
                 )))
                 (fact("Alive at the end", &bytes(peak.at_the_end.bytes), &counted(peak.at_the_end.objects, "object")))
+            }
+            @if report.lack(LackKind::Others).is_some() && report.has_deaths {
+                @let alive = report.lifetimes.all.alive;
+                (fact("Alive at the end", &bytes(alive.bytes), &counted(alive.objects, "object")))
             }
             @if let Some(run) = summary.seconds {
                 (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted_as(summary.ticks, "call or return", "calls and returns"))))
@@ -120,17 +127,7 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
         }
         h3 { "Over time" }
         div.controls {
-            fieldset {
-                legend { "Axis" }
-                @for axis in &report.axes {
-                    @let (value, label) = match axis.unit {
-                        et_analysis::report::AxisUnit::Nanos => ("nanos", "wall time"),
-                        et_analysis::report::AxisUnit::Ticks => ("ticks", "calls and returns"),
-                        et_analysis::report::AxisUnit::Bytes => ("bytes", "bytes allocated"),
-                    };
-                    label { input type="radio" name="axis" value=(value); (label) }
-                }
-            }
+            (axes(report, "axis"))
             fieldset {
                 legend { "Show" }
                 label { input type="radio" name="axis-measure" value="bytes" checked; "bytes" }
@@ -159,6 +156,23 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
             @for lack in &report.lacks { (self::lack(lack)) }
         }
         (command_line(&format!("et-trace summary {} --long", quoted(&summary.trace))))
+    }
+}
+
+/// A choice of the axes that the trace has; the script chooses the first.
+fn axes(report: &Report, name: &str) -> Markup {
+    let text = |unit| match unit {
+        AxisUnit::Nanos => ("nanos", "wall time"),
+        AxisUnit::Ticks => ("ticks", "calls and returns"),
+        AxisUnit::Bytes => ("bytes", "bytes allocated"),
+    };
+    html! {
+        fieldset {
+            legend { "Axis" }
+            @for (value, label) in report.axes.iter().map(|axis| text(axis.unit)) {
+                label { input type="radio" name=(name) value=(value); (label) }
+            }
+        }
     }
 }
 
@@ -245,6 +259,7 @@ fn alive(report: &Report) -> Markup {
                 input type="range" id="moment" min="0" max=(last) value=(last) step="1"; }
             output id="moment-says" for="moment" {}
             label { "Search " input type="search" id="alive-search" placeholder="part of a name"; }
+            (axes(report, "alive-axis"))
         }
         (chart("chart-moment", "Live bytes; choose a moment in the graph or with the slider"))
         p.command { "As text: " code id="moment-command" {} }
@@ -286,7 +301,9 @@ fn suspects(report: &Report) -> Markup {
             "These are heuristics: each says what it looks at. Contents of strings and primitive arrays are not in the trace, "
             "so equal strings are not found here."
         }
-        @if report.suspects.holdings.is_empty() {
+        @if let Some(lack) = report.lack(LackKind::Others) {
+            p { (lack.kind.what()) "." }
+        } @else if report.suspects.holdings.is_empty() {
             p { "Nothing keeps growing notably to the end of the run." }
         }
     }

@@ -1,5 +1,6 @@
 //! All tables of a report.
 
+mod methods;
 mod monitors;
 
 use et_analysis::heap::ClassLine;
@@ -11,6 +12,8 @@ use crate::table::{Cell, Column, Table, numbers, words};
 /// The tables that have content in this report.
 pub fn tables(report: &Report) -> Vec<Table> {
     let mut tables = vec![classes(report), sites(report), packages(report)];
+    // Without callers each site would be a method of its own.
+    tables.extend(report.has_contexts.then(|| methods::methods(report)));
     if report.has_deaths {
         tables.extend(report.retained.iter().flat_map(|retained| [holders(retained), retained_by_class(retained)]));
         tables.extend([at_end(report), lives(report, true), lives(report, false)]);

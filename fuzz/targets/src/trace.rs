@@ -145,9 +145,9 @@ fn heap(data: &[u8]) {
         let request = Request { moment, ..Request::default() };
         let Ok(snapshot) = heap::take(&source, &request) else { continue };
         let dominance = heap::dominance(&snapshot);
-        let classes = heap::classes(&snapshot, &dominance, 5);
+        let classes = heap::classes(&snapshot, &dominance, &heap::Matching::all(), 5);
         let _ = heap::render_classes(&classes);
-        let _ = heap::render_dominators(&heap::dominators_of(&snapshot, &dominance, 5));
+        let _ = heap::render_dominators(&heap::dominators_of(&snapshot, &dominance, &heap::Matching::all(), 5));
         // What a single root holds is a part of the heap.
         let sizes: Vec<u64> = snapshot.nodes().map(|(_, object)| object.size).collect();
         let bytes: u64 = sizes.iter().sum();
@@ -158,7 +158,7 @@ fn heap(data: &[u8]) {
             let left = reached_without(graph, node.0);
             let expected: u64 = (0..sizes.len()).filter(|&at| all[at] && !left[at]).map(|at| sizes[at]).sum();
             assert!(dominance.retained[node.0 as usize] == expected, "{expected} bytes go with {object:?}");
-            let paths = heap::paths_to(&snapshot, &dominance, node, 3);
+            let paths = heap::paths_to(&snapshot, &dominance, node, &heap::Matching::all(), 3);
             let _ = heap::render_paths(&paths);
             let retained = dominance.retained[node.0 as usize];
             assert!(object.size <= retained && retained <= bytes, "{retained} of {bytes} bytes: {object:?}");

@@ -6,8 +6,10 @@ mod export;
 mod heap;
 mod kept;
 mod life;
+mod moments;
 mod open;
 mod report;
+mod select;
 mod sources;
 mod spill;
 mod sql;
@@ -26,6 +28,7 @@ use et_lives::{LifeTable, PopulationError};
 
 use self::kept::{KEPT_LINES, keep_summary, kept_summary, observed};
 use self::report::{NoReport, ReportArgs};
+use self::select::{SelectArgs, select};
 use crate::PROGRAM;
 use crate::bar::Bar;
 use crate::output::{Kind, Output, OutputError};
@@ -249,6 +252,8 @@ impl From<ClockArg> for Clock {
 struct SummaryArgs {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    select: SelectArgs,
     /// How many sites, classes and packages to list
     #[arg(long, default_value_t = 5, value_name = "N")]
     top: usize,
@@ -511,6 +516,9 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
 
 /// The summary that was kept with the life table, or a new one.
 fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) -> Result<Summary, CliError> {
+    if !args.select.selection().is_all() {
+        return selected_summary(source, lives, args);
+    }
     let is_kept = |_: &&LifeTable| args.top <= KEPT_LINES;
     if let Some(summary) = kept_summary(source, lives.filter(is_kept), args.clock) {
         return Ok(summary.cut(args.top));
@@ -522,6 +530,14 @@ fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) ->
         keep_summary(lives, args.clock, &summary);
     }
     Ok(summary.cut(args.top))
+}
+
+/// The summary of some allocations, which is not kept.
+fn selected_summary(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) -> Result<Summary, CliError> {
+    let (population, observed) = observed(source, lives, args.input.reading(args.clock))?;
+    let (population, selected) = select(&args.select.selection(), source, population)?;
+    let selected = selected.unwrap_or_default();
+    summary::summarize_selected(source, &population, &observed, selected, args.top).map_err(CliError::Rows)
 }
 
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::{Level, Line, Wanted};
+use crate::amount::Amount;
 use crate::fold::fold;
 use crate::heap::died_at;
 use crate::profile;
@@ -128,8 +129,8 @@ pub struct Timeline {
 /// Sums of a bucket.
 #[derive(Clone, Copy, Default)]
 struct Bucket {
-    born: crate::Amount,
-    died: crate::Amount,
+    born: Amount,
+    died: Amount,
     bytes: u64,
     nanos: u64,
 }
@@ -156,20 +157,20 @@ pub fn timeline(population: &Population, buckets: usize) -> io::Result<Timeline>
     let (all, initial) = fold(
         population,
         columns,
-        || (vec![Bucket::default(); buckets], crate::Amount::default()),
+        || (vec![Bucket::default(); buckets], Amount::default()),
         |(all, initial), rows| {
             for row in 0..rows.len {
                 if rows.kind[row] == AllocKind::Initial {
-                    initial.add(rows.size[row]);
+                    *initial += Amount::of(rows, row);
                 } else {
                     let bucket = &mut all[bucket(rows.birth_tick[row])];
-                    bucket.born.add(rows.size[row]);
+                    bucket.born += Amount::of(rows, row);
                     bucket.bytes = bucket.bytes.max(rows.birth_bytes[row]);
                     bucket.nanos = bucket.nanos.max(rows.birth_nanos[row].unwrap_or(0));
                 }
                 if let Some(tick) = died_at(rows, row) {
                     let bucket = &mut all[bucket(tick)];
-                    bucket.died.add(rows.size[row]);
+                    bucket.died += Amount::of(rows, row);
                     bucket.bytes = bucket.bytes.max(rows.death_bytes[row].unwrap_or(0));
                     bucket.nanos = bucket.nanos.max(rows.death_nanos[row].unwrap_or(0));
                 }

@@ -11,6 +11,7 @@ use super::{Query, Subject, Wanted, What, each};
 use crate::amount::Amount;
 use crate::flame::{Flame, Parts};
 use crate::place::Spot;
+use crate::profile::{self, Cells, Profile, Row};
 use crate::report::{Told, flames};
 
 /// What is at the bottom of the graph.
@@ -28,6 +29,26 @@ impl Parts for Amount {
     }
 }
 
+/// The allocation profile of the opened group, for other tools. Objects that die before `young` bytes were allocated after them die young.
+///
+/// # Errors
+/// The life table cannot be read.
+pub fn profile(subject: Subject<'_>, what: What<'_, '_>, query: &Query, young: u64) -> io::Result<Profile> {
+    let wanted = Wanted::new(subject, query, Keys::new(subject, what, query));
+    let cells = each(
+        what,
+        &wanted,
+        Cells::<Row>::COLUMNS,
+        || Cells::new(young),
+        |cells, (_, row), rows| cells.add(profile::row(rows, row), rows, row),
+        |mut one, other| {
+            one.merge(other, |row| row);
+            one
+        },
+    )?;
+    Ok(profile::by_origin(cells, subject.population, subject.source.naming()))
+}
+
 /// The flame graph of the opened group, by objects and bytes.
 ///
 /// # Errors
@@ -39,7 +60,9 @@ pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down
         &wanted,
         Spot::columns(),
         FxHashMap::<(ContextId, Spot), Amount>::default,
-        |sums, (_, row), rows| sums.entry((rows.context[row], Spot::of(rows, row))).or_default().add(rows.size[row]),
+        |sums, (_, row), rows| {
+            *sums.entry((rows.context[row], Spot::of(rows, row))).or_default() += Amount::of(rows, row);
+        },
         |mut one, other| {
             other.into_iter().for_each(|(key, amount)| *one.entry(key).or_default() += amount);
             one

@@ -1,6 +1,7 @@
 //! Objects in groups, level by level: by package, class, site, context, thread, age, fate and owner, in any order. What is alive at a moment comes
 //! from a [`Resident`], so that the cost grows with what is alive; what was made or died in a range comes from the rows of all objects.
 
+mod by_bytes;
 mod course;
 mod flames;
 mod keys;
@@ -18,8 +19,9 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+pub use by_bytes::by_bytes;
 pub use course::{Course, Timeline, timeline};
-pub use flames::{Down, flame};
+pub use flames::{Down, flame, profile};
 pub use keys::Level;
 use keys::{Key, Keys};
 
@@ -28,7 +30,8 @@ use crate::fold::{fold_groups, groups_where};
 use crate::heap::retained::retained_by_group;
 use crate::heap::{Dominance, Resident, died_at};
 use crate::labels::Labels;
-use crate::objects::{ObjectLine, Sort, fits, lines, with_method};
+use crate::objects::{ObjectLine, Sort, lines, with_method};
+use crate::pattern::fits;
 use crate::place::Spot;
 
 /// A moment with what was alive, as far as it has been worked out.
@@ -114,17 +117,7 @@ pub struct Tree {
 #[serde(rename_all = "camelCase")]
 pub struct Listed {
     pub found: Amount,
-    pub objects: Vec<ListedObject>,
-}
-
-/// An object with what it retains.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListedObject {
-    #[serde(flatten)]
-    pub object: ObjectLine,
-    /// `None` unless what is alive at a moment is listed.
-    pub retained_bytes: Option<u64>,
+    pub objects: Vec<ObjectLine>,
 }
 
 /// What objects are listed by, highest first.
@@ -298,7 +291,7 @@ pub fn tree(
         &wanted,
         Columns::SIZE,
         FxHashMap::<Option<Key>, Amount>::default,
-        |sums, (_, row), rows| sums.entry(key(rows, row)).or_default().add(rows.size[row]),
+        |sums, (_, row), rows| *sums.entry(key(rows, row)).or_default() += Amount::of(rows, row),
         |mut one, other| {
             other.into_iter().for_each(|(key, amount)| *one.entry(key).or_default() += amount);
             one
@@ -386,7 +379,7 @@ pub fn list(
         sort.columns(),
         Found::default,
         |(found, first), (group, row), rows| {
-            found.add(rows.size[row]);
+            *found += Amount::of(rows, row);
             first.push((Reverse(rank(row, rows)), (group, row)));
             if first.len() > 2 * most.max(1 << 12) {
                 cut(first);
@@ -416,8 +409,7 @@ pub fn list(
         What::Alive(at) => at.objects,
         _ => subject.objects,
     };
-    let objects =
-        lines(subject.population, groups, subject.labels(), &stored)?.into_iter().zip(places.iter().map(retained));
-    let objects = objects.map(|(object, retained_bytes)| ListedObject { object, retained_bytes }).collect();
+    let mut objects = lines(subject.population, groups, subject.labels(), &stored)?;
+    objects.iter_mut().zip(&places).for_each(|(object, place)| object.retained_bytes = retained(place));
     Ok(Listed { found, objects })
 }

@@ -92,7 +92,7 @@ fn groups_are_those_of_all_rows_one_by_one() {
             .collect();
         births.sort_unstable();
         let ids: Vec<String> = births.iter().skip(1).take(3).map(|(_, id)| format!("{id:x}")).collect();
-        let found: Vec<String> = listed.objects.iter().map(|object| object.object.id.clone()).collect();
+        let found: Vec<String> = listed.objects.iter().map(|object| object.id.clone()).collect();
         assert_eq!(found, ids);
     }
     // Conditions.
@@ -117,7 +117,7 @@ fn groups_retain_what_their_objects_dominate() {
     let dominance = dominance(&resident.snapshot);
     let what = What::Alive(At { tick: u64::MAX, objects: &*objects, resident: &resident, dominance: &dominance });
     let found = tree(subject, what, &query(&[Level::Class], &[]), None, usize::MAX).unwrap();
-    let expected = crate::heap::classes(&resident.snapshot, &dominance, usize::MAX);
+    let expected = crate::heap::classes(&resident.snapshot, &dominance, &crate::heap::Matching::all(), usize::MAX);
     // Mirrors are listed there with the classes that they are of.
     let expected: BTreeMap<String, u64> =
         expected.classes.into_iter().map(|line| (line.class, line.retained_bytes)).collect();

@@ -9,6 +9,7 @@ mod freeze;
 mod graph;
 pub mod growth;
 pub mod hprof;
+mod matching;
 mod moment;
 pub mod paths;
 mod render;
@@ -22,6 +23,7 @@ mod take;
 pub(crate) mod tests;
 
 pub use graph::Graph;
+pub use matching::Matching;
 pub use moment::{Moment, MomentError, Timeline, tick_of_percent};
 pub use render::{render_class_paths, render_classes, render_dominators, render_holders, render_paths};
 pub use report::{

@@ -6,6 +6,7 @@ use et_names::FieldId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
+use super::matching::Matching;
 use super::snapshot::{Root, RootKind, Snapshot, Via};
 use et_reader::model::Node;
 
@@ -121,20 +122,44 @@ impl<'s, 'a> Walk<'s, 'a> {
         })
     }
 
+    /// Of each object what holds the first on the shortest way to it from outside; `None` where nothing leads there.
+    pub fn roots(&self) -> Vec<Option<Root>> {
+        let mut roots: Vec<Option<Root>> = vec![None; self.came.len()];
+        let mut passed: Vec<u32> = Vec::new();
+        for node in (0..self.came.len() as u32).filter(|&node| self.reached[node as usize]) {
+            let mut at = node;
+            let root = loop {
+                if let Some(root) = roots[at as usize] {
+                    break Some(root);
+                }
+                passed.push(at);
+                match self.begun.get(&at) {
+                    Some(root) => break Some(*root),
+                    None => at = self.came[at as usize].node,
+                }
+            };
+            passed.drain(..).for_each(|node| roots[node as usize] = root);
+        }
+        roots
+    }
+
     fn path(&self, object: Node, counts: (u64, u64)) -> Path {
         let way = way(&self.came, object);
         path(self.snapshot, self.begun.get(&way[0].0).copied(), &way, counts)
     }
 }
 
-/// The shortest way to each of the objects, those of the same classes and fields together: most bytes first, `most` of them. One walk through the
-/// heap, however many objects there are.
-pub fn to(snapshot: &Snapshot<'_>, objects: &[Node], most: usize) -> Vec<Path> {
+/// The shortest way to each of the objects, those of the same classes and fields together: most bytes first, `most` of those on which a wanted
+/// object is. One walk through the heap, however many objects there are.
+pub fn to(snapshot: &Snapshot<'_>, objects: &[Node], matching: &Matching, most: usize) -> Vec<Path> {
     let walk = Walk::until(snapshot, Some(objects.iter().map(|node| node.0).collect()));
     // By what a way looks like, with the first that looks so.
     let mut shapes: FxHashMap<Shape, (usize, u64, u64)> = FxHashMap::default();
     for (index, &object) in objects.iter().enumerate().filter(|(_, object)| walk.reached[object.0 as usize]) {
         let way = way(&walk.came, object);
+        if !leads_over(snapshot, &way, matching) {
+            continue;
+        }
         let kind = walk.begun.get(&way[0].0).map(|root| root.kind);
         let found = shapes.entry(Shape::of(snapshot, kind, &way)).or_insert((index, 0, 0));
         found.1 += 1;
@@ -144,6 +169,11 @@ pub fn to(snapshot: &Snapshot<'_>, objects: &[Node], most: usize) -> Vec<Path> {
     found.sort_unstable_by_key(|&(index, _, bytes)| (std::cmp::Reverse(bytes), index));
     found.truncate(most);
     found.into_iter().map(|(index, count, bytes)| walk.path(objects[index], (count, bytes))).collect()
+}
+
+/// Whether a wanted object is on a way, the one that it leads to included.
+fn leads_over(snapshot: &Snapshot<'_>, way: &[(u32, u32)], matching: &Matching) -> bool {
+    matching.is_all() || way.iter().any(|&(node, _)| matching.has(snapshot, Node(node)))
 }
 
 /// The objects on the way to one, with the slots that lead to them, from outside in.
@@ -190,9 +220,9 @@ impl Shape {
     }
 }
 
-/// The shortest ways to an object, each from an object that is held from outside, `most` of them: the shortest first. A walk backward from the
+/// The shortest ways to an object, each from an object that is held from outside, `most` of those on which a wanted object is: the shortest first. A walk backward from the
 /// object that goes through each other object once and ends at those that are held from outside.
-pub fn to_one(snapshot: &Snapshot<'_>, object: Node, most: usize) -> Vec<Path> {
+pub fn to_one(snapshot: &Snapshot<'_>, object: Node, matching: &Matching, most: usize) -> Vec<Path> {
     let incoming = snapshot.graph().reversed();
     let mut by_node: FxHashMap<u32, usize> = FxHashMap::default();
     let roots: Vec<&Root> = ways_in(snapshot).collect();
@@ -212,8 +242,10 @@ pub fn to_one(snapshot: &Snapshot<'_>, object: Node, most: usize) -> Vec<Path> {
                 let slot = snapshot.graph().slots(pair[0]).find(|&(_, target)| target == pair[1]);
                 way.push((pair[1], slot.map_or(NONE, |(slot, _)| slot)));
             }
-            let size = snapshot.object(object).size;
-            paths.push(path(snapshot, Some(*roots[root]), &way, (1, size)));
+            if leads_over(snapshot, &way, matching) {
+                let size = snapshot.object(object).size;
+                paths.push(path(snapshot, Some(*roots[root]), &way, (1, size)));
+            }
             // A reference to a root does not explain why the root is alive, except for the object itself.
             if node != object.0 {
                 continue;

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use super::dominators::Roots;
+use super::matching::Matching;
 use super::paths::{self, Path, root_text};
 use super::retained::{Dominance, retained_by_group};
-use super::snapshot::{Class, ClassNumber, Snapshot, Taken};
+use super::snapshot::{Snapshot, Taken};
 use et_reader::model::Node;
 use et_reader::types::for_people;
 use rustc_hash::FxHashSet;
@@ -160,8 +161,8 @@ pub fn lasting_dominance(snapshot: &Snapshot<'_>) -> Dominance {
     Dominance::of(graph, roots, |node| snapshot.object(Node(node)).size)
 }
 
-/// The classes that retain the most.
-pub fn classes(snapshot: &Snapshot<'_>, dominance: &Dominance, top: usize) -> Classes {
+/// The wanted classes that retain the most.
+pub fn classes(snapshot: &Snapshot<'_>, dominance: &Dominance, matching: &Matching, top: usize) -> Classes {
     let count = snapshot.classes().count();
     let group = |node| (node != snapshot.graph().root()).then(|| snapshot.object(Node(node)).class.0 as usize);
     let retained = retained_by_group(&dominance.tree, &dominance.children, &dominance.retained, count, group);
@@ -175,11 +176,12 @@ pub fn classes(snapshot: &Snapshot<'_>, dominance: &Dominance, top: usize) -> Cl
             retained_bytes,
         })
         .collect();
-    for (_, object) in snapshot.nodes() {
+    for (_, object) in snapshot.nodes().filter(|&(node, _)| matching.has(snapshot, node)) {
         let line = &mut lines[object.class.0 as usize];
         line.objects += 1;
         line.bytes += object.size;
     }
+    lines.retain(|line| line.objects > 0);
     sort(&mut lines);
     let class_count = lines.len();
     lines.truncate(top);
@@ -197,10 +199,9 @@ const LEVELS: usize = 4;
 const LARGEST: usize = 3;
 const PART: u64 = 10;
 
-/// The top of the dominator tree, `top` lines of each part.
-pub fn dominators_of(snapshot: &Snapshot<'_>, dominance: &Dominance, top: usize) -> Dominators {
-    let root = snapshot.graph().root();
-    let mut nodes: Vec<u32> = dominance.children.of(root).collect();
+/// The top of the dominator tree, `top` lines of each part: the wanted objects that no other wanted one dominates.
+pub fn dominators_of(snapshot: &Snapshot<'_>, dominance: &Dominance, matching: &Matching, top: usize) -> Dominators {
+    let mut nodes = outermost(snapshot, dominance, matching);
     let retained = |node: u32| dominance.retained[node as usize];
     let mut lines: Vec<ClassLine> = snapshot
         .classes()
@@ -221,6 +222,26 @@ pub fn dominators_of(snapshot: &Snapshot<'_>, dominance: &Dominance, top: usize)
     lines.truncate(top);
     let objects = nodes.into_iter().map(|node| line(snapshot, dominance, node, LEVELS)).collect();
     Dominators { heap: HeapLine::of(snapshot), objects, object_count, classes: lines, class_count }
+}
+
+/// The wanted objects that no other wanted one dominates.
+fn outermost(snapshot: &Snapshot<'_>, dominance: &Dominance, matching: &Matching) -> Vec<u32> {
+    let root = snapshot.graph().root();
+    if matching.is_all() {
+        return dominance.children.of(root).collect();
+    }
+    // Of each node, whether it is wanted or dominated by one that is; dominators come first.
+    let mut is_within = vec![false; snapshot.graph().len()];
+    let mut outermost = Vec::new();
+    for &node in dominance.tree.order().iter().filter(|&&node| node != root) {
+        let is_wanted = matching.has(snapshot, Node(node));
+        let is_dominated = is_within[dominance.tree.above(node) as usize];
+        is_within[node as usize] = is_wanted || is_dominated;
+        if is_wanted && !is_dominated {
+            outermost.push(node);
+        }
+    }
+    outermost
 }
 
 /// An object of the dominator tree.
@@ -257,18 +278,24 @@ fn object_line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node) -> Ob
     }
 }
 
-/// Why an object is alive, in `most` ways.
-pub fn paths_to(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most: usize) -> Paths {
+/// Why an object is alive, in `most` ways: those on which a wanted object is.
+pub fn paths_to(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, matching: &Matching, most: usize) -> Paths {
     let object = object_line(snapshot, dominance, node);
-    Paths { heap: HeapLine::of(snapshot), object, paths: paths::to_one(snapshot, node, most) }
+    Paths { heap: HeapLine::of(snapshot), object, paths: paths::to_one(snapshot, node, matching, most) }
 }
 
-/// Why the objects of a class are alive, in `most` ways. `None` if there are none.
-pub fn paths_to_class(snapshot: &Snapshot<'_>, dominance: &Dominance, class: &str, most: usize) -> Option<ClassPaths> {
+/// Why the objects of a class, or of all classes whose names fit, are alive, in `most` ways: those on which a wanted object is. `None` if
+/// there are no such objects.
+pub fn paths_to_class(
+    snapshot: &Snapshot<'_>,
+    dominance: &Dominance,
+    class: &str,
+    matching: &Matching,
+    most: usize,
+) -> Option<ClassPaths> {
     // Loaders may have classes of one name.
-    let is_named = |(_, there): &(ClassNumber, &Class)| for_people(&there.descriptor) == class;
-    let named: FxHashSet<u32> = snapshot.classes().filter(is_named).map(|(number, _)| number.0).collect();
-    let is_wanted = |node: u32| named.contains(&snapshot.object(Node(node)).class.0);
+    let named = Matching::new(snapshot, Some(class));
+    let is_wanted = |node: u32| named.has(snapshot, Node(node));
     let nodes: Vec<Node> = snapshot.nodes().map(|(node, _)| node).filter(|node| is_wanted(node.0)).collect();
     if nodes.is_empty() {
         return None;
@@ -281,14 +308,21 @@ pub fn paths_to_class(snapshot: &Snapshot<'_>, dominance: &Dominance, class: &st
         bytes: nodes.iter().map(|&node| snapshot.object(node).size).sum(),
         retained_bytes: retained_by_group(tree, children, retained, 1, group)[0],
     };
-    Some(ClassPaths { heap: HeapLine::of(snapshot), class: line, paths: paths::to(snapshot, &nodes, most) })
+    Some(ClassPaths { heap: HeapLine::of(snapshot), class: line, paths: paths::to(snapshot, &nodes, matching, most) })
 }
 
-/// What holds an object, the `most` slots of objects that retain most.
-pub fn holders(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most: usize) -> Holders {
+/// What holds an object, the `most` slots of wanted objects that retain most.
+pub fn holders(
+    snapshot: &Snapshot<'_>,
+    dominance: &Dominance,
+    node: Node,
+    matching: &Matching,
+    most: usize,
+) -> Holders {
     let graph = snapshot.graph();
+    let is_wanted = |&at: &u32| at != graph.root() && matching.has(snapshot, Node(at));
     // A holder is there once for each of its slots.
-    let mut sources: Vec<u32> = graph.reversed().of(node.0).iter().copied().filter(|&at| at != graph.root()).collect();
+    let mut sources: Vec<u32> = graph.reversed().of(node.0).iter().copied().filter(is_wanted).collect();
     sources.sort_unstable_by_key(|&source| (Reverse(dominance.retained[source as usize]), source));
     sources.dedup();
     let holding = |&source: &u32| {

@@ -281,7 +281,7 @@ impl<'a> Snapshot<'a> {
         let name = self.thread_names.iter().find(|(known, _)| *known == thread).map(|(_, name)| name.as_str());
         match name.filter(|name| !name.is_empty()) {
             Some(name) => format!("thread {name}"),
-            None => format!("thread {:x}", thread.0),
+            None => format!("thread {}", thread.0),
         }
     }
 

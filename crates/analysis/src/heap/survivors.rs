@@ -7,7 +7,7 @@ use et_reader::made_in::Places;
 use et_reader::model::Node;
 use et_reader::population::{Columns, Population};
 use et_reader::record::{AllocKind, ObjectId, ThreadId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dominators::NONE;
 use super::paths::{Walk, Way};
@@ -36,12 +36,18 @@ pub struct Survivor {
 
 /// The objects of a snapshot of the end, classes excepted, that were allocated while tracing was on and retain the most, `most` of them, the largest first. What an
 /// object dominates comes as well only if it retains at most half as much: the array of a list, and the nodes behind the first one, tell nothing that the
-/// list does not.
+/// list does not. `wanted`: only these.
 ///
 /// # Errors
 /// The rows cannot be read.
-pub fn survivors(snapshot: &Snapshot<'_>, population: &Population, most: usize) -> io::Result<Vec<Survivor>> {
-    let chosen = largest(snapshot, &lasting_dominance(snapshot), most);
+pub fn survivors(
+    snapshot: &Snapshot<'_>,
+    population: &Population,
+    wanted: Option<&FxHashSet<ObjectId>>,
+    most: usize,
+) -> io::Result<Vec<Survivor>> {
+    let is_wanted = |id: ObjectId| wanted.is_none_or(|wanted| wanted.contains(&id));
+    let chosen = largest(snapshot, &lasting_dominance(snapshot), is_wanted, most);
     let wanted: FxHashMap<ObjectId, usize> =
         (0..).zip(&chosen).map(|(at, &(node, _))| (snapshot.object(node).id, at)).collect();
     let columns = Columns::OBJECT
@@ -86,7 +92,12 @@ pub fn survivors(snapshot: &Snapshot<'_>, population: &Population, most: usize) 
 }
 
 /// The objects that retain the most, with how much.
-fn largest(snapshot: &Snapshot<'_>, dominance: &Dominance, most: usize) -> Vec<(Node, u64)> {
+fn largest(
+    snapshot: &Snapshot<'_>,
+    dominance: &Dominance,
+    is_wanted: impl Fn(ObjectId) -> bool,
+    most: usize,
+) -> Vec<(Node, u64)> {
     let root = snapshot.graph().root();
     let retained = |node: u32| dominance.retained[node as usize];
     // Of each node the least that a chosen one on the way to it retains; dominators come first.
@@ -97,8 +108,9 @@ fn largest(snapshot: &Snapshot<'_>, dominance: &Dominance, most: usize) -> Vec<(
         let least = if dominator == NONE || dominator == root { u64::MAX } else { above[dominator as usize] };
         // Classes hold what their static fields hold, which tells more.
         let is_class = snapshot.mirrored(Node(node)).is_some();
-        let is_made = snapshot.object(Node(node)).kind != AllocKind::Initial && !is_class;
-        let is_chosen = is_made && retained(node) <= least / 2;
+        let object = snapshot.object(Node(node));
+        let is_made = object.kind != AllocKind::Initial && !is_class;
+        let is_chosen = is_made && retained(node) <= least / 2 && is_wanted(object.id);
         above[node as usize] = if is_chosen { retained(node) } else { least };
         if is_chosen {
             chosen.push((Node(node), retained(node)));
@@ -127,9 +139,12 @@ mod tests {
             Request { moment: Moment::Entry { method: "shop.Node.mark".to_owned(), nth: 1 }, ..Request::default() };
         let snapshot = take(&source, &request).unwrap();
         let dominance = lasting_dominance(&snapshot);
-        let chosen = largest(&snapshot, &dominance, 100);
+        let chosen = largest(&snapshot, &dominance, |_| true, 100);
         assert!(chosen.windows(2).all(|pair| pair[0].1 >= pair[1].1), "{chosen:?}");
-        assert_eq!(largest(&snapshot, &dominance, 1), chosen[..1]);
+        assert_eq!(largest(&snapshot, &dominance, |_| true, 1), chosen[..1]);
+        let last = chosen[chosen.len() - 1];
+        let is_last = |id| id == snapshot.object(last.0).id;
+        assert_eq!(largest(&snapshot, &dominance, is_last, 100), [last]);
         for &(node, retained) in &chosen {
             assert_ne!(snapshot.object(node).kind, AllocKind::Initial);
             let next = |&node: &u32| Some(dominance.tree.above(node)).filter(|&above| above != NONE);

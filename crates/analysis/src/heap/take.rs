@@ -243,7 +243,7 @@ impl<'a> Taker<'a> {
         if self.phase == Phase::Over {
             return ControlFlow::Continue(());
         }
-        let is_of_start = self.is_of_start(told);
+        let is_of_start = self.is_of_start(told, at);
         let is_here = match self.stop {
             Stop::Tick(tick) => at.tick.0 >= tick,
             // Nothing need be allocated first.
@@ -262,12 +262,13 @@ impl<'a> Taker<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Whether the item describes an initial object or what held it: no moment precedes these.
-    fn is_of_start(&mut self, told: &Told) -> bool {
+    /// Whether the item describes an initial object, what held it, or that nothing did: no moment precedes these.
+    fn is_of_start(&mut self, told: &Told, at: &At<'_>) -> bool {
         self.has_started |= match told {
             Told::Record(Record::Alloc(alloc)) => alloc.kind != AllocKind::Initial,
-            Told::Record(_) => true,
-            Told::Hold(_) => false,
+            // An initial object may be dead before the others are described: the program has not done that.
+            Told::Record(Record::Death { .. }) | Told::Hold(_) => false,
+            Told::Record(_) => !at.is_clearing,
         };
         !self.has_started
     }

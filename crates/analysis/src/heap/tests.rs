@@ -92,11 +92,11 @@ pub(crate) fn list() -> TraceBuilder {
     builder
 }
 
-pub(super) fn open(bytes: Vec<u8>) -> Source {
+pub(crate) fn open(bytes: Vec<u8>) -> Source {
     Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap().into()
 }
 
-pub(super) fn at<'a>(source: &'a Source, moment: &str) -> Result<Snapshot<'a>, HeapError> {
+pub(crate) fn at<'a>(source: &'a Source, moment: &str) -> Result<Snapshot<'a>, HeapError> {
     take(source, &Request { moment: moment.parse().unwrap(), ..Request::default() })
 }
 
@@ -157,6 +157,16 @@ fn the_start_has_what_was_there() {
         let targets: Vec<_> = start.references(node(&start, 0xa)).map(|held| start.object(held.target).id.0).collect();
         assert_eq!(targets, [0xb], "{moment}");
     }
+    // An initial object that nothing holds dies before those behind it are described.
+    let text = "# Elephant Tracks, dialect et\n# with holders\nI a 10 LA; 0 0 0\nI b 18 LB; 0 0 0\nD b 0\nI c 18 LB; 0 0 0\n\
+                # ref 0 5 a\n# ref a 6 c\nM 1 a 1\nE 1 a 1\n# deaths trace\n# lost 0\n";
+    let text = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
+    for moment in ["0%", "tick:0", "bytes:0"] {
+        let start = at(&text, moment).unwrap();
+        assert_eq!(ids(&start), [0xa, 0xc], "{moment}");
+        let targets: Vec<_> = start.references(node(&start, 0xa)).map(|held| start.object(held.target).id.0).collect();
+        assert_eq!(targets, [0xc], "{moment}");
+    }
     // Of a program that did nothing it is the end.
     let nothing = "# Elephant Tracks, dialect et\nI a 10 LA; 0 0 0\n# deaths none\n# lost 0\n";
     let nothing = Source::from_bytes(nothing.as_bytes().to_vec()).unwrap();
@@ -194,14 +204,17 @@ fn what_is_retained_and_why_is_reported() {
     assert_eq!(above(0xa), Some(u64::from(NODE)), "the class holds its static fields");
     assert_eq!([0xd, 0x21].map(above), [None; 2]);
     assert_eq!(dominance.retained[snapshot.graph().root() as usize], snapshot.bytes());
-    let lines = classes(&snapshot, &dominance, 99).classes;
+    let lines = classes(&snapshot, &dominance, &Matching::all(), 99).classes;
     let line = |class: &str| lines.iter().find(|line| line.class == class).cloned().unwrap();
     let expected = ClassLine { class: "shop.Node".into(), objects: 5, bytes: 120, retained_bytes: 120 + 1016 };
     assert_eq!(line("shop.Node"), expected);
     assert_eq!(line("byte[]").retained_bytes, 1016);
-    insta::assert_snapshot!("classes", render_classes(&classes(&snapshot, &dominance, 3)));
-    insta::assert_snapshot!("dominators", render_dominators(&dominators_of(&snapshot, &dominance, 3)));
-    let of = |id| render_paths(&paths_to(&snapshot, &dominance, node(&snapshot, id), 5));
+    insta::assert_snapshot!("classes", render_classes(&classes(&snapshot, &dominance, &Matching::all(), 3)));
+    insta::assert_snapshot!(
+        "dominators",
+        render_dominators(&dominators_of(&snapshot, &dominance, &Matching::all(), 3))
+    );
+    let of = |id| render_paths(&paths_to(&snapshot, &dominance, node(&snapshot, id), &Matching::all(), 5));
     insta::assert_snapshot!("paths", [0xf, 0xe, 0x21, 0x20].map(of).join("\n"));
 }
 
@@ -210,7 +223,7 @@ fn paths_of_one_shape_are_merged() {
     let source = open(list().finish());
     let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
     let nodes = [0xa, 0xb, 0xc, 0xd, 0xe].map(|id| node(&snapshot, id));
-    let found = paths::to(&snapshot, &nodes, 9);
+    let found = paths::to(&snapshot, &nodes, &Matching::all(), 9);
     let shapes: Vec<_> = found
         .iter()
         .map(|path| (path.root.as_str(), path.root_kind, path.steps.len(), path.objects, path.bytes))
@@ -225,9 +238,42 @@ fn paths_of_one_shape_are_merged() {
         (local, "local", 2, 1, 24),
     ];
     assert_eq!(shapes, expected);
-    assert_eq!(paths::to(&snapshot, &nodes, 1).len(), 1);
+    assert_eq!(paths::to(&snapshot, &nodes, &Matching::all(), 1).len(), 1);
     let step = &found[0].steps[1];
     assert_eq!((step.via.as_deref(), step.class.as_str(), step.object.as_str()), (Some(".next"), "shop.Node", "b"));
+}
+
+/// A pattern of classes chooses lines, the outermost objects, holders and ways.
+#[test]
+fn a_pattern_chooses_classes() {
+    let source = open(list().finish());
+    let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
+    let dominance = dominance(&snapshot);
+    let all = classes(&snapshot, &dominance, &Matching::all(), 99);
+    let of = |pattern: &str| Matching::new(&snapshot, Some(pattern));
+    let some = classes(&snapshot, &dominance, &of("shop.*"), 99);
+    let expected: Vec<ClassLine> = all.classes.iter().filter(|line| line.class.starts_with("shop.")).cloned().collect();
+    assert_eq!((some.class_count, some.classes), (2, expected));
+    let tops = |pattern: &str| -> Vec<String> {
+        let found = dominators_of(&snapshot, &dominance, &of(pattern), 99);
+        assert_eq!(found.object_count, found.objects.len());
+        found.objects.into_iter().map(|line| line.object.object).collect()
+    };
+    // The first node is within its class, which is no node; the second is within the first.
+    assert_eq!(tops("shop.Node"), ["a", "d"]);
+    assert_eq!(tops("byte[]"), ["f"]);
+    assert_eq!(tops("shop.*"), ["a", "d", "21"]);
+    assert!(of("nothing").is_none() && tops("nothing").is_empty());
+    let bytes = node(&snapshot, 0xf);
+    let holders_by = |pattern: &str| holders(&snapshot, &dominance, bytes, &of(pattern), 9).holder_count;
+    assert_eq!(["shop.Node", "*", "byte[]"].map(holders_by), [2, 2, 0]);
+    let ways = |pattern: &str| paths::to_one(&snapshot, bytes, &of(pattern), 9).len();
+    assert!(ways("shop.Node") > 0 && ways("shop.Handler") == 0);
+    let of_nodes = |pattern: &str| {
+        let found = paths_to_class(&snapshot, &dominance, "shop.N*", &of(pattern), 9).unwrap();
+        (found.class.objects, found.paths.len())
+    };
+    assert_eq!([of_nodes("*"), of_nodes("shop.Handler")], [(5, 4), (5, 0)]);
 }
 
 #[test]

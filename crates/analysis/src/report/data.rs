@@ -132,6 +132,8 @@ pub enum LackKind {
     Hooks,
     /// What a problem of the runtime cost.
     Problem,
+    /// Objects that were not asked for, and what they hold.
+    Others,
     /// Contents of strings and of arrays of numbers.
     Values,
 }
@@ -150,6 +152,9 @@ impl LackKind {
                 "Some classes are not instrumented: their objects are in the trace, what their methods do is not"
             }
             Self::Problem => "The runtime reported a problem",
+            Self::Others => {
+                "This report is of some allocations only, and has nothing on the peak, on what retains the heap, and on what grows"
+            }
             Self::Values => "Contents of strings and primitive arrays are not in the trace",
         }
     }
@@ -168,6 +173,7 @@ impl LackKind {
             Self::Reads => "instrument with --witness refs to record reads as well",
             Self::Hooks => "et-trace summary --long lists them",
             Self::Problem => "",
+            Self::Others => "for the whole run, make a report without --threads, --from and --to",
             Self::Values => "to find equal strings, use a heap dump",
         }
     }

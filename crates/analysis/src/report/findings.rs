@@ -29,6 +29,9 @@ fn lacks(report: &Report) -> Vec<Lack> {
     if let Some(cut) = &summary.cut_off {
         add(LackKind::End, cut.clone());
     }
+    if let Some(selected) = &summary.selected {
+        add(LackKind::Others, format!("only what was allocated {}", selected.text()));
+    }
     let has = |event: &str| summary.events.iter().any(|known| known == event);
     if !report.has_deaths {
         let why = match EventSet::ALL.names().all(has) {

@@ -15,7 +15,7 @@ use super::lines::Callers;
 use super::totals::Totals;
 use crate::heap::growth::{self, Content, Grown, LOOKS, Look};
 use crate::heap::paths::{self, Path, Walk};
-use crate::heap::{self, Dominance, HeapError, Snapshot};
+use crate::heap::{self, Dominance, HeapError, Matching, Snapshot};
 use crate::summary::Origin;
 
 /// Maximum number of top-level dominators and of classes.
@@ -143,12 +143,12 @@ impl Teller<'_, '_, '_> {
 
     /// The top of the dominator tree, and classes.
     fn retained(&mut self, dominance: &Dominance) -> Retained {
-        let top = heap::dominators_of(self.snapshot, dominance, TOP);
+        let top = heap::dominators_of(self.snapshot, dominance, &Matching::all(), TOP);
         let mut objects = Vec::new();
         for line in &top.objects {
             self.push(line, 0, &mut objects);
         }
-        let classes = heap::classes(self.snapshot, dominance, CLASSES);
+        let classes = heap::classes(self.snapshot, dominance, &Matching::all(), CLASSES);
         Retained { bytes: self.snapshot.bytes(), objects, classes: classes.classes }
     }
 
@@ -175,7 +175,7 @@ impl Teller<'_, '_, '_> {
             let is_programs = self.is_programs(&path);
             let mut ways = vec![self.way(&path)];
             if !grown.is_holder {
-                let several = paths::to_one(self.snapshot, grown.node, SEVERAL);
+                let several = paths::to_one(self.snapshot, grown.node, &Matching::all(), SEVERAL);
                 explained.extend(several.iter().flat_map(|path| &path.steps).map(|step| step.object.clone()));
                 ways = several.iter().map(|path| self.way(path)).collect();
                 ways.dedup();
@@ -256,7 +256,7 @@ fn add_ways(
         let is_of_class = |node: &&Node| snapshot.class(snapshot.object(**node).class).descriptor == descriptor;
         let of_site = nodes.get(&site).map_or(&[][..], Vec::as_slice);
         let objects: Vec<Node> = of_site.iter().filter(is_of_class).take(OBJECTS).copied().collect();
-        growing[at].ways = paths::to(snapshot, &objects, WAYS).into_iter().map(way).collect();
+        growing[at].ways = paths::to(snapshot, &objects, &Matching::all(), WAYS).into_iter().map(way).collect();
     }
 }
 

@@ -39,6 +39,8 @@ pub use data::{
 use crate::flame::{self, FrameKind, FrameName};
 use crate::heap::HeapError;
 use crate::named;
+use crate::numbers::Numbers;
+use crate::selection;
 use crate::summary::Summary;
 use flames::Label;
 use holders::Makers;
@@ -67,13 +69,31 @@ pub struct Records<'a> {
     /// Without deaths it is unknown which objects can be forgotten.
     has_deaths: bool,
     looked: Looked,
+    selected: Option<Numbered>,
+}
+
+/// Objects are told apart by their numbers, in the order in which they were made.
+#[derive(Debug)]
+struct Numbered {
+    wanted: Numbers,
+    /// The number of the object that is made next.
+    next: u64,
 }
 
 impl<'a> Records<'a> {
     /// Starts for a trace that is read with these options.
     pub fn new(source: &'a Source, reading: Reading) -> Self {
         let has_deaths = source.deaths(reading.deaths) != Deaths::None;
-        Self { source, has_deaths, looked: Looked::default() }
+        Self { source, has_deaths, looked: Looked::default(), selected: None }
+    }
+
+    /// The same for the objects of a population alone, to which some belong that the trace has.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn of_selected(source: &'a Source, reading: Reading, population: &Population) -> io::Result<Self> {
+        let selected = Some(Numbered { wanted: selection::numbers(population)?, next: 0 });
+        Ok(Self { selected, ..Self::new(source, reading) })
     }
 
     /// Whether any records are wanted.
@@ -83,9 +103,15 @@ impl<'a> Records<'a> {
 
     /// The next record, in the order of the trace, with what is known there.
     pub fn record(&mut self, record: &Record, at: &At<'_>) {
-        if self.has_deaths {
-            self.looked.record(self.source, at.types, record);
+        if !self.has_deaths {
+            return;
         }
+        let mut is_wanted = true;
+        if let (Some(selected), Record::Alloc(_)) = (&mut self.selected, record) {
+            is_wanted = selected.wanted.has(selected.next);
+            selected.next += 1;
+        }
+        self.looked.record(self.source, at.types, record, is_wanted);
     }
 }
 
@@ -97,7 +123,7 @@ pub fn report(
     population: &Population,
     reading: Reading,
 ) -> Result<Report, ReportError> {
-    let Records { mut looked, .. } = records;
+    let Records { mut looked, selected, .. } = records;
     looked.end();
     let mut totals = Totals::new(population.end, population.has_deaths);
     let mut places = Places::new(source.naming());
@@ -122,7 +148,11 @@ pub fn report(
         report.alive = Some(lines::alive(&courses, &axes, &mut told));
         let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
         report.suspects = suspects;
-        holders::add(population, reading, &mut report, &keys, &Makers::of(&totals, &callers), &mut told)?;
+        match selected {
+            None => holders::add(population, reading, &mut report, &keys, &Makers::of(&totals, &callers), &mut told)?,
+            // Objects of a range that has ended always are fewer in the end than in its middle.
+            Some(_) => report.suspects.growing.clear(),
+        }
     }
     report.axes = axes;
     report.summary = Summary { held_by_running_methods: Vec::new(), ..summary.cut(TOP) };

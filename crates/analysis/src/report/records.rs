@@ -60,6 +60,8 @@ struct State {
     /// Constructors that run on it.
     making: u8,
     is_initial: bool,
+    /// Nothing is to be said of it, but others hold it.
+    is_unwanted: bool,
     is_array: bool,
     is_used: bool,
     keeps: bool,
@@ -97,8 +99,8 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    /// The next record, in the order of the trace.
-    pub fn record(&mut self, source: &Source, types: &Types, record: &Record) {
+    /// The next record, in the order of the trace. Of an object that is made: whether it is wanted.
+    pub fn record(&mut self, source: &Source, types: &Types, record: &Record, is_wanted: bool) {
         match *record {
             Record::Alloc(alloc) => {
                 let holds = *self.holds.entry(alloc.ty).or_insert_with(|| holds_references(types.descriptor(alloc.ty)));
@@ -114,6 +116,7 @@ impl Looked {
                     owner: None,
                     making: 0,
                     is_initial,
+                    is_unwanted: !is_wanted,
                     is_array,
                     is_used: false,
                     keeps: false,
@@ -149,7 +152,11 @@ impl Looked {
             }
             Record::Throw { method, exception, thread, .. } => {
                 self.with(exception, |state| state.is_used = true);
-                let class = self.objects.find(exception).map(|node| self.objects[node].class);
+                let state = self.objects.find(exception).map(|node| self.objects[node]);
+                if state.is_some_and(|state| state.is_unwanted) {
+                    return;
+                }
+                let class = state.map(|state| state.class);
                 let thrown = Thrown { exception, class: class.unwrap_or(TypeId::UNKNOWN), method, frames: 0 };
                 match self.flying.insert(thread, thrown) {
                     // Rethrown, for example by a `finally`: still the same flight.
@@ -232,7 +239,7 @@ impl Looked {
 
     /// An object has died, or the trace has ended.
     fn over(&mut self, state: &State) {
-        if state.is_initial {
+        if state.is_initial || state.is_unwanted {
             return;
         }
         if state.length > 0 {
@@ -275,7 +282,7 @@ impl Looked {
         let left: Vec<State> = self.objects.iter().map(|(_, state)| *state).filter(|state| !state.is_gone).collect();
         for state in &left {
             if let Some(owner) = state.owner
-                && !state.is_initial
+                && !(state.is_initial || state.is_unwanted)
             {
                 *self.holders.entry((state.site, state.class)).or_default().entry(owner).or_default() += state.size;
             }

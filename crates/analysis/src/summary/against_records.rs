@@ -157,7 +157,7 @@ fn compare(source: &Source, reading: Reading) {
         Deaths::None => et_lives::births(source, reading).unwrap().0,
         Deaths::Trace => et_lives::population(source, None, reading).unwrap(),
     };
-    let sums = Sums::of(source, &population).unwrap();
+    let sums = Sums::of(source, &population, true).unwrap();
     let rows = |rows: &[Row]| rows.iter().map(plain).collect::<Vec<_>>();
     assert_eq!(rows(&sums.rows), rows(&model.rows()));
     assert_eq!(sums.threads.into_iter().collect::<BTreeMap<_, _>>(), model.threads);

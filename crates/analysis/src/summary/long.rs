@@ -131,7 +131,7 @@ fn threads(out: &mut String, summary: &Summary) {
                 (_, 0) => "still there at the end".to_owned(),
                 (_, frames) => format!("{} on its stack at the end", counted(frames as u64, "frame")),
             };
-            let id = format!("{:x}", line.id);
+            let id = line.id.to_string();
             vec![number(line.records), number(line.allocated.objects), id, line.name.clone(), state]
         })
         .collect();

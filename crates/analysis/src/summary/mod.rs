@@ -20,6 +20,7 @@ use std::io;
 
 pub use crate::amount::Amount;
 use crate::contention::{Contention, contention};
+use crate::selection::Selected;
 
 use et_names::SiteId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -237,6 +238,9 @@ pub struct Summary {
     pub writer_cpu_seconds: Option<f64>,
     /// Events that the classes have hooks for.
     pub events: Vec<String>,
+    /// What the summary is of, if it is not of all allocations: then there is nothing on the peak, on what grew, and on what methods hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected: Option<Selected>,
     /// How long slices are in a trace that only counts allocations (`counts=1s`): it has no records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<String>,
@@ -291,7 +295,34 @@ fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
 }
 
 /// Sums up a trace: its objects, and what their rows do not tell. Lists are cut to `top` entries.
+///
+/// # Errors
+/// The rows cannot be read.
 pub fn summarize(source: &Source, population: &Population, observed: &Observed, top: usize) -> io::Result<Summary> {
+    sum_up(source, population, observed, None, top)
+}
+
+/// As [`summarize`], for a population of some allocations.
+///
+/// # Errors
+/// The rows cannot be read.
+pub fn summarize_selected(
+    source: &Source,
+    population: &Population,
+    observed: &Observed,
+    selected: Selected,
+    top: usize,
+) -> io::Result<Summary> {
+    sum_up(source, population, observed, Some(selected), top)
+}
+
+fn sum_up(
+    source: &Source,
+    population: &Population,
+    observed: &Observed,
+    selected: Option<Selected>,
+    top: usize,
+) -> io::Result<Summary> {
     let types = &population.types;
     let type_text = |ty: TypeId| for_people(types.descriptor(ty));
     // The type that a site allocates; types seen there differ only for inner arrays.
@@ -302,12 +333,17 @@ pub fn summarize(source: &Source, population: &Population, observed: &Observed, 
         place: &|place| place.text(naming),
         method: &|method| naming.method(method),
     };
-    let mut sums = Sums::of(source, population)?;
+    let is_all = selected.is_none();
+    let mut sums = Sums::of(source, population, is_all)?;
     let mut summary = of_records(source, population, observed);
     let by_type = sums.by(|row| row.key.ty);
     add_objects(&mut summary, &mut sums, &by_type, &texts, top);
+    summary.selected = selected;
     if population.has_deaths {
-        add_lives(&mut summary, &mut sums, observed.totals.of('D'), &texts, top);
+        let deaths = is_all.then(|| observed.totals.of('D'));
+        add_lives(&mut summary, &mut sums, deaths, &texts, top);
+    }
+    if population.has_deaths && is_all {
         let held = held::held(source, population, observed, &sums.groups_alive)?;
         summary.held_by_running_methods = lines::held(&held, &texts, top);
     }
@@ -403,9 +439,11 @@ fn add_objects(
     summary.without_site = sites.get(&None).map(|&(amount, _)| amount).unwrap_or_default();
 }
 
-/// Adds what is based on deaths, if they are known: `deaths` is their number.
-fn add_lives(summary: &mut Summary, sums: &mut Sums<'_>, deaths: u64, texts: &lines::Texts<'_>, top: usize) {
-    summary.grew = lines::grew(sums, texts, top);
+/// Adds what is based on deaths, if they are known: `deaths` is the number of all, if all objects are looked at.
+fn add_lives(summary: &mut Summary, sums: &mut Sums<'_>, deaths: Option<u64>, texts: &lines::Texts<'_>, top: usize) {
+    if deaths.is_some() {
+        summary.grew = lines::grew(sums, texts, top);
+    }
     summary.peak = sums.peak.map(|peak| Peak {
         live: peak.live,
         tick: peak.tick,
@@ -414,7 +452,7 @@ fn add_lives(summary: &mut Summary, sums: &mut Sums<'_>, deaths: u64, texts: &li
         at_the_end: sums.alive,
     });
     let type_text = |ty| (texts.ty)(NOWHERE, ty);
-    summary.lifetimes = Some(lifetimes::part(&sums.rows, deaths, top, type_text, texts.place));
+    summary.lifetimes = Some(lifetimes::part(&sums.rows, deaths.unwrap_or(0), top, type_text, texts.place));
 }
 
 /// Adds what only a trace file contains.

@@ -97,6 +97,9 @@ fn header(out: &mut String, summary: &Summary) {
     };
     let sizes = format!("{}, {content}, {completeness}", bytes(summary.trace_bytes));
     line(out, "trace", &format!("{}, {sizes}", summary.trace));
+    if let Some(selected) = &summary.selected {
+        line(out, "selected", &format!("only what was allocated {}", selected.text()));
+    }
     let whole = summary.allocated;
     line(out, "made", &format!("{}, {}", counted(whole.objects, "object"), bytes(whole.bytes)));
     match &summary.peak {
@@ -106,6 +109,11 @@ fn header(out: &mut String, summary: &Summary) {
             let when = if when.is_empty() { when } else { format!(", after {when} of all calls and returns") };
             line(out, "live", &format!("{} at most{when};", bytes(peak.live.bytes)));
             line(out, "", &format!("{place}{} at the end", bytes(peak.at_the_end.bytes)));
+        }
+        None if let (Some(_), Some(lives)) = (&summary.selected, &summary.lifetimes) => {
+            let alive = lives.alive_at_end;
+            let objects = counted(alive.objects, "object");
+            line(out, "live", &format!("{objects}, {} at the end", bytes(alive.bytes)));
         }
         None => {
             let used = summary.gcs.last().filter(|gc| gc.heap_used_bytes > 0);

@@ -29,15 +29,15 @@ pub(super) struct Sums<'a> {
     pub threads: FxHashMap<ThreadId, Amount>,
     /// What is there at the end, including what was there before.
     pub alive: Amount,
-    /// `None` if deaths are unknown.
+    /// `None` if deaths are unknown, or objects were left out.
     pub peak: Option<PeakTally>,
     /// Groups that have rows of objects alive at the end.
     pub groups_alive: Vec<usize>,
 }
 
 impl<'a> Sums<'a> {
-    /// Reads all rows.
-    pub fn of(source: &'a Source, population: &Population) -> io::Result<Self> {
+    /// Reads all rows. If they are not those of all objects (`is_all`), how much was alive when does not follow from them.
+    pub fn of(source: &'a Source, population: &Population, is_all: bool) -> io::Result<Self> {
         let mut attribution = Attribution::of(source);
         let askers = Askers::of(&population.contexts, &mut attribution);
         let middle = population.end.tick / 2;
@@ -51,7 +51,7 @@ impl<'a> Sums<'a> {
             Part::merge,
         )?;
         let Part { sums, kinds, threads, alive, courses, mut groups_alive } = part;
-        let peak = match population.has_deaths {
+        let peak = match population.has_deaths && is_all {
             true => Some(PeakTally::find(population, courses, initial(&kinds), |context| askers.nearest(context))?),
             false => None,
         };

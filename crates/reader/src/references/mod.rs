@@ -111,6 +111,32 @@ pub struct Wanted {
     pub fields: Option<Vec<u32>>,
 }
 
+/// The references of a trace that has none.
+#[derive(Debug, Default)]
+pub struct NoReferences(Contexts);
+
+impl References for NoReferences {
+    fn len(&self) -> u64 {
+        0
+    }
+
+    fn contexts(&self) -> &Contexts {
+        &self.0
+    }
+
+    fn fields(&self) -> &[(FieldId, u64)] {
+        &[]
+    }
+
+    fn extra_fields(&self) -> &[ExtraField] {
+        &[]
+    }
+
+    fn for_each(&self, _: &Wanted, _: &mut dyn FnMut(&Stay)) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// All stays of a trace, wherever they are kept.
 pub trait References: Send + Sync {
     /// Number of stays.

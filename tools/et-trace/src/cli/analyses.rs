@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use et_analysis::correlation::{self, By};
-use et_analysis::heap::Moment;
-use et_analysis::objects::{self as listing, ObjectsError, Query, Sort};
-use et_analysis::{Labels, Span, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape};
+use et_analysis::heap::{self, Moment};
+use et_analysis::objects::{self as listing, ObjectsError, Query, RetainedAt, Sort};
+use et_analysis::{
+    Labels, Selected, Selection, Span, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape,
+};
 use et_lives::{LifeTable, population};
 use et_names::size as names;
+use et_names::units::{bytes, counted};
 use et_reader::population::Population;
 use et_reader::references::References;
 use et_reader::source::{Deaths, Reading, Source, deaths_unknown};
 use serde::Serialize;
 
+use super::moments::tick_of;
+use super::select::select;
 use super::{CliError, ClockArg, InputArgs, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use et_cli::{print, print_json};
@@ -55,6 +60,13 @@ impl Opened {
 
     pub fn labels(&self) -> Labels<'_> {
         Labels::of(&self.source, &self.population)
+    }
+
+    /// Leaves out the objects that are not looked at; says what that is, if anything.
+    pub fn select(self, selection: &Selection) -> Result<(Self, Option<Selected>), CliError> {
+        let Self { source, population, lives } = self;
+        let (population, selected) = select(selection, &source, population)?;
+        Ok((Self { source, population, lives }, selected))
     }
 
     /// The stays of all references; the first time this takes a reading of the trace.
@@ -230,6 +242,8 @@ enum SortArg {
     Size,
     /// First those during whose lives the program allocated most
     Age,
+    /// First those that would free most, of those that are alive at the moment of --alive-at, or at the end
+    Retained,
     /// First those that were kept longest after their last use
     Drag,
     /// In the order of their births
@@ -243,6 +257,7 @@ impl From<SortArg> for Sort {
         match arg {
             SortArg::Size => Self::Size,
             SortArg::Age => Self::Age,
+            SortArg::Retained => Self::Retained,
             SortArg::Drag => Self::Drag,
             SortArg::Birth => Self::Birth,
             SortArg::Death => Self::Death,
@@ -258,6 +273,7 @@ Examples:
   et-trace objects app.ettrace --class shop.Order               the largest orders
   et-trace objects app.ettrace --class 'shop.*' --alive-at 40%  what of the shop was alive then
   et-trace objects app.ettrace --site 'shop.Page.<init>:*'      what a constructor allocated
+  et-trace objects app.ettrace --alive-at 40% --sort retained   what held the most then
   et-trace objects app.ettrace --age 10M --sort drag            long-lived objects that were not used for long")]
 pub(crate) struct ObjectsArgs {
     #[command(flatten)]
@@ -289,12 +305,40 @@ pub(crate) struct ObjectsArgs {
     /// The order of the list
     #[arg(long, value_enum, default_value = "size")]
     sort: SortArg,
+    /// For --sort retained: refuse if what was alive at the moment takes more memory than that
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4G")]
+    memory: u64,
     #[command(flatten)]
     show: ShowArgs,
 }
 
+/// Memory that --sort retained takes for each object that is alive, with its references and its row.
+const BYTES_EACH: u64 = 320;
+
+/// What the objects retain that are alive at the moment of a query, which then needs no other condition for it.
+fn retained(args: &ObjectsArgs, opened: &Opened, query: &mut Query) -> Result<RetainedAt, CliError> {
+    let lacks = |what: String| CliError::Lacks { path: args.input.trace.clone(), what };
+    let moment = query.alive_at.take().unwrap_or(Moment::End);
+    let Opened { source, population, lives } = opened;
+    let tick = tick_of(source, lives.as_deref(), population, &moment)?;
+    let tick =
+        tick.ok_or_else(|| lacks(format!("{moment}: what objects retain is known at 40%, 12.5s, tick:N or end")))?;
+    let alive = listing::alive_at(population, &moment).map_err(|error| lacks(error.to_string()))?;
+    let needed = alive.saturating_mul(BYTES_EACH);
+    if needed > args.memory {
+        let (objects, needed) = (counted(alive, "object"), bytes(needed));
+        return Err(lacks(format!(
+            "--sort retained: {objects} alive at {moment} may take {needed} of memory: choose another moment, or allow that much with --memory"
+        )));
+    }
+    let references = opened.references()?;
+    let resident =
+        heap::resident(source, population, &*population.groups, &*references, tick).map_err(CliError::Rows)?;
+    Ok(RetainedAt::of(resident))
+}
+
 pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
-    let query = Query {
+    let mut query = Query {
         class: args.class.clone(),
         site: args.site.clone(),
         context: args.context.clone(),
@@ -313,10 +357,19 @@ pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
         let path = args.input.trace.clone();
         return Err(CliError::Lacks { path, what: format!("{option} needs deaths, which are not known here") });
     }
-    let found = listing::objects(&opened.population, opened.labels(), &query).map_err(|error| match error {
-        ObjectsError::Rows(error) => CliError::Rows(error),
-        ObjectsError::Query(error) => CliError::Lacks { path: args.input.trace.clone(), what: error.to_string() },
-    })?;
+    let retained = match query.sort {
+        Sort::Retained => Some(retained(args, &opened, &mut query)?),
+        _ => None,
+    };
+    let found =
+        listing::objects(&opened.population, opened.labels(), &query, retained.as_ref()).map_err(
+            |error| match error {
+                ObjectsError::Rows(error) => CliError::Rows(error),
+                ObjectsError::Query(error) => {
+                    CliError::Lacks { path: args.input.trace.clone(), what: error.to_string() }
+                }
+            },
+        )?;
     drop(bar);
     if args.show.json {
         print_json(&found)?

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use et_analysis::alive;
 use et_analysis::course::course;
 use et_analysis::heap;
 use et_analysis::profile::profile;
@@ -14,6 +15,7 @@ use et_report::export::jfr::{self, Meaning, Recording};
 use et_report::export::{About, Format, Tree, Weight};
 
 use super::analyses::{Opened, program, size};
+use super::select::SelectUntilArgs;
 use super::{CliError, InputArgs, PROGRAM};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -89,6 +91,8 @@ impl From<WeightArg> for Weight {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    select: SelectUntilArgs,
     /// Format of the profile
     #[arg(long, value_enum)]
     to: FormatArg,
@@ -118,8 +122,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     // A wrong path shows before the long work.
     let create = |path: &PathBuf| Output::create(path, Kind::Profile, args.force, &[&args.input.trace]);
     let mut output = args.output.as_ref().map(create).transpose()?;
-    let opened = Opened::new(&args.input, &bar)?;
+    let (opened, selected) = Opened::new(&args.input, &bar)?.select(&args.select.selection())?;
     let mut about = about(&opened);
+    about.comments.extend(selected.as_ref().map(|selected| format!("only what was allocated {}", selected.text())));
     let weight: Weight = args.weight.into();
     let run = run_of(&opened);
     let (population, naming) = (&opened.population, opened.source.naming());
@@ -133,7 +138,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
             let meaning = Meaning { naming, contexts: &population.contexts, types: &population.types };
             let mut recording = Recording::new(&found, weight, &run, meaning);
             about.comments.extend(recording.left_out().notes());
-            about.comments.extend(add_old_objects(&mut recording, &opened, args.old_objects as usize)?);
+            about.comments.extend(add_old_objects(
+                &mut recording,
+                &opened,
+                selected.is_some(),
+                args.old_objects as usize,
+            )?);
             Made::Recording(Box::new(recording))
         }
     };
@@ -155,7 +165,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
 }
 
 /// Adds the objects alive at the end that retain most; notes of what is not known of them.
-fn add_old_objects(recording: &mut Recording<'_>, opened: &Opened, most: usize) -> Result<Vec<String>, CliError> {
+fn add_old_objects(
+    recording: &mut Recording<'_>,
+    opened: &Opened,
+    is_selected: bool,
+    most: usize,
+) -> Result<Vec<String>, CliError> {
     if most == 0 {
         return Ok(Vec::new());
     }
@@ -166,7 +181,8 @@ fn add_old_objects(recording: &mut Recording<'_>, opened: &Opened, most: usize) 
         return Ok(vec!["no old objects: they are not known without deaths".to_owned()]);
     }
     let snapshot = heap::take(&opened.source, &heap::Request::default())?;
-    let survivors = heap::survivors(&snapshot, &opened.population, most).map_err(CliError::Rows)?;
+    let wanted = is_selected.then(|| alive(&opened.population)).transpose().map_err(CliError::Rows)?;
+    let survivors = heap::survivors(&snapshot, &opened.population, wanted.as_ref(), most).map_err(CliError::Rows)?;
     recording.add_survivors(&snapshot, &survivors);
     let warnings = snapshot.taken().warnings.iter().filter(|warning| !opened.population.warnings.contains(warning));
     Ok(warnings.map(|warning| format!("old objects: {warning}")).collect())

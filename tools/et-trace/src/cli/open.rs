@@ -11,7 +11,8 @@ use et_cli::code::OK;
 use et_cli::print;
 use et_explorer::{FindSource, Parts, router};
 use et_lives::LifeTable;
-use et_reader::source::{Reading, Source};
+use et_reader::references::{NoReferences, References};
+use et_reader::source::{Reading, Source, deaths_unknown};
 use et_web::{Guard, PortError, new_token};
 
 use super::analyses::Opened;
@@ -69,21 +70,41 @@ pub(super) fn run(args: &OpenArgs) -> Result<u8, CliError> {
 fn open(path: &Path, sources: Option<&Arc<Mutex<Sources>>>) -> Result<(Parts, u8), CliError> {
     let bar = Bar::new(true);
     let input = InputArgs::of(path.to_owned(), DeathsArg::Trace, false);
-    let opened = Opened::with_deaths(&input, &bar)?;
-    let references = opened.references()?;
-    let objects = et_lives::by_time(opened.lives.as_deref(), &opened.population).map_err(CliError::Rows)?;
+    let opened = Opened::new(&input, &bar)?;
+    let without_deaths = without_deaths(&opened);
+    let (references, objects): (Box<dyn References>, _) = match without_deaths {
+        None => {
+            let objects = et_lives::by_time(opened.lives.as_deref(), &opened.population).map_err(CliError::Rows)?;
+            (opened.references()?, Some(objects))
+        }
+        // Without deaths nothing is in the order of time, and references have no lives.
+        Some(_) => (Box::new(NoReferences::default()), None),
+    };
     drop(bar);
     let code = opened.finish();
     let Opened { source, population, lives } = opened;
     let report = move |source: &Source| work_out(source, lives.as_ref());
     let path = path.display().to_string();
     let find_source = sources.map(|sources| find_in(Arc::clone(sources), source.naming().source_files()));
-    Ok((Parts { path, source, population, objects, references, report: Box::new(report), find_source }, code))
+    let report = Box::new(report);
+    Ok((Parts { path, source, population, objects, references, report, find_source, without_deaths }, code))
 }
 
 /// Lines of the sites of a trace; all traces share what is open.
 fn find_in(sources: Arc<Mutex<Sources>>, files: SourceFiles) -> FindSource {
     Box::new(move |site| sources.lock().unwrap_or_else(PoisonError::into_inner).excerpt(&files, site))
+}
+
+/// Why a trace tells no deaths, and how to have one that does; `None`: it tells them.
+fn without_deaths(opened: &Opened) -> Option<String> {
+    if opened.population.has_deaths {
+        return None;
+    }
+    if opened.source.tells_objects().is_err() {
+        return Some("The trace counts allocations: record with --mode everything to know what is alive, and with --mode objects for single objects.".to_owned());
+    }
+    let why = deaths_unknown(opened.source.events()).unwrap_or_else(|| "deaths cannot be computed".to_owned());
+    Some(format!("Here {why}. Instrument with --events all to know it."))
 }
 
 fn work_out(source: &Source, lives: Option<&Arc<LifeTable>>) -> Result<et_analysis::report::Report, String> {

@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use et_analysis::Selection;
 use et_analysis::heap::Moment;
 use et_analysis::report::{self, Records, Report, ReportError};
-use et_analysis::summary::summarize;
+use et_analysis::summary::{summarize, summarize_selected};
 use et_lives::LifeTable;
 use et_names::units::counted;
 use et_reader::observed::Observed;
@@ -20,7 +21,10 @@ use et_reader::source::{At, Deaths, Reading, Source};
 use et_report::{Excerpts, Part, Table, alive_at, page_with, tables, together};
 use serde::Serialize;
 
-use super::kept::{KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary};
+use super::kept::{
+    KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary, observed,
+};
+use super::select::{SelectArgs, select};
 use super::sources::{SiteLine, SourceArgs, SourcesError, site_lines, table};
 use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
@@ -33,8 +37,10 @@ use et_cli::{print, print_json};
 pub struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    select: SelectArgs,
     /// Further traces, of other JVMs of the same run: FILE is then a folder, which gets a page for each and one that joins them
-    #[arg(value_name = "TRACE", conflicts_with_all = ["show", "json", "with_names", "lives"])]
+    #[arg(value_name = "TRACE", conflicts_with_all = ["show", "json", "with_names", "lives", "threads", "from", "to"])]
     others: Vec<PathBuf>,
     /// HTML file to write
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["show", "json"])]
@@ -90,7 +96,11 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &[source.path()]);
     let output = args.output.as_ref().map(create).transpose()?;
     let mut sources = args.sources.open().map_err(NoReport::from)?;
-    let (report, lost) = report_of(&source, lives.as_deref(), args.input.reading(ClockArg::Et))?;
+    let reading = args.input.reading(ClockArg::Et);
+    let (report, lost) = match args.select.selection().is_all() {
+        true => report_of(&source, lives.as_deref(), reading)?,
+        false => selected_report(&source, lives.as_deref(), reading, &args.select.selection())?,
+    };
     drop(bar);
     let excerpts = sources.of_report(&report, &source);
     let lines = (!sources.is_empty()).then(|| lines_of(&report, &excerpts));
@@ -206,12 +216,7 @@ fn read<'a>(
         keep_observed(lives, &observed);
         return Ok((records, population, observed));
     };
-    if records.are_wanted() {
-        source.for_each(reading, |record, at| {
-            records.record(record, at);
-            ControlFlow::Continue(())
-        })?;
-    }
+    see_all(source, reading, &mut records)?;
     Ok((records, et_lives::population(source, lives, reading)?, observed))
 }
 
@@ -225,12 +230,7 @@ pub(super) fn report_of(
         let lost = report.summary.lost_details;
         return Ok((report, lost));
     }
-    if source.deaths(reading.deaths) == Deaths::None {
-        PROGRAM.say(format_args!(
-            "{}: note: without deaths the report has nothing on lifetimes, leaks and live objects",
-            source.path().display()
-        ));
-    }
+    say_without_deaths(source, reading);
     let fail = |source_error| NoReport::Rows { path: source.path().to_owned(), source: source_error }.into();
     let (records, population, observed) = read(source, lives, reading)?;
     let summary = match kept_summary(source, lives, ClockArg::Et) {
@@ -252,6 +252,47 @@ pub(super) fn report_of(
         keep_report(lives, &report);
     }
     Ok((report, lost))
+}
+
+/// A report of some allocations, which is not kept.
+fn selected_report(
+    source: &Source,
+    lives: Option<&LifeTable>,
+    reading: Reading,
+    selection: &Selection,
+) -> Result<(Report, Lost), CliError> {
+    say_without_deaths(source, reading);
+    let fail = |error| CliError::from(NoReport::Rows { path: source.path().to_owned(), source: error });
+    let (population, observed) = observed(source, lives, reading)?;
+    let (population, selected) = select(selection, source, population)?;
+    let summary = summarize_selected(source, &population, &observed, selected.unwrap_or_default(), KEPT_LINES);
+    let summary = summary.map_err(|error| fail(error.into()))?;
+    let mut records =
+        Records::of_selected(source, reading, &population).map_err(|error| fail(ReportError::Rows(error)))?;
+    see_all(source, reading, &mut records)?;
+    let report = report::report(source, summary, records, &population, reading).map_err(fail)?;
+    let lost = report.summary.lost_details;
+    Ok((report, lost))
+}
+
+/// Reads the trace for what a report needs of its records, if it needs any.
+fn see_all(source: &Source, reading: Reading, records: &mut Records<'_>) -> Result<(), CliError> {
+    if records.are_wanted() {
+        source.for_each(reading, |record, at| {
+            records.record(record, at);
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(())
+}
+
+fn say_without_deaths(source: &Source, reading: Reading) {
+    if source.deaths(reading.deaths) == Deaths::None {
+        PROGRAM.say(format_args!(
+            "{}: note: without deaths the report has nothing on lifetimes, leaks and live objects",
+            source.path().display()
+        ));
+    }
 }
 
 #[cfg(test)]

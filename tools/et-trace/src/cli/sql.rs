@@ -23,6 +23,7 @@ use et_cli::{Heartbeat, print, write_out};
 #[command(after_help = "\
 Examples:
   et-trace sql app.tables 'select count(*) from calls'
+  et-trace sql app.tables \"select * from objects where object = object_id('1f3a')\"
   et-trace sql app.tables --query top_sites
   et-trace sql app.tables --query who_keeps --set class='com.acme.%' --csv
   et-trace sql --list                                lists the queries
@@ -113,7 +114,7 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
     let format = if args.json { "json" } else { "csv" };
     // By default, DuckDB spills to the current folder.
     let spill = Spill::new().map_err(SqlError::Spill)?;
-    let mut views = format!("{NO_BAR}\nset temp_directory = {};\n", literal(&spill.path().to_string_lossy()));
+    let mut views = format!("{NO_BAR}\n{IDS}\nset temp_directory = {};\n", literal(&spill.path().to_string_lossy()));
     if let Some(memory) = args.memory {
         let _ = writeln!(views, "set memory_limit = '{memory}B';");
     }
@@ -174,6 +175,11 @@ fn statement(args: &SqlArgs) -> Result<Option<String>, SqlError> {
 
 /// DuckDB shows how far long queries are on standard output, among the answer.
 const NO_BAR: &str = "set enable_progress_bar = false;";
+
+/// Ids as they are printed, and back: columns have numbers.
+const IDS: &str = "\
+create macro object_id(text) as ('0x' || regexp_replace(text, '^0x', ''))::bigint;
+create macro object_text(object) as printf('%x', object);";
 
 /// Runs a statement with Python.
 const DRIVER: &str = include_str!("duckdb.py");

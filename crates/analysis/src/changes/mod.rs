@@ -1,5 +1,7 @@
 //! What changed in the heap between two moments of a run: what came, what went, what stayed.
 
+mod roots;
+
 use std::cmp::Reverse;
 use std::fmt::Write;
 use std::hash::Hash;
@@ -8,6 +10,7 @@ use std::io;
 use et_names::units::{bytes, number};
 use et_reader::model::ContextId;
 use et_reader::population::{Columns, Population, Rows};
+use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -16,14 +19,17 @@ use crate::fold::fold;
 use crate::heap::Moment;
 use crate::labels::Labels;
 use crate::objects::{born, died};
+use crate::pattern::fits;
 use crate::place::{Spot, by_place};
-use crate::span::{Bound, QueryError};
+use crate::span::{Bound, QueryError, in_order};
 use crate::table::{more, table};
 
 /// Methods of a calling context that are displayed.
 const CONTEXT: usize = 4;
 
-/// What objects are grouped by.
+pub use roots::{AtRoots, changes_by_root};
+
+/// What objects are grouped by, as far as rows tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     #[default]
@@ -35,8 +41,6 @@ pub enum By {
 /// Why two moments could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    #[error("{from} is not before {to}: give the earlier moment first")]
-    Order { from: String, to: String },
     #[error(transparent)]
     Query(#[from] QueryError),
     #[error(transparent)]
@@ -67,11 +71,11 @@ impl Change {
     }
 }
 
-/// A class, a site or a context.
+/// A class, a site, a context or a root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeLine {
-    /// The class, the site with its class, or the innermost methods of the context with the class.
+    /// The class, the site with its class, the innermost methods of the context with the class, or what holds the objects from outside.
     pub name: String,
     #[serde(flatten)]
     pub change: Change,
@@ -92,7 +96,7 @@ pub struct Changes {
     pub all_lines: u64,
 }
 
-/// Compares what was alive at two moments.
+/// Compares what was alive at two moments. `class`: only objects of classes whose names fit, in which `*` is any text.
 ///
 /// # Errors
 /// A moment is behind the end of the trace, or rows do not tell it; the moments are in the wrong order; the life table cannot be
@@ -102,19 +106,19 @@ pub fn changes(
     labels: Labels<'_>,
     [from, to]: [&Moment; 2],
     by: By,
+    class: Option<&str>,
     top: usize,
 ) -> Result<Changes, ChangesError> {
     let bounds = [Bound::within(from, population)?, Bound::within(to, population)?];
-    if is_later(bounds, population) {
-        return Err(ChangesError::Order { from: from.to_string(), to: to.to_string() });
-    }
+    in_order([from, to], bounds, population)?;
+    let of = (population, bounds, class.map(|pattern| classes(population, labels, pattern)));
     let lines: Vec<(String, Change)> = match by {
         By::Class => {
-            let sums = sums(population, bounds, Columns::CLASS, |rows, row| rows.class[row])?;
+            let sums = sums(&of, Columns::CLASS, |rows, row| rows.class[row])?;
             sums.into_iter().map(|(class, change)| (labels.class(class), change)).collect()
         }
         By::Site => {
-            let sums = sums(population, bounds, Spot::columns(), Spot::of)?;
+            let sums = sums(&of, Spot::columns(), Spot::of)?;
             let sums = by_place(sums, population, labels.naming(), Change::merge);
             let name = |at| {
                 let place = labels.place(at);
@@ -124,7 +128,7 @@ pub fn changes(
         }
         By::Context => {
             let key = |rows: &Rows, row: usize| (rows.context[row], rows.class[row]);
-            let sums = sums(population, bounds, Columns::CONTEXT | Columns::CLASS, key)?;
+            let sums = sums(&of, Columns::CONTEXT | Columns::CLASS, key)?;
             let name = |(context, class)| {
                 let methods = population.contexts.methods(context).take(CONTEXT);
                 let methods: Vec<String> = methods.map(|method| labels.method(method)).collect();
@@ -134,6 +138,16 @@ pub fn changes(
             sums.into_iter().map(|(key, change)| (name(key), change)).collect()
         }
     };
+    Ok(of_lines([from, to], lines, top))
+}
+
+/// Which classes have names that fit, by number.
+fn classes(population: &Population, labels: Labels<'_>, pattern: &str) -> Vec<bool> {
+    (0..population.types.len() as u32).map(|class| fits(pattern, &labels.class(TypeId(class)))).collect()
+}
+
+/// The result, of lines in any order.
+fn of_lines([from, to]: [&Moment; 2], lines: Vec<(String, Change)>, top: usize) -> Changes {
     // Classes of one name, of several loaders, are one for people.
     let mut by_name: FxHashMap<String, Change> = FxHashMap::default();
     let mut all = Change::default();
@@ -151,33 +165,24 @@ pub fn changes(
     lines.truncate(top);
     let line = |(name, change): (String, Change)| ChangeLine { name, change, growth_bytes: change.growth() };
     let lines = lines.into_iter().map(line).collect();
-    Ok(Changes { from: from.to_string(), to: to.to_string(), all, lines, all_lines })
-}
-
-/// Whether the first moment is the later one, as far as that shows: moments on different clocks are not compared.
-fn is_later(bounds: [Bound; 2], population: &Population) -> bool {
-    match bounds {
-        [Bound::Tick(from), Bound::Tick(to)]
-        | [Bound::Bytes(from), Bound::Bytes(to)]
-        | [Bound::Nanos(from), Bound::Nanos(to)] => from > to,
-        [Bound::End, to] => !to.is_at_or_after(population.end),
-        _ => false,
-    }
+    Changes { from: from.to_string(), to: to.to_string(), all, lines, all_lines }
 }
 
 fn sums<K: Eq + Hash + Send>(
-    population: &Population,
-    [from, to]: [Bound; 2],
+    (population, [from, to], classes): &(&Population, [Bound; 2], Option<Vec<bool>>),
     columns: Columns,
     key: impl Fn(&Rows, usize) -> K + Sync + Send,
 ) -> io::Result<FxHashMap<K, Change>> {
     let columns = columns | Columns::SIZE | from.columns() | to.columns();
+    let columns = if classes.is_some() { columns | Columns::CLASS } else { columns };
+    let is_wanted =
+        |rows: &Rows, row: usize| classes.as_ref().is_none_or(|classes| classes[rows.class[row].0 as usize]);
     fold(
         population,
         columns,
         FxHashMap::default,
         |sums: &mut FxHashMap<K, Change>, rows| {
-            for row in 0..rows.len {
+            for row in (0..rows.len).filter(|&row| is_wanted(rows, row)) {
                 let (born, died) = (born(rows, row), died(rows, row));
                 let was_there = [from, to].map(|at| at.is_in_life(born, died));
                 if was_there == [false, false] {
@@ -264,7 +269,7 @@ mod tests {
         })
         .unwrap();
         let moments = [&Moment::Tick(first), &Moment::Tick(second)];
-        let found = changes(&population, labels, moments, By::Class, usize::MAX).unwrap();
+        let found = changes(&population, labels, moments, By::Class, None, usize::MAX).unwrap();
         assert!(found.lines.is_sorted_by_key(|line| Reverse(line.growth_bytes)));
         let sums = |change: &Change| [change.came.bytes, change.went.bytes, change.stayed.bytes];
         let total = expected.values().fold([0; 3], |all, sums| [0, 1, 2].map(|at| all[at] + sums[at]));
@@ -277,8 +282,19 @@ mod tests {
         expected.retain(|_, sums| sums[0] + sums[1] > 0);
         assert_eq!(lines, expected);
         for by in [By::Site, By::Context] {
-            let other = changes(&population, labels, moments, by, 5).unwrap();
+            let other = changes(&population, labels, moments, by, None, 5).unwrap();
             assert_eq!((other.all, other.lines.len()), (found.all, 5), "{by:?}");
+        }
+        // Of some classes the same, by whatever they are grouped.
+        let grown = &found.lines[0];
+        let pattern = format!("{}*", grown.name.split_at(grown.name.len() - 1).0);
+        let some = changes(&population, labels, moments, By::Class, Some(&pattern), usize::MAX).unwrap();
+        let fits = |line: &&ChangeLine| crate::pattern::fits(&pattern, &line.name);
+        assert_eq!(some.lines, found.lines.iter().filter(fits).cloned().collect::<Vec<_>>());
+        assert!(some.all.came.bytes > 0 && some.all.came.bytes < found.all.came.bytes);
+        for by in [By::Site, By::Context] {
+            let other = changes(&population, labels, moments, by, Some(&pattern), 5).unwrap();
+            assert_eq!(other.all, some.all, "{by:?}");
         }
         let text = render(&Changes { lines: found.lines[..2].to_vec(), ..found });
         assert!(text.contains(&format!("from tick:{first} to tick:{second}\ncame ")), "{text}");
@@ -291,7 +307,7 @@ mod tests {
         let labels = Labels::of(&source, &population);
         let compare = |from: &str, to: &str| {
             let moments = [&from.parse().unwrap(), &to.parse().unwrap()];
-            changes(&population, labels, moments, By::Class, 5).map(|changes| changes.all)
+            changes(&population, labels, moments, By::Class, None, 5).map(|changes| changes.all)
         };
         let nothing = compare("40%", "40%").unwrap();
         assert_eq!((nothing.came, nothing.went), Default::default());
