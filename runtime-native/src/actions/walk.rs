@@ -7,6 +7,7 @@
 use std::cell::OnceCell;
 
 use et_format::StackRecord;
+use et_jvm::call_trace::{self, CallTraces};
 use et_jvm::env::Env;
 use et_jvm::profiling::RawFrame;
 use et_rewriter::classfile::{Constant, ConstantPool, Reader};
@@ -32,15 +33,19 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
             return number;
         }
         state.counts.values += 1;
-        let mut walk = Walk { tracer, env, state, frames: Vec::new(), is_whole: false, records: Vec::new() };
+        let call_traces = tracer.machine.hotspot.call_traces;
+        let frames = std::mem::take(&mut state.frames);
+        let mut walk = Walk { tracer, env, state, frames, is_whole: false, call_traces, records: Vec::new() };
         let (number, found) = match walk.state.tree.most_frames() {
-            Some(most) => (walk.whole(most), Vec::new()),
-            None => match walk.up_to_known(value).or_else(|certain| walk.again(value).unwrap_or(Err(certain))) {
+            Some(most) => (walk.whole(value, most), Vec::new()),
+            None => match walk.up_to_known(value).or_else(|_| walk.again(value)) {
                 Ok((caller, found)) => (walk.add(caller, &found), found),
-                Err(certain) => (walk.whole(MOST_FRAMES), certain),
+                Err(certain) => (walk.whole(value, MOST_FRAMES), certain),
             },
         };
-        let Walk { is_whole: _, frames: _, records, state, .. } = walk;
+        let Walk { frames, records, state, .. } = walk;
+        state.frames = frames;
+        state.frames.clear();
         // In the journal before any other thread can use a number.
         tracer.output.queue.stacks(&records);
         // What was beyond the limit is walked again: else the table would grow without one.
@@ -77,6 +82,8 @@ struct Walk<'w, 'e> {
     /// Innermost first, as far as they have been asked for.
     frames: Vec<RawFrame>,
     is_whole: bool,
+    /// How frames are asked for; `None`: JVMTI. What fits the values is right, whoever told it; what does not fit is looked at again as JVMTI tells it.
+    call_traces: Option<CallTraces>,
     /// Of the stacks that are new.
     records: Vec<StackRecord>,
 }
@@ -85,6 +92,16 @@ impl Walk<'_, '_> {
     /// The frame with that index; `None` if the stack has no more.
     fn frame(&mut self, index: usize) -> Option<RawFrame> {
         while index >= self.frames.len() && !self.is_whole {
+            if let Some(call_traces) = self.call_traces {
+                let most = (self.frames.len() * 4).max(FIRST_FRAMES);
+                if most <= call_trace::MOST && call_traces.innermost(self.env, most, &mut self.frames) {
+                    self.state.counts.frames += self.frames.len() as u64;
+                    self.is_whole = self.frames.len() < most;
+                } else {
+                    self.ask_jvmti();
+                }
+                continue;
+            }
             let known = self.frames.len();
             let more = known.max(FIRST_FRAMES).min(MOST_FRAMES - known.min(MOST_FRAMES));
             self.frames.resize(known + more, RawFrame::NONE);
@@ -94,6 +111,13 @@ impl Walk<'_, '_> {
             self.state.counts.frames += found as u64;
         }
         self.frames.get(index).copied()
+    }
+
+    /// From now on frames are those that JVMTI tells.
+    fn ask_jvmti(&mut self) {
+        self.call_traces = None;
+        self.is_whole = false;
+        self.frames.clear();
     }
 
     fn place(&mut self, frame: RawFrame) -> Place {
@@ -141,9 +165,13 @@ impl Walk<'_, '_> {
         Err(found)
     }
 
-    /// The same once more, if it may have failed since a method has another code meanwhile.
-    fn again(&mut self, value: u64) -> Option<Walked> {
-        self.state.methods.forget_changed().then(|| self.up_to_known(value))
+    /// The same once more, with frames as JVMTI tells them, and then with what methods have as code now.
+    fn again(&mut self, value: u64) -> Walked {
+        self.ask_jvmti();
+        self.up_to_known(value).or_else(|certain| match self.state.methods.forget_changed() {
+            true => self.up_to_known(value),
+            false => Err(certain),
+        })
     }
 
     /// Adds frames above a stack, which are innermost first. Returns the number of the last, below which are those of the others.
@@ -156,14 +184,17 @@ impl Walk<'_, '_> {
     }
 
     /// The stack as the VM tells it, of at most this number of frames at sites.
-    fn whole(&mut self, most: usize) -> u32 {
-        let (mut index, mut sites) = (0, Vec::new());
+    fn whole(&mut self, value: u64, most: usize) -> u32 {
+        let (mut at, mut index, mut sites) = (value, 0, Vec::new());
+        // JVMTI tells the frames of a virtual thread, `AsyncGetCallTrace` those of its carrier behind them: the value says where it begins.
         while sites.len() < most
+            && (at != 0 || self.call_traces.is_none())
             && let Some(frame) = self.frame(index)
         {
             index += 1;
-            if let Place::Site { site, .. } = self.place(frame) {
+            if let Place::Site { site, adds } = self.place(frame) {
                 sites.push(site);
+                at = at.wrapping_sub(adds).wrapping_mul(BACK);
             }
         }
         match most {

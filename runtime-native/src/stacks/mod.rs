@@ -7,6 +7,7 @@ mod tree;
 use std::sync::Mutex;
 
 use et_format::StackCounts;
+use et_jvm::profiling::RawFrame;
 use et_jvm::sync::lock;
 
 pub use methods::{Methods, Place};
@@ -31,6 +32,8 @@ pub struct State {
     pub methods: Methods,
     /// What was counted.
     pub counts: StackCounts,
+    /// Room for the frames of a walk.
+    pub frames: Vec<RawFrame>,
 }
 
 impl Stacks {
@@ -39,7 +42,8 @@ impl Stacks {
         let table = Table::default();
         let first_table = table.word();
         let (tree, methods) = (Tree::new(most), Methods::default());
-        Self { state: Mutex::new(State { table, tree, methods, counts: StackCounts::default() }), first_table }
+        let state = State { table, tree, methods, counts: StackCounts::default(), frames: Vec::new() };
+        Self { state: Mutex::new(state), first_table }
     }
 
     /// Address and size of the table at the beginning, as HeapProxy takes them.
