@@ -364,6 +364,16 @@ final class HeapProxyObjects {
         return size + alignment - 1 & -alignment;
     }
 
+    /** Of a class of arrays whose {@link #size} is known: the size of the header. */
+    static int headerSize(Class<?> type) {
+        return HeapProxy.layoutHelper(type) >> 16 & 0xff;
+    }
+
+    /** The same: the logarithm of the size of an element. */
+    static int elementShift(Class<?> type) {
+        return HeapProxy.layoutHelper(type) & 0xff;
+    }
+
     /** The length of an array, -1 for other objects. */
     static int length(Object object) {
         if (object instanceof Object[]) {
