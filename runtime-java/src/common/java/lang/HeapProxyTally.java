@@ -34,9 +34,22 @@ final class HeapProxyTally {
     private HeapProxyTally() {
     }
 
-    /** The constructor of an object is about to be called. */
+    /**
+     * The constructor of an object is about to be called. The stack gets its number here, where the frame of the site is the innermost, unless
+     * the buffer has a count for it.
+     */
     static void site(long stack) {
-        HeapProxyRelease.thread().etStack = stack;
+        Thread thread = HeapProxyRelease.thread();
+        long end = thread.etEnd;
+        int site = 0;
+        if (end != 0L) {
+            long slot = slot(end, stack);
+            if (HeapProxyPlatform.getLong(slot) == stack) {
+                site = HeapProxyPlatform.get(event(end, HeapProxyPlatform.get(slot + PLACE)) + 4L);
+            }
+        }
+        thread.etSite = site != 0 ? site : HeapProxyStacks.site(stack);
+        thread.etStack = stack;
     }
 
     /** The same where the stack has its number, or there is only a site. */
@@ -49,11 +62,10 @@ final class HeapProxyTally {
     /** Takes what {@link #site} has left off the thread, for a constructor that runs other code first. */
     static int takeSite() {
         Thread thread = HeapProxyRelease.thread();
-        long stack = thread.etStack;
         int site = thread.etSite;
         thread.etStack = 0L;
         thread.etSite = 0;
-        return stack == 0L ? site : HeapProxyStacks.site(stack);
+        return site;
     }
 
     /** {@code Object.<init>} ran on the object. */
@@ -66,10 +78,9 @@ final class HeapProxyTally {
         thread.etSite = 0;
         // What Unsafe.allocateInstance or JNI made was counted then.
         if (!HeapProxyObjects.hasId(object)) {
-            if (stack != 0L) {
-                add(thread, object, -1, stack);
-            } else if (!again(thread, object, -1, site)) {
-                begin(thread, object, -1, site, site);
+            long key = stack != 0L ? stack : site;
+            if (!again(thread, object, -1, key)) {
+                begin(thread, object, -1, site, key);
             }
         }
     }
@@ -137,12 +148,12 @@ final class HeapProxyTally {
             return false;
         }
         int classWord = classWord(object);
-        long slot = slot(end, key, classWord);
+        long slot = slot(end, key);
         int place = HeapProxyPlatform.get(slot + PLACE);
         if (HeapProxyPlatform.getLong(slot) != key || HeapProxyPlatform.get(slot + CLASS_WORD) != classWord || place == 0) {
             return false;
         }
-        long at = end - ((long) (place & BACK) << 2);
+        long at = event(end, place);
         long count = (HeapProxyPlatform.get(at + 12L) & MOST) + 1L;
         long sum = (HeapProxyPlatform.get(at + 16L) & MOST) + units(place, object, length);
         if (count > MOST || sum > MOST) {
@@ -184,7 +195,7 @@ final class HeapProxyTally {
         HeapProxyPlatform.put(at, HeapProxyBuffer.COUNTED, site, id, 1);
         thread.etPos = at + 20L;
         int classWord = classWord(object);
-        long slot = slot(end, key, classWord);
+        long slot = slot(end, key);
         HeapProxyPlatform.putLong(slot, key);
         HeapProxyPlatform.put(slot + PLACE, (int) (end - at >> 2) | form);
         HeapProxyPlatform.put(slot + CLASS_WORD, classWord);
@@ -195,8 +206,13 @@ final class HeapProxyTally {
         return (int) (HeapProxyPlatform.word(object, HeapProxy.classWordOffset) >>> HeapProxy.classWordShift);
     }
 
-    private static long slot(long end, long key, int classWord) {
-        int hash = (int) ((key ^ (long) classWord << 32) * SPREAD >>> 32);
+    /** The event of a slot that says that it is at this place. */
+    private static long event(long end, int place) {
+        return end - ((long) (place & BACK) << 2);
+    }
+
+    private static long slot(long end, long key) {
+        int hash = (int) (key * SPREAD >>> 32);
         return end + HeapProxy.indexOffset + ((long) (hash >>> HeapProxy.indexShift) << SLOT_SHIFT);
     }
 
