@@ -9,6 +9,7 @@ use jni_sys::{JNIEnv, jint, jlong, jobject};
 
 use et_names::releases;
 
+use crate::call_trace::CallTraces;
 use crate::env::{Env, Object};
 use crate::handles::Handles;
 use crate::memory;
@@ -37,6 +38,8 @@ pub struct HotSpot {
     max_memory: Option<Memory>,
     handles: Option<Handles>,
     halt: Option<Halt>,
+    /// Walks of stacks beside JVMTI's.
+    pub call_traces: Option<CallTraces>,
     /// Where instance sizes are stored; `None` if unknown.
     pub layout: Option<Layout>,
     /// Where the heap is described.
@@ -92,6 +95,7 @@ impl HotSpot {
                 max_memory: library
                     .symbol(c"JVM_MaxMemory")
                     .map(|function| std::mem::transmute::<*mut c_void, Memory>(function)),
+                call_traces: CallTraces::find(&library),
                 halt: library.symbol(c"JVM_Halt").map(|function| std::mem::transmute::<*mut c_void, Halt>(function)),
                 handles: library.symbol(c"JVM_SetArrayElement").map(|function| Handles::new(function)),
                 // What the table of types does not say, such as what an `OopHandle` is, may be another thing in releases that were not tested.

@@ -107,6 +107,7 @@ pub enum EventKind {
     ThreadStart = 52,
     ThreadEnd = 53,
     ClassFileLoadHook = 54,
+    ClassLoad = 55,
     ClassPrepare = 56,
     SingleStep = 60,
     Breakpoint = 62,

@@ -11,6 +11,7 @@
 //! * [`hotspot`], [`flags`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and describes for debuggers,
 //!   and its data structures. All of it is verified with JNI, JVMTI or `Unsafe` before it is used; each module names
 //!   its source in OpenJDK and the releases that it was tested with. What is not found is `None`, never an error.
+//! * [`call_trace`]: walks of the current thread's stack by `AsyncGetCallTrace`.
 //! * [`imports`]: replacements for functions that libjvm calls in other libraries.
 //! * [`profiling`]: JVMTI functions for profilers: monitors, line numbers, CPU times, contents of objects.
 //! * [`memory`]: reads from addresses that may be invalid. [`references`]: follows words that may not be references.
@@ -19,6 +20,7 @@
 //!
 //! Sizes and offsets are in bytes.
 
+pub mod call_trace;
 pub mod env;
 pub mod field_ids;
 pub mod flags;

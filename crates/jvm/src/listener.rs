@@ -175,6 +175,7 @@ impl Jvmti {
             (EventKind::ThreadStart as jint, thread_start as *const c_void),
             (EventKind::ThreadEnd as jint, thread_end as *const c_void),
             (EventKind::ClassFileLoadHook as jint, class_file_load_hook as *const c_void),
+            (EventKind::ClassLoad as jint, class_load as *const c_void),
             (EventKind::ClassPrepare as jint, class_prepare as *const c_void),
             (EventKind::Breakpoint as jint, breakpoint as *const c_void),
             (EventKind::GarbageCollectionStart as jint, garbage_collection_start as *const c_void),
@@ -249,6 +250,9 @@ unsafe extern "system" fn thread_start(jvmti: *mut RawEnv, env: *mut JNIEnv, thr
 unsafe extern "system" fn thread_end(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     told_of(jvmti, env, thread, |listener, _, env, thread| listener.thread_end(env, thread));
 }
+
+/// Nobody wants to know: [`CallTraces`](crate::call_trace::CallTraces) needs the event to be enabled, and what has no callback is not.
+unsafe extern "system" fn class_load(_jvmti: *mut RawEnv, _env: *mut JNIEnv, _thread: jobject, _class: jclass) {}
 
 unsafe extern "system" fn class_prepare(jvmti: *mut RawEnv, env: *mut JNIEnv, _thread: jobject, class: jclass) {
     told_of(jvmti, env, class, |listener, _, env, class| listener.class_prepare(env, class));

@@ -354,6 +354,9 @@ pub struct RawFrame {
     pub location: jlong,
 }
 
+// SAFETY: ids of methods are the same on all threads.
+unsafe impl Send for RawFrame {}
+
 impl RawFrame {
     /// In place of a frame.
     pub const NONE: Self = Self { method: ptr::null_mut(), location: -1 };

@@ -4,19 +4,21 @@
 //! first caller whose value is known, if it is at the same site. Then each frame of the walk has fitted what calls had stored. Where one
 //! does not, the stack is recorded as the VM tells it.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use et_format::StackRecord;
+use et_jvm::call_trace::{self, CallTraces};
 use et_jvm::env::Env;
 use et_jvm::profiling::RawFrame;
 use et_rewriter::classfile::{Constant, ConstantPool, Reader};
 use et_rewriter::hooks::stacks::{MULTIPLIER, TrackedCode, inverse};
 
-use crate::stacks::{Frame, Place, State};
+use crate::stacks::{Frame, Place, Pools, Room, State};
 use crate::tracer::Tracer;
+use crate::tracer::machine::Machine;
 
 /// Frames that are asked for at first: those of the hooks, and the next ones.
-const FIRST_FRAMES: usize = 10;
+const FIRST_FRAMES: usize = 8;
 /// Maximum number of frames of a stack.
 const MOST_FRAMES: usize = 1 << 16;
 /// The multiplier of the way back.
@@ -32,24 +34,29 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
             return number;
         }
         state.counts.values += 1;
-        let mut walk = Walk { tracer, env, state, frames: Vec::new(), is_whole: false, records: Vec::new() };
-        let (number, found) = match walk.state.tree.most_frames() {
-            Some(most) => (walk.whole(most), Vec::new()),
-            None => match walk.up_to_known(value).or_else(|certain| walk.again(value).unwrap_or(Err(certain))) {
-                Ok((caller, found)) => (walk.add(caller, &found), found),
-                Err(certain) => (walk.whole(MOST_FRAMES), certain),
+        let call_traces = tracer.machine.hotspot.call_traces;
+        let room = std::mem::take(&mut state.room);
+        let mut walk = Walk { tracer, env, state, room, is_whole: false, call_traces };
+        let number = match walk.state.tree.most_frames() {
+            Some(most) => {
+                walk.room.found.clear();
+                walk.whole(value, most)
+            }
+            None => match walk.up_to_known(value).or_else(|| walk.again(value)) {
+                Some(caller) => walk.add(caller),
+                None => walk.whole(value, MOST_FRAMES),
             },
         };
-        let Walk { is_whole: _, frames: _, records, state, .. } = walk;
+        let Walk { room, state, .. } = walk;
         // In the journal before any other thread can use a number.
-        tracer.output.queue.stacks(&records);
+        tracer.output.queue.stacks(&room.records);
         // What was beyond the limit is walked again: else the table would grow without one.
         if state.tree.most_frames().is_none() {
             let before = state.table.word();
             let mut has_moved = false;
             // The innermost has the number; each other one is the caller of the one before it.
             let mut at = number;
-            for (value, site) in found {
+            for &(value, site) in &room.found {
                 let Some(frame) = state.tree.get(at).filter(|frame| frame.site == site) else { break };
                 has_moved |= state.table.add(value, at);
                 at = frame.caller;
@@ -60,111 +67,156 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
                 state.table.release(before);
             }
         }
+        state.room = room.emptied();
         number
     })
 }
-
-/// The value of a stack, and the site of its innermost frame.
-type Valued = (u64, u32);
-/// What a walk has found, as [`Walk::up_to_known`] returns it.
-type Walked = Result<(u32, Vec<Valued>), Vec<Valued>>;
 
 /// A walk of the current thread's stack.
 struct Walk<'w, 'e> {
     tracer: &'w Tracer,
     env: Env<'e>,
     state: &'w mut State,
-    /// Innermost first, as far as they have been asked for.
-    frames: Vec<RawFrame>,
+    room: Room,
+    /// Whether the stack has no more frames than were found.
     is_whole: bool,
-    /// Of the stacks that are new.
-    records: Vec<StackRecord>,
+    /// How frames are asked for; `None`: JVMTI. What fits the values is right, whoever told it; what does not fit is looked at again as JVMTI tells it.
+    call_traces: Option<CallTraces>,
 }
 
 impl Walk<'_, '_> {
     /// The frame with that index; `None` if the stack has no more.
     fn frame(&mut self, index: usize) -> Option<RawFrame> {
-        while index >= self.frames.len() && !self.is_whole {
-            let known = self.frames.len();
+        while index >= self.room.frames.len() && !self.is_whole {
+            let frames = &mut self.room.frames;
+            let known = frames.len();
+            if let Some(call_traces) = self.call_traces {
+                let most = (known * 4).max(FIRST_FRAMES);
+                if most <= call_trace::MOST && call_traces.innermost(self.env, most, frames) {
+                    self.is_whole = frames.len() < most;
+                    self.state.counts.frames += (frames.len() - known.min(frames.len())) as u64;
+                } else {
+                    self.ask_jvmti();
+                }
+                continue;
+            }
             let more = known.max(FIRST_FRAMES).min(MOST_FRAMES - known.min(MOST_FRAMES));
-            self.frames.resize(known + more, RawFrame::NONE);
-            let found = self.tracer.machine.jvmti.current_frames(known, &mut self.frames[known..]).unwrap_or(0);
-            self.frames.truncate(known + found);
+            frames.resize(known + more, RawFrame::NONE);
+            let found = self.tracer.machine.jvmti.current_frames(known, &mut frames[known..]).unwrap_or(0);
+            frames.truncate(known + found);
             self.is_whole = found < more || more == 0;
             self.state.counts.frames += found as u64;
         }
-        self.frames.get(index).copied()
+        self.room.frames.get(index).copied()
+    }
+
+    /// From now on frames are those that JVMTI tells.
+    fn ask_jvmti(&mut self) {
+        self.call_traces = None;
+        self.is_whole = false;
+        self.room.frames.clear();
+        self.room.steps.clear();
     }
 
     fn place(&mut self, frame: RawFrame) -> Place {
         let Self { tracer, env, state, .. } = self;
-        state.methods.place(frame, || read(tracer, *env, frame))
+        state.methods.place(frame, |pools| read(tracer, *env, frame, pools))
     }
 
-    /// Walks to the first caller that is known: its number, and the values and sites of the frames before it, innermost first. If a frame
-    /// does not fit, the error is those whose values are right nevertheless: up to the first that is at no site.
-    fn up_to_known(&mut self, value: u64) -> Walked {
-        let (mut at, mut index, mut found) = (value, 0, Vec::new());
+    /// Where the frame with that index is, and the value of the stack up to it.
+    fn step(&mut self, value: u64, index: usize) -> Option<(u64, Place)> {
+        if index >= self.room.steps.len() {
+            self.frame(index)?;
+            // Those of all frames at hand, so that they are loaded at the same time.
+            let mut at = match self.room.steps.last() {
+                Some(&(at, place)) => below(at, place),
+                None => value,
+            };
+            for index in self.room.steps.len()..self.room.frames.len() {
+                let place = self.place(self.room.frames[index]);
+                self.room.steps.push((at, place));
+                if place != Place::Untracked {
+                    self.state.table.prefetch(at);
+                }
+                at = below(at, place);
+            }
+        }
+        self.room.steps.get(index).copied()
+    }
+
+    /// Walks to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
+    /// does not fit, those are found whose values are right nevertheless: up to the first that is at no site.
+    fn up_to_known(&mut self, value: u64) -> Option<u32> {
+        let (mut end, mut index) = (value, 0);
         let mut certain = None;
-        while let Some(frame) = self.frame(index) {
+        self.room.found.clear();
+        while let Some((at, place)) = self.step(value, index) {
             index += 1;
+            end = below(at, place);
             let known = |walk: &Self| {
                 let number = walk.state.table.find(at)?;
                 Some((number, walk.state.tree.get(number)?.site))
             };
-            match self.place(frame) {
+            match place {
                 Place::Untracked => {}
-                Place::Site { site, adds } => match known(self) {
-                    Some((number, there)) if there == site => return Ok((number, found)),
+                Place::Site { site, .. } => match known(self) {
+                    Some((number, there)) if there == site => return Some(number),
                     Some(_) => break,
-                    None => {
-                        found.push((at, site));
-                        at = at.wrapping_sub(adds).wrapping_mul(BACK);
-                    }
+                    None => self.room.found.push((at, site)),
                 },
                 // The value is that of the last call of the method, or the one with which it was called itself.
                 Place::Elsewhere { first_site, sites } => {
-                    certain.get_or_insert(found.len());
+                    certain.get_or_insert(self.room.found.len());
                     if let Some((number, there)) = known(self)
                         && (first_site..first_site.saturating_add(sites)).contains(&there)
                     {
-                        return Ok((number, found));
+                        return Some(number);
                     }
                 }
             }
         }
-        if at == 0 && !found.is_empty() {
-            return Ok((0, found));
+        if end == 0 && !self.room.found.is_empty() {
+            return Some(0);
         }
         // Without such a frame nobody knows which one does not fit.
-        found.truncate(certain.unwrap_or(0));
-        Err(found)
+        self.room.found.truncate(certain.unwrap_or(0));
+        None
     }
 
-    /// The same once more, if it may have failed since a method has another code meanwhile.
-    fn again(&mut self, value: u64) -> Option<Walked> {
-        self.state.methods.forget_changed().then(|| self.up_to_known(value))
+    /// The same once more, with frames as JVMTI tells them, and then with what methods have as code now.
+    fn again(&mut self, value: u64) -> Option<u32> {
+        self.ask_jvmti();
+        self.up_to_known(value).or_else(|| {
+            let may_differ = self.state.methods.forget_changed();
+            self.room.steps.clear();
+            may_differ.then(|| self.up_to_known(value)).flatten()
+        })
     }
 
-    /// Adds frames above a stack, which are innermost first. Returns the number of the last, below which are those of the others.
-    fn add(&mut self, caller: u32, frames: &[Valued]) -> u32 {
-        frames.iter().rev().fold(caller, |caller, &(_, site)| {
-            let number = self.state.tree.add(Frame { caller, site });
-            self.records.push(StackRecord::Frame { number, caller, site });
+    /// Adds the frames that were found above a stack. Returns the number of the last, below which are those of the others.
+    fn add(&mut self, caller: u32) -> u32 {
+        let Self { room: Room { found, records, .. }, state, .. } = self;
+        found.iter().rev().fold(caller, |caller, &(_, site)| {
+            let number = state.tree.add(Frame { caller, site });
+            records.push(StackRecord::Frame { number, caller, site });
             number
         })
     }
 
     /// The stack as the VM tells it, of at most this number of frames at sites.
-    fn whole(&mut self, most: usize) -> u32 {
-        let (mut index, mut sites) = (0, Vec::new());
+    fn whole(&mut self, value: u64, most: usize) -> u32 {
+        let (mut at, mut index, mut sites) = (value, 0, Vec::new());
+        // JVMTI tells the frames of a virtual thread, `AsyncGetCallTrace` those of its carrier behind them: the value says where it begins.
         while sites.len() < most
+            && (at != 0 || self.call_traces.is_none())
             && let Some(frame) = self.frame(index)
         {
             index += 1;
-            if let Place::Site { site, .. } = self.place(frame) {
+            let place = self.place(frame);
+            if let Place::Site { site, .. } = place {
                 sites.push(site);
             }
+            at = below(at, place);
         }
         match most {
             MOST_FRAMES => self.state.counts.walked_whole += 1,
@@ -172,7 +224,7 @@ impl Walk<'_, '_> {
         }
         // In place of the callers that are left out.
         let beyond = (most < MOST_FRAMES).then_some(0);
-        let Self { state, records, .. } = self;
+        let Self { state, room: Room { records, .. }, .. } = self;
         sites.into_iter().chain(beyond).rev().fold(0, |caller, site| {
             let frame = Frame { caller, site };
             state.tree.find_or_add(frame, |number| records.push(StackRecord::Frame { number, caller, site }))
@@ -180,19 +232,27 @@ impl Walk<'_, '_> {
     }
 }
 
+/// The value of the caller's stack, given that of a frame's.
+fn below(at: u64, place: Place) -> u64 {
+    match place {
+        Place::Site { adds, .. } => at.wrapping_sub(adds).wrapping_mul(BACK),
+        Place::Untracked | Place::Elsewhere { .. } => at,
+    }
+}
+
 /// What the code of a frame's method tells.
-fn read(tracer: &Tracer, env: Env, frame: RawFrame) -> Option<TrackedCode> {
-    let jvmti = tracer.machine.jvmti;
+fn read(tracer: &Tracer, env: Env, frame: RawFrame, pools: &mut Pools) -> Option<TrackedCode> {
+    let Machine { jvmti, hotspot, .. } = tracer.machine;
     let method = frame.id();
     // Native methods have no code.
     let code = jvmti.bytecodes(method).ok()?;
     // Read only if the method has a hook on entry.
-    let pool = OnceCell::new();
+    let (pool, pools) = (OnceCell::new(), RefCell::new(pools));
     env.frame(4, |env| {
         TrackedCode::read(&code, |index| {
             let bytes = pool.get_or_init(|| {
                 let class = jvmti.declaring_class(env, method).ok().flatten()?;
-                jvmti.constant_pool(class).ok()
+                pools.borrow_mut().of(hotspot.identity_hash(env, class), || jvmti.constant_pool(class).ok())
             });
             let pool = ConstantPool::read(&mut Reader::new(bytes.as_deref()?)).ok()?;
             match pool.loadable(index).ok()? {

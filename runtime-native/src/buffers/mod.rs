@@ -68,7 +68,7 @@ pub struct Index {
 }
 
 impl Index {
-    const SLOT: usize = 4;
+    const SLOT: usize = 16;
 
     fn bytes(self) -> usize {
         self.slots * Self::SLOT
@@ -103,10 +103,10 @@ impl Buffers {
         Ok(Self { memory, file, pool: Pool::new(count as u32, (count / 2) as u32), index: Index::default() })
     }
 
-    /// With an eighth of each chunk for an index of counts.
+    /// With half of each chunk for an index of counts: there are somewhat more slots than events.
     #[must_use]
     pub fn with_index(self) -> Self {
-        let slots = (self.memory.chunk_bytes() / 16).next_power_of_two() / 2;
+        let slots = self.memory.chunk_bytes().next_power_of_two() / 2 / Index::SLOT;
         Self { index: Index { offset: SLACK, slots }, ..self }
     }
 

@@ -30,7 +30,7 @@ use crate::output::sink::Sink;
 use crate::proxy::layout;
 use crate::proxy::mirrors;
 use crate::proxy::reflection;
-use crate::proxy::{Locks, Mirrors, Proxy, Settings};
+use crate::proxy::{ClassWord, Locks, Mirrors, Proxy, Settings};
 use crate::stacks::Stacks;
 use crate::tracer::Tracer;
 use crate::tracer::collections::Collections;
@@ -302,6 +302,7 @@ fn settings(tracer: &'static Tracer, arrays: &ArrayLayout) -> Settings {
     Settings {
         slice: slices::address(),
         index: tracer.output.buffers.index(),
+        class_word: ClassWord::of(arrays),
         alignment: arrays.object_alignment,
         counter: std::ptr::from_ref(tracer.output.buffers.counter()) as usize,
         chunk_room: tracer.output.buffers.room(),

@@ -185,6 +185,7 @@ impl Rates {
                 Event::New { site, class, .. } => (site, class, 0, None),
                 Event::NewArray { site, depth, length, .. } => (site, ObjectHash::NULL, depth, Some(length)),
                 Event::Made { class, length, .. } => (SiteId(0), class, 0, u32::try_from(length).ok()),
+                Event::MadeAt { site, class, length, .. } => (site, class, 0, u32::try_from(length).ok()),
                 Event::Ticket(_)
                 | Event::SuperCall { .. }
                 | Event::Leaf { .. }

@@ -34,6 +34,8 @@ static_fields! {
         slice: c"slice" c"J",
         index_offset: c"indexOffset" c"J",
         index_shift: c"indexShift" c"I",
+        class_word_offset: c"classWordOffset" c"J",
+        class_word_shift: c"classWordShift" c"I",
         alignment: c"alignment" c"I",
         tagged: c"tagged" c"Z",
         counter: c"counter" c"J",
@@ -91,8 +93,30 @@ pub struct Settings {
     pub slice: usize,
     /// Where the index of counts is, behind the room for events, and how many slots it has.
     pub index: Index,
+    /// Where the header of an object tells its class.
+    pub class_word: ClassWord,
     /// Alignment of objects in bytes.
     pub alignment: u32,
+}
+
+/// The four bytes in the header of an object that tell objects of different classes apart (oop.hpp, markWord.hpp): the reference to the class,
+/// compressed or the lower half, or with compact headers the upper bits of the mark word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassWord {
+    /// Of the eight bytes that have them.
+    pub offset: usize,
+    /// How far these are shifted.
+    pub shift: u32,
+}
+
+impl ClassWord {
+    /// With compact headers the elements of an array of bytes follow the mark word and the length: twelve bytes.
+    pub fn of(arrays: &ArrayLayout) -> Self {
+        match arrays.base_offset.get("B") {
+            Some(12) => Self { offset: 0, shift: 42 },
+            _ => Self { offset: 8, shift: 0 },
+        }
+    }
 }
 
 impl Fields {
@@ -108,12 +132,14 @@ impl Fields {
             (self.stacks, settings.stacks as usize),
             (self.slice, settings.slice),
             (self.index_offset, settings.index.offset),
+            (self.class_word_offset, settings.class_word.offset),
         ];
         for (field, value) in addresses {
             env.set_static_long(class, field, value as i64);
         }
         env.set_static_int(class, self.asked, settings.asked as i32);
         env.set_static_int(class, self.index_shift, settings.index.shift() as i32);
+        env.set_static_int(class, self.class_word_shift, settings.class_word.shift as i32);
         env.set_static_int(class, self.alignment, settings.alignment as i32);
     }
 

@@ -21,7 +21,7 @@ use et_jvm::hotspot::{HotSpot, Layout};
 use fields::{Fields, MirrorFields};
 use lookup::Class;
 
-pub use fields::Settings;
+pub use fields::{ClassWord, Settings};
 pub use lookup::{Member, ProxyError};
 
 /// The bits of an identity hash.

@@ -1,6 +1,7 @@
 //! Where in a method a frame is: known from the hooks in the code that the VM has.
 
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use et_jvm::profiling::RawFrame;
 use et_rewriter::hooks::stacks::{TrackedCode, constant_of};
@@ -21,7 +22,31 @@ pub enum Place {
 #[derive(Debug, Default)]
 pub struct Methods {
     known: FxHashMap<usize, Option<TrackedCode>>,
+    pools: Pools,
     have_changed: bool,
+}
+
+/// The constant pools of the last classes, by the identity hashes of their mirrors: the VM takes longer to tell one than a method is read.
+/// If two classes had the same hash, their methods would not fit the values of stacks, which is noticed.
+#[derive(Debug, Default)]
+pub struct Pools(FxHashMap<u32, Arc<[u8]>>);
+
+/// Constant pools that are known at a time.
+const MOST_POOLS: usize = 256;
+
+impl Pools {
+    /// The pool of a class, `read` at its first method.
+    pub fn of(&mut self, class: u32, read: impl FnOnce() -> Option<Vec<u8>>) -> Option<Arc<[u8]>> {
+        if let Some(pool) = self.0.get(&class) {
+            return Some(pool.clone());
+        }
+        let pool: Arc<[u8]> = read()?.into();
+        if self.0.len() >= MOST_POOLS {
+            self.0.clear();
+        }
+        self.0.insert(class, pool.clone());
+        Some(pool)
+    }
 }
 
 /// Methods that are known at a time: programs may make classes for ever.
@@ -32,25 +57,30 @@ impl Methods {
     pub fn forget_changed(&mut self) -> bool {
         let may_differ = self.have_changed;
         if may_differ {
-            self.known.clear();
+            self.clear();
         }
         may_differ
     }
 
     /// From now on methods may get another code: nobody says when the VM uses it.
     pub fn change(&mut self) {
-        self.known.clear();
+        self.clear();
         self.have_changed = true;
     }
 
+    fn clear(&mut self) {
+        self.known.clear();
+        self.pools.0.clear();
+    }
+
     /// Where a frame is; `read` returns what the method's code tells.
-    pub fn place(&mut self, frame: RawFrame, read: impl FnOnce() -> Option<TrackedCode>) -> Place {
+    pub fn place(&mut self, frame: RawFrame, read: impl FnOnce(&mut Pools) -> Option<TrackedCode>) -> Place {
         if self.known.len() >= MOST {
-            self.known.clear();
+            self.clear();
         }
         let code = match self.known.entry(frame.method as usize) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(read()),
+            Entry::Vacant(place) => place.insert(read(&mut self.pools)),
         };
         let Some(code) = code else { return Place::Untracked };
         match u32::try_from(frame.location).ok().and_then(|at| code.site_at(at)) {

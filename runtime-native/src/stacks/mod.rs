@@ -6,10 +6,11 @@ mod tree;
 
 use std::sync::Mutex;
 
-use et_format::StackCounts;
+use et_format::{StackCounts, StackRecord};
+use et_jvm::profiling::RawFrame;
 use et_jvm::sync::lock;
 
-pub use methods::{Methods, Place};
+pub use methods::{Methods, Place, Pools};
 pub use table::Table;
 pub use tree::{Frame, Tree};
 
@@ -31,6 +32,33 @@ pub struct State {
     pub methods: Methods,
     /// What was counted.
     pub counts: StackCounts,
+    /// Room for walks, which is used again.
+    pub room: Room,
+}
+
+/// What a walk fills.
+#[derive(Debug, Default)]
+pub struct Room {
+    /// Frames, innermost first, as far as they have been asked for.
+    pub frames: Vec<RawFrame>,
+    /// Where they are, and the value of the stack up to each, as far as the values fit.
+    pub steps: Vec<(u64, Place)>,
+    /// Values of stacks, and the sites of their innermost frames.
+    pub found: Vec<(u64, u32)>,
+    /// What the trace gets.
+    pub records: Vec<StackRecord>,
+}
+
+impl Room {
+    /// The same without content; what an unusually deep stack has taken is given back.
+    pub fn emptied(mut self) -> Self {
+        const KEPT: usize = 1 << 12;
+        self.frames.clear();
+        self.steps.clear();
+        self.found.clear();
+        self.records.clear();
+        if self.frames.capacity() > KEPT { Self::default() } else { self }
+    }
 }
 
 impl Stacks {
@@ -39,7 +67,8 @@ impl Stacks {
         let table = Table::default();
         let first_table = table.word();
         let (tree, methods) = (Tree::new(most), Methods::default());
-        Self { state: Mutex::new(State { table, tree, methods, counts: StackCounts::default() }), first_table }
+        let state = State { table, tree, methods, counts: StackCounts::default(), room: Room::default() };
+        Self { state: Mutex::new(state), first_table }
     }
 
     /// Address and size of the table at the beginning, as HeapProxy takes them.

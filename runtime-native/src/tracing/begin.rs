@@ -4,6 +4,7 @@
 use et_jvm::env::{Env, Global, Object};
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use et_jvm::threads::Stopped;
+use et_rewriter::rewrite::EventSet;
 use thiserror::Error;
 
 use crate::actions::{compiled, heap, monitors};
@@ -135,7 +136,9 @@ pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body:
 
 /// The JVMTI events that a run needs while it is traced.
 pub fn events(tracer: &Tracer) -> impl Iterator<Item = EventKind> {
-    EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.records_monitors))
+    // The VM wants it enabled by whoever walks stacks by `AsyncGetCallTrace`.
+    let for_stacks = tracer.machine.proxy.jdk_events().has(EventSet::STACKS).then_some(EventKind::ClassLoad);
+    EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.records_monitors)).chain(for_stacks)
 }
 
 const EVENTS: [EventKind; 6] = [

@@ -350,6 +350,19 @@ events! {
             constant: bool = bit 1
         ]
 
+        /// [`Made`](Event::Made), with the stack that called what made it.
+        18 MADE_AT MadeAt {
+            /// That of a call.
+            site: SiteId,
+            object: ObjectHash,
+            class: ObjectHash,
+            /// -1: no array.
+            length: i32
+        } [
+            /// As for `Made`.
+            fresh: bool = bit 0
+        ]
+
         /// A witness: the frame used the object. An `R` record.
         16 USED Used {
             object: ObjectHash

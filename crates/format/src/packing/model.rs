@@ -314,6 +314,12 @@ impl Model {
                     side.take(word);
                 }
             }
+            kind::MADE_AT => {
+                let site = self.id(state, side);
+                self.made(state, side);
+                let class = self.word(state, side, site);
+                self.word(state, side, class);
+            }
             // Its digits just fit: those of five words of other kinds would not.
             kind::COUNTED => {
                 let site = self.id(state, side);

@@ -145,7 +145,8 @@ fn named(bytes: &[u8], into: &mut Vec<u32>) {
             Event::EntryOn { receiver, .. } | Event::Leaf { receiver, .. } => [receiver.0, 0],
             Event::New { object, class, .. }
             | Event::Found { object, class, .. }
-            | Event::Made { object, class, .. } => [object.0, class.0],
+            | Event::Made { object, class, .. }
+            | Event::MadeAt { object, class, .. } => [object.0, class.0],
             Event::NewArray { object, .. } | Event::Used { object } => [object.0, 0],
             Event::PutField { origin, target, .. } => [origin.0, target.0],
             Event::PutStatic { target, .. } => [target.0, 0],

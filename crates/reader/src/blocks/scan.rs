@@ -267,6 +267,7 @@ impl<'a> Scanner<'a> {
             | Event::NewArray { .. }
             | Event::Found { .. }
             | Event::Made { .. }
+            | Event::MadeAt { .. }
             | Event::PutField { .. }
             | Event::PutStatic { .. }
             | Event::PutElement { .. }

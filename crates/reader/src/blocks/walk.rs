@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use et_format::Wall;
 use et_format::event::{self, ObjectHash, Ticket};
-use et_names::{FieldId, FieldRefId, MethodId};
+use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Oracle;
@@ -905,16 +905,16 @@ impl<O: Oracle> Making<'_, '_, O> {
             }
             Action::Found { object, class, length } => {
                 if !object.is_null() && self.walker.table.get(object.0).is_none() && self.oracle.is_new(object) {
-                    self.sighted(AllocKind::Found, object, class, length, Named::UNKNOWN);
+                    self.sighted(AllocKind::Found, object, class, length, SiteId(0), Named::UNKNOWN);
                 }
             }
-            Action::Made { object, class, length, fresh, constant } => {
+            Action::Made { object, class, length, fresh, constant, site } => {
                 let is_new = !object.is_null()
                     && (fresh || self.walker.table.get(object.0).is_none() && self.oracle.is_new(object));
                 if is_new {
                     let held = if constant { Named::HELD } else { 0 };
                     let flags = held | if fresh { 0 } else { Named::UNKNOWN };
-                    self.sighted(AllocKind::Vm, object, class, length, flags);
+                    self.sighted(AllocKind::Vm, object, class, length, site, flags);
                 }
             }
             // Neither occurs: a part ends where another stack is mounted, and the walk handles the pieces.
@@ -922,13 +922,14 @@ impl<O: Oracle> Making<'_, '_, O> {
         }
     }
 
-    fn sighted(&mut self, kind: AllocKind, hash: ObjectHash, mirror: ObjectHash, length: i32, flags: u8) {
+    fn sighted(&mut self, kind: AllocKind, hash: ObjectHash, mirror: ObjectHash, length: i32, site: SiteId, flags: u8) {
         let (now, trace) = (self.ticket, self.walker.trace);
         let is_mirror = trace.classes.at(hash, now).is_some();
         let anomalies = &mut self.walker.shared.anomalies;
         let alloc = self.walker.allocs.sighted(kind, hash, mirror, length, now, anomalies);
         let flags = if is_mirror { flags | Named::HELD } else { flags };
-        self.born(hash.0.into(), alloc, self.part.thread, flags);
+        let (_, stack) = trace.stacks.split(site);
+        self.born(hash.0.into(), Alloc { stack, ..alloc }, self.part.thread, flags);
     }
 
     /// A frame for a leaf method. Consecutive ones of a method in a frame share one.

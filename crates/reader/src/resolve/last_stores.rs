@@ -218,6 +218,7 @@ impl PieceReader {
                 | Event::NewArray { .. }
                 | Event::Found { .. }
                 | Event::Made { .. }
+                | Event::MadeAt { .. }
                 // Static fields belong to no object.
                 | Event::PutStatic { .. }
                 // The thread itself.

@@ -581,12 +581,13 @@ impl<'a, F: Visit> Resolver<'a, F> {
                     self.allocated(object, Alloc { thread, ..alloc });
                 }
             }
-            Action::Made { object, class, length, fresh, constant } => {
+            Action::Made { object, class, length, fresh, constant, site } => {
                 if !object.is_null() && (fresh || !self.is_known(object)) {
                     let alloc = self.allocs.sighted(AllocKind::Vm, object, class, length, self.ticket, anomalies);
                     let thread = self.thread();
+                    let (_, stack) = self.trace.stacks.split(site);
                     self.is_constant = constant;
-                    self.allocated(object, Alloc { thread, ..alloc });
+                    self.allocated(object, Alloc { thread, stack, ..alloc });
                     self.is_constant = false;
                 }
             }

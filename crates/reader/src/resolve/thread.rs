@@ -89,6 +89,8 @@ pub enum Action {
         length: i32,
         fresh: bool,
         constant: bool,
+        /// Of the call that made it; 0: not known.
+        site: SiteId,
     },
     /// With `if_changed`, here and below: no record if the target of the slot is unchanged.
     PutField {
@@ -748,7 +750,10 @@ impl Reader {
             Event::NewArray { depth, site, object, length } => Action::NewArray { depth, site, object, length },
             Event::Found { object, class, length } => Action::Found { object, class, length },
             Event::Made { object, class, length, fresh, constant } => {
-                Action::Made { object, class, length, fresh, constant }
+                Action::Made { object, class, length, fresh, constant, site: SiteId(0) }
+            }
+            Event::MadeAt { site, object, class, length, fresh } => {
+                Action::Made { object, class, length, fresh, constant: false, site }
             }
             Event::PutField { field, origin, target, if_changed } => {
                 Action::PutField { field, origin, target, if_changed }

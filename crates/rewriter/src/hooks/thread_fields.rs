@@ -7,12 +7,13 @@
 //! | `long etIds` | the thread's next object id, and from bit 32 on the number of ids after it that are reserved for the thread |
 //! | `int etSite` | the site of the `new` whose constructor is about to be called, or with bit 31 the number of its stack |
 //! | `long etContext` | with stacks, the value of the stack ([`stacks`](super::stacks)) |
+//! | `long etStack` | where allocations are only counted, the value of the stack of the next object, in place of `etSite` |
 //! | `static final int etEvents` | the events that the JDK's classes have hooks for, as in the class attribute; classes created at run time get the same hooks |
 
 use crate::classfile::{PoolBuilder, PoolFull, access};
 use crate::rewrite::EventSet;
 
-const OF_EACH_THREAD: [(&str, &str); 8] = [
+const OF_EACH_THREAD: [(&str, &str); 9] = [
     ("etPos", "J"),
     ("etEnd", "J"),
     ("etTicket", "J"),
@@ -21,6 +22,7 @@ const OF_EACH_THREAD: [(&str, &str); 8] = [
     ("etIds", "J"),
     ("etSite", "I"),
     (super::stacks::FIELD, "J"),
+    ("etStack", "J"),
 ];
 const EVENTS: &str = "etEvents";
 

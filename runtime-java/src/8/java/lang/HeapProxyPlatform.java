@@ -55,6 +55,10 @@ final class HeapProxyPlatform {
         unsafe.putInt(at, first);
     }
 
+    static void putLong(long at, long value) {
+        unsafe.putLong(at, value);
+    }
+
     // The first word goes in last: a reader that comes upon an unfinished event sees a zero and stops there.
 
     static void put(long at, int first, int a) {

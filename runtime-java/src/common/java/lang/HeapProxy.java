@@ -32,6 +32,9 @@ public final class HeapProxy {
     /** Of buffers with counts: bytes from the end of the room for events to the index, and the shift of hashes to slots. */
     static long indexOffset;
     static int indexShift;
+    /** Where the header of an object tells the class: the offset of eight bytes, and how far they are shifted. */
+    static long classWordOffset;
+    static int classWordShift;
     /** Alignment of objects in bytes. */
     static int alignment;
     /** Address of the counter that gives out tickets. */
@@ -225,24 +228,28 @@ public final class HeapProxy {
     // Allocations
 
     public static void site(int site) {
-        if (on || counting) {
+        if (on) {
             HeapProxyRelease.thread().etSite = site;
+        } else if (counting) {
+            HeapProxyTally.site(site);
         }
     }
 
     /** The same, with the value of the stack in place of the site. */
     @DontInline
     public static void site(long stack) {
-        if (on || counting) {
+        if (on) {
             int site = HeapProxyStacks.site(stack);
             HeapProxyRelease.thread().etSite = site;
+        } else if (counting) {
+            HeapProxyTally.site(stack);
         }
     }
 
     /** Takes the pending site off the thread as {@link #entryInit} does, where methods are not reported. */
     public static int takeSite() {
-        if (!on && !counting) {
-            return 0;
+        if (!on) {
+            return counting ? HeapProxyTally.takeSite() : 0;
         }
         Thread thread = HeapProxyRelease.thread();
         int site = thread.etSite;
@@ -376,13 +383,12 @@ public final class HeapProxy {
     }
 
     private static void countArrays(Object array, int dimensions, int length, long stack) {
+        if (dimensions == 1) {
+            HeapProxyTally.array(array, length, stack);
+            return;
+        }
         try {
-            int site = HeapProxyStacks.site(stack);
-            if (dimensions == 1) {
-                HeapProxyTally.array(array, length, site);
-            } else {
-                HeapProxyTally.arrays(array, dimensions, site);
-            }
+            HeapProxyTally.arrays(array, dimensions, HeapProxyStacks.site(stack));
         } catch (StackOverflowError noRoom) {
             overflows++;
         }

@@ -19,6 +19,7 @@ final class HeapProxyBuffer {
     static final int PUT_ELEMENTS = 15 << 2 | 3;
     static final int USED = 16 << 2 | 3;
     static final int COUNTED = 17 << 2 | 3;
+    static final int MADE_AT = 18 << 2 | 3;
     /** {@link #MADE} of an object that a class holds from now on: its constant. */
     static final int MADE_CONSTANT = 2 << 8 | MADE;
     /** {@link #MADE} of an object that nobody else can have seen. */

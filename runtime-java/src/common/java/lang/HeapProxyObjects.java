@@ -14,6 +14,8 @@ final class HeapProxyObjects {
     static final int DEPTH = 40;
     /** The bit of updates in {@code Thread.etEvents}. */
     private static final int UPDATE = 2;
+    /** And that of stacks. */
+    private static final int STACKS = 64;
 
     /** Slots of the table at {@link HeapProxy#known}; the stub allocates as many. */
     private static final int KNOWN_SLOTS = 1 << 16;
@@ -120,11 +122,18 @@ final class HeapProxyObjects {
     private static int announce(Object object, int kind) {
         int type = classId(object.getClass());
         int length = length(object);
+        int stack = stack(kind);
         Thread thread = HeapProxyRelease.thread();
         long at = HeapProxyBuffer.room(thread);
         int hash = draw(thread, object);
-        HeapProxyPlatform.put(at, kind, hash, type, length);
-        thread.etPos = at + 16L;
+        if (stack == 0) {
+            HeapProxyPlatform.put(at, kind, hash, type, length);
+            thread.etPos = at + 16L;
+        } else {
+            HeapProxyPlatform.put(at + 16L, length);
+            HeapProxyPlatform.put(at, kind & ~0xff | HeapProxyBuffer.MADE_AT, stack, hash, type);
+            thread.etPos = at + 20L;
+        }
         // Only now: who reads the table may rely on the event being there.
         remember(hash);
         if (HeapProxy.asked != 0) {
@@ -134,6 +143,17 @@ final class HeapProxyObjects {
             HeapProxyCounts.count(object, 0);
         }
         return hash;
+    }
+
+    /**
+     * The stack whose last call made the object, 0 if that is not known. Nobody has called what made a constant, and what is found was
+     * made anywhere.
+     */
+    private static int stack(int kind) {
+        if ((Thread.etEvents & STACKS) == 0 || kind == HeapProxyBuffer.FOUND || kind == HeapProxyBuffer.MADE_CONSTANT) {
+            return 0;
+        }
+        return HeapProxyStacks.site(Thread.currentThread().etContext);
     }
 
     /**
@@ -342,6 +362,16 @@ final class HeapProxyObjects {
         }
         long size = (helper >> 16 & 0xff) + ((long) length << (helper & 0xff));
         return size + alignment - 1 & -alignment;
+    }
+
+    /** Of a class of arrays whose {@link #size} is known: the size of the header. */
+    static int headerSize(Class<?> type) {
+        return HeapProxy.layoutHelper(type) >> 16 & 0xff;
+    }
+
+    /** The same: the logarithm of the size of an element. */
+    static int elementShift(Class<?> type) {
+        return HeapProxy.layoutHelper(type) & 0xff;
     }
 
     /** The length of an array, -1 for other objects. */

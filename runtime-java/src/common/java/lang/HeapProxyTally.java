@@ -6,26 +6,82 @@ import jdk.internal.vm.annotation.DontInline;
  * Counts of allocations by stack and class (docs/inside/counts.md): what hooks leave where objects have no ids and no events of their own.
  *
  * <p>A count is an event in the buffer of the thread, which is written once and added to in place. Behind the room for events, the buffer
- * has an index of them: for each stack and class one slot, which tells how far the event is from the end. Another stack that needs the
+ * has an index of them, a hash table without collisions lists. Its slots have the value of the stack and the class word of the object's header, so that of
+ * all but the first object neither the number of the stack nor anything of its class has to be looked up. Another stack that needs the
  * slot takes it; then the first one gets another event, and readers add up both. With each slice of time a thread begins a new buffer.
  */
 final class HeapProxyTally {
     /** Bytes of units of size. Objects are aligned to as much at least. */
     private static final int UNIT = 3;
     private static final long MOST = 0xffffffffL;
+    /** The same as in {@link HeapProxyStacks}. */
+    private static final long SPREAD = 0xbf58476d1ce4e5b9L;
+
+    // A slot of the index: key, class word, and an int that says where the event is and how large an object is.
+    private static final long CLASS_WORD = 8L;
+    private static final long PLACE = 12L;
+    private static final int SLOT_SHIFT = 4;
+    /** Of the place: how many words the event is before the end of the room. */
+    private static final int BACK = (1 << 18) - 1;
+    /** The bits above it: the units of an object that is no array; of arrays the size of the header, and the logarithm of that of an element. */
+    private static final int SIZE_SHIFT = 18;
+    private static final int ARRAY = 1 << 31;
+    private static final int LOGARITHM_SHIFT = 24;
+    private static final int HEADER = (1 << LOGARITHM_SHIFT - SIZE_SHIFT) - 1;
+    /** In place of the units: each object is asked for its size. */
+    private static final int ASK = (1 << 31 - SIZE_SHIFT) - 1;
 
     private HeapProxyTally() {
+    }
+
+    /**
+     * The constructor of an object is about to be called. The stack gets its number here, where the frame of the site is the innermost, unless
+     * the buffer has a count for it.
+     */
+    static void site(long stack) {
+        Thread thread = HeapProxyRelease.thread();
+        long end = thread.etEnd;
+        int site = 0;
+        if (end != 0L) {
+            long slot = slot(end, stack);
+            if (HeapProxyPlatform.getLong(slot) == stack) {
+                site = HeapProxyPlatform.get(event(end, HeapProxyPlatform.get(slot + PLACE)) + 4L);
+            }
+        }
+        thread.etSite = site != 0 ? site : HeapProxyStacks.site(stack);
+        thread.etStack = stack;
+    }
+
+    /** The same where the stack has its number, or there is only a site. */
+    static void site(int site) {
+        Thread thread = HeapProxyRelease.thread();
+        thread.etStack = 0L;
+        thread.etSite = site;
+    }
+
+    /** Takes what {@link #site} has left off the thread, for a constructor that runs other code first. */
+    static int takeSite() {
+        Thread thread = HeapProxyRelease.thread();
+        int site = thread.etSite;
+        thread.etStack = 0L;
+        thread.etSite = 0;
+        return site;
     }
 
     /** {@code Object.<init>} ran on the object. */
     @DontInline
     static void object(Object object) {
         Thread thread = HeapProxyRelease.thread();
+        long stack = thread.etStack;
+        thread.etStack = 0L;
         int site = thread.etSite;
         thread.etSite = 0;
         // What Unsafe.allocateInstance or JNI made was counted then.
         if (!HeapProxyObjects.hasId(object)) {
-            add(thread, object, -1, site);
+            long key = stack != 0L ? stack : site;
+            if (!again(thread, object, -1, key)) {
+                begin(thread, object, -1, site, key);
+            }
         }
     }
 
@@ -40,14 +96,27 @@ final class HeapProxyTally {
             // A constructor may still run on it.
             HeapProxyObjects.identify(thread, object);
         }
-        add(thread, object, length, HeapProxyStacks.site(Thread.currentThread().etContext));
+        add(thread, object, length, Thread.currentThread().etContext);
     }
 
     /** An array was made by bytecode. */
     @DontInline
     static void array(Object array, int length, int site) {
         try {
-            add(HeapProxyRelease.thread(), array, length, site);
+            Thread thread = HeapProxyRelease.thread();
+            if (!again(thread, array, length, site)) {
+                begin(thread, array, length, site, site);
+            }
+        } catch (StackOverflowError noRoom) {
+            HeapProxy.overflows++;
+        }
+    }
+
+    /** The same with the value of the stack. */
+    @DontInline
+    static void array(Object array, int length, long stack) {
+        try {
+            add(HeapProxyRelease.thread(), array, length, stack);
         } catch (StackOverflowError noRoom) {
             HeapProxy.overflows++;
         }
@@ -66,26 +135,27 @@ final class HeapProxyTally {
         }
     }
 
-    private static void add(Thread thread, Object object, int length, int site) {
-        Class<?> type = object.getClass();
-        int id = HeapProxyObjects.hash(type);
-        long units = size(object, type, length) >>> UNIT;
-        long end = thread.etEnd;
-        if (end != 0L && thread.etTicket == HeapProxyPlatform.getLong(HeapProxy.slice)) {
-            int back = HeapProxyPlatform.get(slot(end, site, id));
-            long at = end - back;
-            if (back != 0 && HeapProxyPlatform.get(at + 4L) == site && HeapProxyPlatform.get(at + 8L) == id && add(at, units)) {
-                return;
-            }
+    private static void add(Thread thread, Object object, int length, long stack) {
+        if (!again(thread, object, length, stack)) {
+            begin(thread, object, length, HeapProxyStacks.site(stack), stack);
         }
-        // A class that has a count has its record.
-        begin(thread, site, HeapProxyObjects.classId(type), units);
     }
 
-    /** Adds an object to a count; false if there is no room for it in the number. */
-    private static boolean add(long at, long units) {
+    /** Adds an object to a count that the buffer has; false if it has none. */
+    private static boolean again(Thread thread, Object object, int length, long key) {
+        long end = thread.etEnd;
+        if (end == 0L || thread.etTicket != HeapProxyPlatform.getLong(HeapProxy.slice)) {
+            return false;
+        }
+        int classWord = classWord(object);
+        long slot = slot(end, key);
+        int place = HeapProxyPlatform.get(slot + PLACE);
+        if (HeapProxyPlatform.getLong(slot) != key || HeapProxyPlatform.get(slot + CLASS_WORD) != classWord || place == 0) {
+            return false;
+        }
+        long at = event(end, place);
         long count = (HeapProxyPlatform.get(at + 12L) & MOST) + 1L;
-        long sum = (HeapProxyPlatform.get(at + 16L) & MOST) + units;
+        long sum = (HeapProxyPlatform.get(at + 16L) & MOST) + units(place, object, length);
         if (count > MOST || sum > MOST) {
             return false;
         }
@@ -95,7 +165,13 @@ final class HeapProxyTally {
     }
 
     /** The first object of a count. */
-    private static void begin(Thread thread, int site, int id, long units) {
+    private static void begin(Thread thread, Object object, int length, int site, long key) {
+        // A class that has a count has its record.
+        Class<?> type = object.getClass();
+        int id = HeapProxyObjects.classId(type);
+        long size = HeapProxyObjects.size(type, length, HeapProxy.alignment);
+        int form = form(type, length, size);
+        long units = (size != 0L ? size : HeapProxy.size0(object)) >>> UNIT;
         long at = thread.etPos;
         long end = thread.etEnd;
         long slice = HeapProxyPlatform.getLong(HeapProxy.slice);
@@ -118,16 +194,54 @@ final class HeapProxyTally {
         HeapProxyPlatform.put(at + 16L, (int) units);
         HeapProxyPlatform.put(at, HeapProxyBuffer.COUNTED, site, id, 1);
         thread.etPos = at + 20L;
-        HeapProxyPlatform.put(slot(end, site, id), (int) (end - at));
+        int classWord = classWord(object);
+        long slot = slot(end, key);
+        HeapProxyPlatform.putLong(slot, key);
+        HeapProxyPlatform.put(slot + PLACE, (int) (end - at >> 2) | form);
+        HeapProxyPlatform.put(slot + CLASS_WORD, classWord);
     }
 
-    private static long slot(long end, int site, int id) {
-        int hash = (site * 31 + id) * 0x9e3779b1;
-        return end + HeapProxy.indexOffset + ((hash >>> HeapProxy.indexShift) << 2);
+    /** What tells the class in the header of an object, wherever that is: an object of another class has another one. */
+    private static int classWord(Object object) {
+        return (int) (HeapProxyPlatform.word(object, HeapProxy.classWordOffset) >>> HeapProxy.classWordShift);
     }
 
-    private static long size(Object object, Class<?> type, int length) {
-        long size = HeapProxyObjects.size(type, length, HeapProxy.alignment);
+    /** The event of a slot that says that it is at this place. */
+    private static long event(long end, int place) {
+        return end - ((long) (place & BACK) << 2);
+    }
+
+    private static long slot(long end, long key) {
+        int hash = (int) (key * SPREAD >>> 32);
+        return end + HeapProxy.indexOffset + ((long) (hash >>> HeapProxy.indexShift) << SLOT_SHIFT);
+    }
+
+    /** What a slot says of the sizes of objects of a class. */
+    private static int form(Class<?> type, int length, long size) {
+        if (size != 0L && length < 0) {
+            return (int) Math.min(size >>> UNIT, ASK) << SIZE_SHIFT;
+        }
+        if (size != 0L) {
+            int header = HeapProxyObjects.headerSize(type);
+            if (header <= HEADER) {
+                return ARRAY | HeapProxyObjects.elementShift(type) << LOGARITHM_SHIFT | header << SIZE_SHIFT;
+            }
+        }
+        return ASK << SIZE_SHIFT;
+    }
+
+    private static long units(int place, Object object, int length) {
+        int form = place >>> SIZE_SHIFT;
+        if (place < 0) {
+            int alignment = HeapProxy.alignment;
+            long size = (form & HEADER) + ((long) length << (place >>> LOGARITHM_SHIFT & 3));
+            return (size + alignment - 1 & -alignment) >>> UNIT;
+        }
+        return form != ASK ? form : size(object, length) >>> UNIT;
+    }
+
+    private static long size(Object object, int length) {
+        long size = HeapProxyObjects.size(object.getClass(), length, HeapProxy.alignment);
         return size != 0L ? size : HeapProxy.size0(object);
     }
 }

@@ -56,6 +56,10 @@ final class HeapProxyPlatform {
         Unsafe.getUnsafe().putInt(at, first);
     }
 
+    static void putLong(long at, long value) {
+        Unsafe.getUnsafe().putLong(at, value);
+    }
+
     // The first word goes in last: a reader that comes upon an unfinished event sees a zero and stops there.
 
     static void put(long at, int first, int a) {

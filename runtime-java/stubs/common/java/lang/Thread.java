@@ -10,6 +10,7 @@ public class Thread {
     int etSite;
     long etIds;
     long etContext;
+    long etStack;
     static int etEvents;
 
     public static native Thread currentThread();

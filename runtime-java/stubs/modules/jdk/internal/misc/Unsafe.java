@@ -12,6 +12,7 @@ public final class Unsafe {
     public native int getInt(long address);
 
     public native void putInt(long address, int value);
+    public native void putLong(long at, long value);
 
     public native long getLong(long address);
 
