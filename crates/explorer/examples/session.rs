@@ -29,8 +29,16 @@ fn open(path: &str) -> Result<Router, Failed> {
     let objects = et_lives::by_time(lives.as_deref(), &population)?;
     let report = Box::new(|_: &Source| Err("not asked for here".to_owned()));
     let path = path.to_owned();
-    let parts =
-        Parts { path, source, population, objects: Some(objects), references, report, find_source: None, without_deaths: None };
+    let parts = Parts {
+        path,
+        source,
+        population,
+        objects: Some(objects),
+        references,
+        report,
+        find_source: None,
+        without_deaths: None,
+    };
     Ok(router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "session" }))
 }
 
