@@ -12,7 +12,11 @@ import java.util.stream.Collectors;
 
 /** Allocates on many stacks, and says which: the methods of this class with their lines, outermost first, and how often. */
 public class Stacks {
-    static final class Leaf {
+    static final class Leaf implements Cloneable {
+        /** The VM makes this one. */
+        Leaf copy() {
+            try { return tell((Leaf) super.clone()); } catch (CloneNotSupportedException e) { throw new IllegalStateException(e); }
+        }
     }
 
     private static final StackWalker WALKER = StackWalker.getInstance();
@@ -112,6 +116,7 @@ public class Stacks {
     public static void main(String[] arguments) throws Exception {
         for (int i = 0; i < 200; i++) walk(12);
         deep(0); deep(1); deep(900);
+        for (int i = 0; i < 30; i++) deep(i % 3).copy();
         for (int i = 0; i < 2; i++) new Made(3);
         Initialized.touch(); Initialized.touch();
         List<Integer> numbers = new ArrayList<>(List.of(3, 1, 2));
