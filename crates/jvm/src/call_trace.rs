@@ -11,7 +11,6 @@ use std::ptr;
 use jni_sys::{JNIEnv, jint, jmethodID};
 
 use crate::env::Env;
-use crate::hotspot::Library;
 use crate::profiling::RawFrame;
 
 /// `ASGCT_CallFrame`.
@@ -43,11 +42,13 @@ const CONTEXT: usize = 4096;
 pub struct CallTraces(AsyncGetCallTrace);
 
 impl CallTraces {
-    /// `None` if the VM does not export it.
-    pub(crate) fn find(library: &Library) -> Option<Self> {
-        let function = library.symbol(c"AsyncGetCallTrace")?;
-        // SAFETY: exported with this signature since 5 (forte.cpp).
-        Some(Self(unsafe { std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function) }))
+    /// The function that libjvm exports under this name.
+    ///
+    /// # Safety
+    /// `function` is libjvm's `AsyncGetCallTrace`.
+    pub(crate) unsafe fn new(function: *mut c_void) -> Self {
+        // SAFETY: it has this signature since 5 (forte.cpp).
+        Self(unsafe { std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function) })
     }
 
     /// The innermost frames of the current thread, which is in a native method: `frames` gets `most` at most. `false` if the VM does not tell

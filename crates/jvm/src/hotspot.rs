@@ -95,7 +95,7 @@ impl HotSpot {
                 max_memory: library
                     .symbol(c"JVM_MaxMemory")
                     .map(|function| std::mem::transmute::<*mut c_void, Memory>(function)),
-                call_traces: CallTraces::find(&library),
+                call_traces: library.symbol(c"AsyncGetCallTrace").map(|function| CallTraces::new(function)),
                 halt: library.symbol(c"JVM_Halt").map(|function| std::mem::transmute::<*mut c_void, Halt>(function)),
                 handles: library.symbol(c"JVM_SetArrayElement").map(|function| Handles::new(function)),
                 // What the table of types does not say, such as what an `OopHandle` is, may be another thing in releases that were not tested.

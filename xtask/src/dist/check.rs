@@ -10,11 +10,13 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::tree::copy_folder;
-use super::wheel::LEFT_BY_PYTHON;
 use crate::chroot::{self, Chroot};
 use crate::command::{self, quoted};
 use crate::layout::Layout;
 use crate::{folders, jdks, packages, pages, python};
+
+/// Folders that Python leaves.
+pub(super) const LEFT_BY_PYTHON: [&str; 3] = ["__pycache__", ".pytest_cache", ".mypy_cache"];
 
 /// The only package that ours depends on.
 const DEPENDENCY: &str = "pyarrow==26.0.1";

@@ -34,9 +34,6 @@ const MOST_BYTES: u64 = 25_000_000;
 /// What builds it.
 const HATCHLING: &[&str] = &["hatchling==1.33.0"];
 
-/// Folders that Python leaves.
-pub(super) const LEFT_BY_PYTHON: [&str; 3] = ["__pycache__", ".pytest_cache", ".mypy_cache"];
-
 /// Builds, packs and checks.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let tools = if options.no_build { layout.tools() } else { build::run(layout)? };
@@ -71,7 +68,7 @@ pub fn write(layout: &Layout, tools: &Tools, work: &Path, output: &Path) -> Resu
 
     let project = work.join("python");
     folders::remove(&project)?;
-    copy_folder(&layout.repo.join("tools/python"), &project, &LEFT_BY_PYTHON)?;
+    copy_folder(&layout.repo.join("tools/python"), &project, &check::LEFT_BY_PYTHON)?;
     let license = project.join("LICENSE");
     fs::copy(layout.repo.join("LICENSE"), &license).with_context(|| format!("cannot write {}", license.display()))?;
     for (name, text) in notices::of(layout)? {

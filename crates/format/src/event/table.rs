@@ -350,7 +350,7 @@ events! {
             constant: bool = bit 1
         ]
 
-        /// [`Made`](Event::Made), with the stack that called what made it.
+        /// `Made`, with the stack that called what made it.
         18 MADE_AT MadeAt {
             /// That of a call.
             site: SiteId,
