@@ -94,7 +94,7 @@ impl Walk<'_, '_> {
                 let most = (known * 4).max(FIRST_FRAMES);
                 if most <= call_trace::MOST && call_traces.innermost(self.env, most, frames) {
                     self.is_whole = frames.len() < most;
-                    self.state.counts.frames += (frames.len() - known.min(frames.len())) as u64;
+                    self.state.counts.frames += frames.len().saturating_sub(known) as u64;
                 } else {
                     self.ask_jvmti();
                 }
@@ -115,7 +115,6 @@ impl Walk<'_, '_> {
         self.call_traces = None;
         self.is_whole = false;
         self.room.frames.clear();
-        self.room.steps.clear();
     }
 
     fn place(&mut self, frame: RawFrame) -> Place {
@@ -123,36 +122,16 @@ impl Walk<'_, '_> {
         state.methods.place(frame, |pools| read(tracer, *env, frame, pools))
     }
 
-    /// Where the frame with that index is, and the value of the stack up to it.
-    fn step(&mut self, value: u64, index: usize) -> Option<(u64, Place)> {
-        if index >= self.room.steps.len() {
-            self.frame(index)?;
-            // Those of all frames at hand, so that they are loaded at the same time.
-            let mut at = match self.room.steps.last() {
-                Some(&(at, place)) => below(at, place),
-                None => value,
-            };
-            for index in self.room.steps.len()..self.room.frames.len() {
-                let place = self.place(self.room.frames[index]);
-                self.room.steps.push((at, place));
-                if place != Place::Untracked {
-                    self.state.table.prefetch(at);
-                }
-                at = below(at, place);
-            }
-        }
-        self.room.steps.get(index).copied()
-    }
-
     /// Walks to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
     /// does not fit, those are found whose values are right nevertheless: up to the first that is at no site.
     fn up_to_known(&mut self, value: u64) -> Option<u32> {
-        let (mut end, mut index) = (value, 0);
+        let (mut next, mut index) = (value, 0);
         let mut certain = None;
         self.room.found.clear();
-        while let Some((at, place)) = self.step(value, index) {
+        while let Some(frame) = self.frame(index) {
+            let (at, place) = (next, self.place(frame));
             index += 1;
-            end = below(at, place);
+            next = below(at, place);
             let known = |walk: &Self| {
                 let number = walk.state.table.find(at)?;
                 Some((number, walk.state.tree.get(number)?.site))
@@ -175,7 +154,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        if end == 0 && !self.room.found.is_empty() {
+        if next == 0 && !self.room.found.is_empty() {
             return Some(0);
         }
         // Without such a frame nobody knows which one does not fit.
@@ -188,7 +167,6 @@ impl Walk<'_, '_> {
         self.ask_jvmti();
         self.up_to_known(value).or_else(|| {
             let may_differ = self.state.methods.forget_changed();
-            self.room.steps.clear();
             may_differ.then(|| self.up_to_known(value)).flatten()
         })
     }

@@ -41,8 +41,6 @@ pub struct State {
 pub struct Room {
     /// Frames, innermost first, as far as they have been asked for.
     pub frames: Vec<RawFrame>,
-    /// Where they are, and the value of the stack up to each, as far as the values fit.
-    pub steps: Vec<(u64, Place)>,
     /// Values of stacks, and the sites of their innermost frames.
     pub found: Vec<(u64, u32)>,
     /// What the trace gets.
@@ -54,7 +52,6 @@ impl Room {
     pub fn emptied(mut self) -> Self {
         const KEPT: usize = 1 << 12;
         self.frames.clear();
-        self.steps.clear();
         self.found.clear();
         self.records.clear();
         if self.frames.capacity() > KEPT { Self::default() } else { self }

@@ -64,7 +64,7 @@ impl Table {
 
     fn find_slot(&self, value: u64) -> Result<u32, usize> {
         let mask = (1 << self.bits) - 1;
-        let mut at = self.first_slot(value);
+        let mut at = (value.wrapping_mul(SPREAD) >> (64 - self.bits)) as usize & mask;
         loop {
             match self.slots[at].value.load(Ordering::Acquire) {
                 0 => return Err(at),
@@ -72,22 +72,6 @@ impl Table {
                 _ => at = (at + 1) & mask,
             }
         }
-    }
-
-    /// Has the processor load what [`find`](Self::find) will read first: values of several frames, one after the other, would each wait for memory.
-    pub fn prefetch(&self, value: u64) {
-        let slot: *const Slot = &self.slots[self.first_slot(value)];
-        // SAFETY: loads no value, and the address is that of a slot.
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(slot.cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = slot;
-    }
-
-    fn first_slot(&self, value: u64) -> usize {
-        (value.wrapping_mul(SPREAD) >> (64 - self.bits)) as usize & ((1 << self.bits) - 1)
     }
 
     /// The number of a value, if it has one.

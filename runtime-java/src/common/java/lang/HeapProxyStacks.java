@@ -8,7 +8,7 @@ final class HeapProxyStacks {
     /** The bit of a site that says that it is the number of a stack. */
     private static final int STACK = 1 << 31;
     /** Spreads values over the table; odd. */
-    private static final long SPREAD = 0xbf58476d1ce4e5b9L;
+    static final long SPREAD = 0xbf58476d1ce4e5b9L;
 
     private HeapProxyStacks() {
     }

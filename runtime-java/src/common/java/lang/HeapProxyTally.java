@@ -14,8 +14,6 @@ final class HeapProxyTally {
     /** Bytes of units of size. Objects are aligned to as much at least. */
     private static final int UNIT = 3;
     private static final long MOST = 0xffffffffL;
-    /** The same as in {@link HeapProxyStacks}. */
-    private static final long SPREAD = 0xbf58476d1ce4e5b9L;
 
     // A slot of the index: key, class word, and an int that says where the event is and how large an object is.
     private static final long CLASS_WORD = 8L;
@@ -212,7 +210,7 @@ final class HeapProxyTally {
     }
 
     private static long slot(long end, long key) {
-        int hash = (int) (key * SPREAD >>> 32);
+        int hash = (int) (key * HeapProxyStacks.SPREAD >>> 32);
         return end + HeapProxy.indexOffset + ((long) (hash >>> HeapProxy.indexShift) << SLOT_SHIFT);
     }
 
