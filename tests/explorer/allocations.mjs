@@ -2,47 +2,18 @@
 //
 //   node allocations.mjs URL SCREENSHOTS CHROMIUM
 //
-// The traced program is tests/java/explorer/Service.java. Prints what is wrong, and fails if something is.
-import { mkdtempSync, mkdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chromium } from "playwright-core";
+// The traced program is tests/java/explorer/Service.java.
+import { look } from "./look.mjs";
 
-const [url, screenshots, executablePath] = process.argv.slice(2);
-if (!url || !screenshots || !executablePath) {
-  console.error("usage: node allocations.mjs URL SCREENSHOTS CHROMIUM");
-  process.exit(2);
-}
-mkdirSync(screenshots, { recursive: true });
-const profile = mkdtempSync(join(tmpdir(), "et-explorer-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath,
-  headless: true,
-  viewport: { width: 1400, height: 950 },
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
-
-try {
-  const page = await browser.newPage();
-  page.setDefaultTimeout(60_000);
-  const check = (holds, what) => {
-    if (!holds) {
-      throw new Error(what);
-    }
-  };
-  page.on("pageerror", (error) => {
-    console.error(`script: ${error.message}`);
-    process.exitCode = 1;
-  });
-  const at = (view) => page.waitForFunction((id) => !document.getElementById(`view-${id}`).hidden && document.getElementById("views").getAttribute("aria-busy") === "false", view);
+await look(async ({ page, url, check, shot, shown }) => {
   const tab = async (view) => {
     await page.locator(`#tab-${view}`).click();
-    await at(view);
+    await shown(view);
   };
   const answer = (view) => page.locator(`#view-${view} .answer`).innerText();
 
   await page.goto(url);
-  await at("findings");
+  await shown("findings");
   await tab("groups");
   const warnings = await page.locator("#warnings").innerText();
   check(/What was alive is not known\. Here deaths cannot be computed: .*Instrument with --events all/.test(warnings), `it warns: ${warnings}`);
@@ -66,7 +37,7 @@ try {
   check((await page.locator("#view-objects .foot").innerText()).includes("--born bytes:"), await page.locator("#view-objects .foot").innerText());
   await tab("flame");
   check((await page.locator("#view-flame g.frame").count()) > 3, "the flame graph is empty");
-  await page.screenshot({ path: join(screenshots, "allocations.png") });
+  await shot("allocations");
   // What takes more says so.
   for (const view of ["dominators", "treemap", "changes"]) {
     await tab(view);
@@ -74,10 +45,4 @@ try {
   }
   await tab("findings");
   check((await page.locator("#view-findings .failure").count()) === 0, await answer("findings"));
-} catch (error) {
-  console.error(error.message);
-  process.exitCode = 1;
-} finally {
-  await browser.close();
-  rmSync(profile, { recursive: true, force: true });
-}
+});

@@ -2,60 +2,14 @@
 //
 //   node source.mjs URL SCREENSHOTS CHROMIUM
 //
-// The traced program is tests/java/explorer/Service.java, and the explorer knows where that is. Prints one line for each finding, and fails if there is one.
-import { mkdtempSync, mkdirSync, readFileSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chromium } from "playwright-core";
+// The traced program is tests/java/explorer/Service.java, and the explorer knows where that is.
+import { look } from "./look.mjs";
 
-const [url, screenshots, executablePath] = process.argv.slice(2);
-if (!url || !screenshots || !executablePath) {
-  console.error("usage: node source.mjs URL SCREENSHOTS CHROMIUM");
-  process.exit(2);
-}
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-mkdirSync(screenshots, { recursive: true });
-const profile = mkdtempSync(join(tmpdir(), "et-explorer-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath,
-  headless: true,
-  viewport: { width: 1400, height: 950 },
-  reducedMotion: "reduce",
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
-const found = [];
-const check = (holds, what) => {
-  if (!holds) {
-    found.push(what);
-  }
-};
 /** What makes the sessions that leak. */
 const LINE = "SESSIONS.put(customer, new Session(customer));";
 
-try {
-  const page = await browser.newPage();
-  page.setDefaultTimeout(60_000);
-  page.on("pageerror", (error) => found.push(`script: ${error.message}`));
-  page.on("console", (message) => message.type() === "error" && found.push(`console: ${message.text()}`));
-  const shot = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) });
-  const accessible = async (where) => {
-    const session = await browser.newCDPSession(page);
-    await session.send("Runtime.evaluate", { expression: axe });
-    const { result } = await session.send("Runtime.evaluate", {
-      expression: `axe.run(document).then((all) => JSON.stringify(all.violations.map((one) => one.id + ": " + one.help + " " + one.nodes[0].html.slice(0, 200))))`,
-      awaitPromise: true,
-      returnByValue: true,
-    });
-    JSON.parse(result.value ?? "[]").forEach((violation) => found.push(`${where}: ${violation}`));
-    await session.detach();
-  };
-  const go = async (hash) => {
-    await page.goto(`${url}#${hash}`);
-    const view = new URLSearchParams(hash).get("view");
-    await page.waitForFunction((id) => !document.getElementById(`view-${id}`)?.hidden && document.getElementById("views").getAttribute("aria-busy") === "false", view);
-    return page.locator(`#view-${view}`);
-  };
+await look(async ({ page, check, shot, accessible, go }) => {
+  page.on("console", (message) => check(message.type() !== "error", `console: ${message.text()}`));
   const summary = (view) => view.locator("details.source summary", { hasText: LINE }).first();
 
   // In groups: the line is below the site; a click opens those around it.
@@ -114,11 +68,4 @@ try {
   check(asked.length === 0, `lines are asked for twice: ${asked.length}`);
   const foreign = again.locator("tbody tr", { hasText: "java.util.HashMap" }).first();
   check((await foreign.count()) === 1 && (await foreign.locator("details").count()) === 0, "a site of the JDK has a line");
-} catch (error) {
-  found.push(`broke off: ${error.message}`);
-} finally {
-  await browser.close();
-  rmSync(profile, { recursive: true, force: true });
-}
-found.forEach((line) => console.log(line));
-process.exit(found.length === 0 ? 0 : 1);
+});

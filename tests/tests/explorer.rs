@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
 use xtask::jdks::Jdk;
 
-use xtask::{browser, command};
+use xtask::{browser, command, python};
 
 const FEATURE: u32 = 17;
 
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         lab::on_jdk_unless(FEATURE, "a_trace_of_allocations_in_a_browser", no_browser, allocations),
         lab::on_jdk_unless(FEATURE, "two_leaks_and_a_handover_are_found_by_clicking", no_browser, leaks),
         lab::on_jdk_unless(FEATURE, "sites_have_lines_of_source", no_browser, source),
+        lab::on_jdk_unless(FEATURE, "tables_are_asked_in_sql", no_browser, sql),
         lab::on_jdk_unless(FEATURE, "a_page_that_cannot_be_served", |_, jdk| no_javac(jdk), refusals),
     ];
     lab::run(trials).exit_code()
@@ -60,7 +61,13 @@ impl Drop for Served {
 /// Serves a trace: the process, and the address that it prints.
 fn serve(lab: &Lab, trace: &Path, options: &[&Path]) -> Result<(Served, String)> {
     let mut open = Command::new(lab.tools.et_trace());
-    open.arg("open").arg(trace).args(options).args(["--port", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    open.arg("open").arg(trace).args(options);
+    served(open)
+}
+
+/// Starts a server on any port.
+fn served(mut open: Command) -> Result<(Served, String)> {
+    open.args(["--port", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = open.spawn()?;
     let out = child.stdout.take().context("no output")?;
     let served = Served(child);
@@ -103,6 +110,21 @@ fn source(lab: &Lab, jdk: &Jdk) -> Result<()> {
     walk(lab, jdk, "source", &[], &["--source".as_ref(), &lab.layout.repo.join("tests/java/explorer")])
 }
 
+fn sql(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "explorer_sql")?;
+    let trace = traced(lab, jdk, &folder, &[])?;
+    let tables = folder.join("service.tables");
+    let mut convert = Command::new(lab.tools.et_trace());
+    command::quiet(convert.arg("tables").arg(&trace).arg("-o").arg(&tables))?;
+    let duckdb = python::fetched(&lab.layout, python::DUCKDB)?;
+    let mut open = Command::new(lab.tools.et_trace());
+    open.arg("open").arg(&trace).arg("--tables").arg(&tables).env("PYTHONPATH", python::path(&[duckdb])?);
+    let (served, url) = served(open)?;
+    browse(lab, "sql", &url)?;
+    drop(served);
+    fs::remove_dir_all(&folder).map_err(Into::into)
+}
+
 /// Traces the service with `options` of `et-instrument`, serves the trace with those of `open`, and has a script look at it.
 fn walk(lab: &Lab, jdk: &Jdk, script: &str, options: &[&str], of_open: &[&Path]) -> Result<()> {
     let folder = lab.folder(jdk, &format!("explorer_{script}"))?;
@@ -141,6 +163,9 @@ fn refusals(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(code == Some(1) && line.starts_with(&expected) && line.lines().count() == 1, "{code:?} {line}");
     let (code, line) = said(&["none.ettrace"])?;
     ensure!(code == Some(1) && line.starts_with("et-trace: cannot read none.ettrace: "), "{code:?} {line}");
+    // Tables are those of the trace.
+    let (code, line) = said(&[&name, "--tables", "classes"])?;
+    ensure!(code == Some(1) && line.contains("classes is not a folder of tables"), "{code:?} {line}");
     // The address is a secret: without it nobody gets in.
     let (served, url) = serve(lab, &trace, &[])?;
     let guess = url.trim_end_matches('/').rsplit_once('/').context("no token")?.0;

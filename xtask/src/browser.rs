@@ -41,13 +41,17 @@ pub fn without_npm() -> Option<String> {
         .map(|program| format!("{program} is not installed"))
 }
 
-/// Copies a script of `tests/` to a folder, with what it needs: `report/browse.mjs`.
+/// Copies a script of `tests/` to a folder, with what it needs: `report/browse.mjs` and the scripts beside it.
 pub fn driver(layout: &Layout, script: &str, folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let script = layout.repo.join("tests").join(script);
     let (from, name) = script.parent().zip(script.file_name()).context("a script is in a folder")?;
-    for name in ["package.json", "package-lock.json"].map(Path::new).into_iter().chain([Path::new(name)]) {
-        std::fs::copy(from.join(name), folder.join(name)).with_context(|| format!("cannot copy {}", name.display()))?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "mjs" || end == "json") {
+            let to = folder.join(path.file_name().unwrap_or_default());
+            std::fs::copy(&path, to).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
     }
     assets::install(folder)?;
     Ok(folder.join(name))

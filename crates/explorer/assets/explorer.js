@@ -14,8 +14,9 @@ import { dominators } from "./dominators.js";
 import { treemap } from "./treemap.js";
 import { changes } from "./changes.js";
 import { flame } from "./flame.js";
+import { sql } from "./sql.js";
 
-const VIEWS = [findings, groups, objects, object, dominators, treemap, changes, flame];
+const VIEWS = [findings, groups, objects, object, dominators, treemap, changes, flame, sql];
 
 let traces = [];
 let clock = null;

@@ -2,12 +2,12 @@
 import { ask } from "./api.js";
 import { button, code, element } from "./dom.js";
 import { foot, frame, nothing } from "./parts.js";
+import { virtualRows } from "./rows.js";
 import { chosen, selecting } from "./selecting.js";
 import { briefLineOf } from "./source.js";
 import { go, link, selection } from "./state.js";
 import { brief, briefSite, bytes, number, objects as count } from "./units.js";
 
-const ROW = 30;
 const PAGE = 200;
 /** Rows that a saved table has at most. */
 const SAVED = 10_000;
@@ -54,18 +54,9 @@ export const objects = {
         return;
       }
 
-      const heading = ({ title, sort: by, number, wide, hint }) => {
-        const cell = element("th", { scope: "col", class: number ? "number" : null, title: hint, "aria-sort": by === sort ? "descending" : null },
+      const heading = ({ title, sort: by, number, hint }) =>
+        element("th", { scope: "col", class: number ? "number" : null, title: hint, "aria-sort": by === sort ? "descending" : null },
           by ? button(title, () => go({ sort: by }, { replace: true }), { class: "sort" }) : title);
-        cell.style.width = `${wide}rem`;
-        return cell;
-      };
-      const body = element("tbody");
-      const scroll = element("div", { class: "scroll rows", tabindex: "0", role: "region", "aria-label": "Objects, table" },
-        element("table", { class: "fixed", "aria-rowcount": found + 1 }, element("caption", { class: "unseen" }, caption),
-          element("thead", {}, element("tr", { "aria-rowindex": 1 }, ...columns.map(heading))), body));
-      scroll.querySelector("table").style.minWidth = `${columns.reduce((sum, { wide }) => sum + wide, 0)}rem`;
-
       const wanted = new Set();
       const want = async (at) => {
         if (wanted.has(at) || pages.has(at)) {
@@ -74,7 +65,7 @@ export const objects = {
         wanted.add(at);
         try {
           pages.set(at, (await page(at, signal)).objects);
-          draw();
+          rows.draw();
         } catch (error) {
           if (!signal.aborted) {
             app.fail(error);
@@ -83,53 +74,21 @@ export const objects = {
           wanted.delete(at);
         }
       };
-      const row = (index) => {
-        const one = pages.get(Math.floor(index / PAGE))?.[index % PAGE];
-        if (!one) {
-          want(Math.floor(index / PAGE));
-          return element("tr", { "aria-rowindex": index + 2 }, element("td", { colspan: columns.length }, "…"));
-        }
-        return element("tr", { "aria-rowindex": index + 2, "data-index": index }, ...columns.map(({ cell, number }, at) =>
-          element(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : null, class: number ? "number" : null }, cell(one))));
-      };
-      /** Keeps the place of rows that are not there. */
-      const space = (height) => {
-        const cell = element("td", { colspan: columns.length });
-        cell.style.height = `${height}px`;
-        return element("tr", { class: "space", "aria-hidden": "true" }, cell);
-      };
-      const draw = () => {
-        const items = rows.getVirtualItems();
-        const focused = document.activeElement?.closest("tr")?.dataset.index;
-        const isInside = body.contains(document.activeElement);
-        const top = items[0]?.start ?? 0;
-        const bottom = rows.getTotalSize() - (items.at(-1)?.end ?? 0);
-        body.replaceChildren(...(top > 0 ? [space(top)] : []), ...items.map(({ index }) => row(index)), ...(bottom > 0 ? [space(bottom)] : []));
-        if (isInside) {
-          (body.querySelector(`tr[data-index="${focused}"] a`) ?? scroll).focus({ preventScroll: true });
-        }
-      };
-      const { Virtualizer, elementScroll, observeElementOffset, observeElementRect } = libraries;
-      const rows = new Virtualizer({
-        count: found, estimateSize: () => ROW, overscan: 12, getScrollElement: () => scroll,
-        scrollToFn: elementScroll, observeElementOffset, observeElementRect, onChange: () => draw(),
-        initialRect: { width: 1000, height: 600 },
+      const rows = virtualRows({
+        label: "Objects, table",
+        caption,
+        count: found,
+        columns: columns.map((column) => ({ ...column, heading: heading(column) })),
+        row: (index) => {
+          const one = pages.get(Math.floor(index / PAGE))?.[index % PAGE];
+          if (!one) {
+            want(Math.floor(index / PAGE));
+          }
+          return one;
+        },
       });
-      scroll.addEventListener("keydown", (event) => {
-        const at = Number(event.target.closest("tr")?.dataset.index ?? -1);
-        const to = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key];
-        if (to === undefined || to < 0 || to >= found || event.target.closest("thead")) {
-          return;
-        }
-        event.preventDefault();
-        rows.scrollToIndex(to, { align: "auto" });
-        requestAnimationFrame(() => body.querySelector(`tr[data-index="${to}"] a`)?.focus({ preventScroll: true }));
-      });
-      answer.replaceChildren(...[way].filter(Boolean), element("p", { class: "summary" }, `${caption}.`), scroll);
-      // What adapters of the library for frameworks call as well.
-      leave = rows._didMount();
-      rows._willUpdate();
-      draw();
+      answer.replaceChildren(...[way].filter(Boolean), element("p", { class: "summary" }, `${caption}.`), rows.place);
+      leave = rows.begin();
 
       const saved = ["id", "class", "size", "retainedBytes", "length", "site", "thread", "bornTick", "diedTick", "ageBytes", "dragTicks"];
       foot(below, {

@@ -3,7 +3,7 @@
 const DEFAULTS = {
   view: "findings", trace: "0", axis: "", at: "end", from: "0", to: "end",
   what: "alive", by: "class,site", path: [], open: [], class: "", site: "", context: "", thread: "", sort: "size",
-  id: "", of: "", down: "callers", weight: "bytes", shape: "graph", search: "", compare: "class",
+  id: "", of: "", down: "callers", weight: "bytes", shape: "graph", search: "", compare: "class", sql: "",
 };
 
 const listeners = [];

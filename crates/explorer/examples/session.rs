@@ -37,6 +37,7 @@ fn open(path: &str) -> Result<Router, Failed> {
         references,
         report,
         find_source: None,
+        sql: None,
         without_deaths: None,
     };
     Ok(router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "session" }))

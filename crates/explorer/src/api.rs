@@ -73,7 +73,7 @@ struct Question {
 const SELECTION: &[&str] = &["what", "at", "from", "to", "class", "site", "context", "thread", "by", "path"];
 
 #[rustfmt::skip]
-static QUESTIONS: [Question; 9] = [
+static QUESTIONS: [Question; 10] = [
     Question { path: "/timeline", selects: false, params: &[], answer: timeline },
     Question { path: "/tree", selects: true, params: &["top"], answer: tree },
     Question { path: "/objects", selects: true, params: &["sort", "offset", "limit"], answer: objects },
@@ -82,6 +82,7 @@ static QUESTIONS: [Question; 9] = [
     Question { path: "/treemap", selects: false, params: &["at"], answer: moments::treemap },
     Question { path: "/changes", selects: false, params: &["from", "to", "by", "top"], answer: changes },
     Question { path: "/source", selects: false, params: &["name"], answer: source },
+    Question { path: "/sql", selects: false, params: &["q"], answer: sql },
     Question { path: "/flame", selects: true, params: &["down"], answer: flame },
 ];
 
@@ -133,6 +134,7 @@ fn about(trace: &Opened) -> Value {
         "events": source.events().to_string(),
         "hasDeaths": population.has_deaths,
         "hasSources": trace.find_source().is_some(),
+        "sql": trace.sql().map(|sql| json!({ "folder": sql.folder, "isOfOneRun": sql.is_of_one_run, "queries": sql.queries })),
         "withoutDeaths": trace.without_deaths(),
         "clock": if trace.is_by_bytes() { "bytes" } else { "calls" },
         "objects": population.objects,
@@ -176,6 +178,17 @@ fn source(trace: &'static Opened, params: &Params) -> Answer {
     };
     let lines = params.all("name").take(MOST).map(|name| Ok((name.clone(), to_value(&find(name))?)));
     Ok(json!({ "lines": lines.collect::<Result<Map<_, _>, Refused>>()? }))
+}
+
+/// What a statement answers.
+fn sql(trace: &'static Opened, params: &Params) -> Answer {
+    let Some(sql) = trace.sql() else {
+        return Err(Refused::None("no tables are known: et-trace open --tables names them".to_owned()));
+    };
+    let statement = params.get("q").map(str::trim).filter(|statement| !statement.is_empty());
+    let statement = statement.ok_or_else(|| Refused::Wrong("q is missing: a statement in SQL is needed".to_owned()))?;
+    let rows = (sql.ask)(statement).map_err(Refused::Wrong)?;
+    with_command(&rows, Some(format!("et-trace sql {} {}", quoted(&sql.folder), quoted(statement))))
 }
 
 /// Calls `use_it` with the objects that are asked about, and with the options of `et-trace objects` that select them.

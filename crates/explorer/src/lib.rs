@@ -22,7 +22,7 @@ use axum::Router;
 use axum::routing::get;
 use et_web::{Guard, guarded};
 
-pub use opened::{FindSource, Opened, Parts};
+pub use opened::{AskSql, FindSource, Opened, Parts, Sql, SqlQuery, SqlRows};
 
 /// The page and its API for some traces. They are kept for as long as the process runs.
 pub fn router(traces: Vec<Opened>, guard: Guard) -> Router {

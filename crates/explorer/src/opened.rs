@@ -11,6 +11,7 @@ use et_analysis::report::Report;
 use et_reader::population::{Groups, Population};
 use et_reader::references::References;
 use et_reader::source::Source;
+use serde::Serialize;
 
 use crate::params::Refused;
 
@@ -19,6 +20,41 @@ pub type MakeReport = Box<dyn Fn(&Source) -> Result<Report, String> + Send + Syn
 
 /// Finds the line of a site, by the name of the site.
 pub type FindSource = Box<dyn Fn(&str) -> Option<Excerpt> + Send + Sync>;
+
+/// A query that is offered.
+#[derive(Clone, Debug, Serialize)]
+pub struct SqlQuery {
+    pub name: &'static str,
+    pub question: String,
+    pub text: &'static str,
+}
+
+/// What a statement in SQL answers.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SqlRows {
+    pub columns: Vec<String>,
+    /// As text; null is empty.
+    pub rows: Vec<Vec<String>>,
+    /// Whether there are more rows.
+    pub is_cut: bool,
+    /// What answered, with its version.
+    pub engine: String,
+}
+
+/// Runs a statement in SQL, within limits of time and size; or says in a sentence why not.
+pub type AskSql = Box<dyn Fn(&str) -> Result<SqlRows, String> + Send + Sync>;
+
+/// Tables of the trace in SQL.
+#[allow(missing_debug_implementations)]
+pub struct Sql {
+    /// Path of the folder, as in commands.
+    pub folder: String,
+    /// Whether the folder has no other runs.
+    pub is_of_one_run: bool,
+    pub queries: Vec<SqlQuery>,
+    pub ask: AskSql,
+}
 
 /// What is needed of a trace.
 #[allow(missing_debug_implementations)]
@@ -33,6 +69,8 @@ pub struct Parts {
     pub report: MakeReport,
     /// Tells lines of source, if it is known where sources are.
     pub find_source: Option<FindSource>,
+    /// Its tables, if it is known where they are.
+    pub sql: Option<Sql>,
     /// Why deaths are not known, and what to do, if they are not: then there are only allocations to look at.
     pub without_deaths: Option<String>,
 }
@@ -99,6 +137,10 @@ impl Opened {
 
     pub(crate) fn find_source(&self) -> Option<&FindSource> {
         self.parts.find_source.as_ref()
+    }
+
+    pub(crate) fn sql(&self) -> Option<&Sql> {
+        self.parts.sql.as_ref()
     }
 
     /// In the order of time, if they are kept in it.

@@ -14,7 +14,7 @@ macro_rules! file {
 }
 
 /// Scripts and styles; `cargo xtask assets` makes the libraries. Amounts, colours and lines of source are those of reports.
-const FILES: [(&str, &str, &str); 25] = [
+const FILES: [(&str, &str, &str); 27] = [
     file!(JAVASCRIPT "vendor/" "libraries.js"),
     file!(CSS "vendor/" "libraries.css"),
     file!(JAVASCRIPT "../../report/assets/" "words.js"),
@@ -33,8 +33,10 @@ const FILES: [(&str, &str, &str); 25] = [
     file!(JAVASCRIPT "" "object.js"),
     file!(JAVASCRIPT "" "objects.js"),
     file!(JAVASCRIPT "" "parts.js"),
+    file!(JAVASCRIPT "" "rows.js"),
     file!(JAVASCRIPT "" "selecting.js"),
     file!(JAVASCRIPT "" "source.js"),
+    file!(JAVASCRIPT "" "sql.js"),
     file!(JAVASCRIPT "" "state.js"),
     file!(JAVASCRIPT "" "timeline.js"),
     file!(JAVASCRIPT "" "tree.js"),

@@ -32,7 +32,21 @@ fn explorer_of(with_sources: bool) -> Router {
     };
     let find_source = with_sources.then(|| -> FindSource { Box::new(find) });
     let path = "my app.ettrace".to_owned();
-    let parts = Parts { path, source, population, objects, references, report, find_source, without_deaths: None };
+    let sql = with_sources.then(|| Sql {
+        folder: "my app.tables".to_owned(),
+        is_of_one_run: true,
+        queries: vec![SqlQuery { name: "all", question: "What is there?".to_owned(), text: "from objects" }],
+        ask: Box::new(|statement| match statement {
+            "from objects" => Ok(SqlRows {
+                columns: vec!["object".to_owned()],
+                rows: vec![vec!["7".to_owned()]],
+                is_cut: false,
+                engine: "DuckDB".to_owned(),
+            }),
+            other => Err(format!("{other}: no such table")),
+        }),
+    });
+    let parts = Parts { path, source, population, objects, references, report, find_source, sql, without_deaths: None };
     router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "et-test" })
 }
 
@@ -55,6 +69,27 @@ fn get(explorer: &Router, question: &str) -> Value {
     let (status, answer) = ask(explorer, question);
     assert_eq!(status, StatusCode::OK, "{question}: {answer}");
     answer
+}
+
+/// SQL is answered where tables are known; what is wrong with it is told.
+#[test]
+fn statements_in_sql_are_answered() {
+    let explorer = explorer_of(true);
+    let sql = get(&explorer, "traces")[0]["sql"].clone();
+    assert_eq!(sql["folder"], "my app.tables");
+    assert_eq!(sql["queries"][0]["question"], "What is there?");
+    let found = get(&explorer, "sql?q=from%20objects%0A");
+    assert_eq!(found["columns"], json!(["object"]));
+    assert_eq!(found["rows"], json!([["7"]]));
+    assert_eq!(found["command"], "et-trace sql 'my app.tables' 'from objects'");
+    for (question, expected) in [("sql?q=from%20x", "from x: no such table"), ("sql?q=%20", "q is missing")] {
+        let (status, answer) = ask(&explorer, question);
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{question}");
+        assert!(answer["error"].as_str().unwrap().starts_with(expected), "{answer}");
+    }
+    let (status, answer) = ask(&self::explorer(), "sql?q=from%20objects");
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(answer["error"].as_str().unwrap().contains("--tables"), "{answer}");
 }
 
 /// From the class to its objects, to one of them, to who holds it, and along its life.
@@ -146,6 +181,7 @@ fn without_deaths_there_is_what_was_made() {
         references: Box::new(et_reader::references::NoReferences::default()),
         report: Box::new(|_: &Source| Err("there is no report".to_owned())),
         find_source: None,
+        sql: None,
         without_deaths: Some("Deaths cannot be computed: use --events all.".to_owned()),
     };
     let explorer = router(vec![Opened::new(parts)], Guard { token: Token::new("t".into()), port: None, program: "t" });

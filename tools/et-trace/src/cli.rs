@@ -2,6 +2,7 @@
 
 mod analyses;
 mod diff;
+mod duckdb;
 mod export;
 mod heap;
 mod kept;
@@ -13,6 +14,7 @@ mod select;
 mod sources;
 mod spill;
 mod sql;
+mod sql_box;
 mod tables;
 
 use std::ffi::OsString;
@@ -392,6 +394,10 @@ pub(crate) enum CliError {
     Folder(#[from] et_tables::FolderError),
     #[error(transparent)]
     Sql(#[from] sql::SqlError),
+    #[error(transparent)]
+    Engine(#[from] duckdb::EngineError),
+    #[error(transparent)]
+    OtherTables(#[from] sql_box::OtherTables),
     #[error("cannot listen on port {port} of 127.0.0.1: {source} (--port 0 takes any that is free)")]
     Port { port: u16, source: io::Error },
     #[error("the page cannot be served: {0}")]

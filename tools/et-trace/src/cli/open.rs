@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::Args;
 use et_cli::code::OK;
@@ -18,6 +19,7 @@ use et_web::{Guard, PortError, new_token};
 use super::analyses::Opened;
 use super::report::{NoReport, report_of};
 use super::sources::{SourceArgs, SourceFiles, Sources};
+use super::sql_box::SqlBox;
 use super::{CliError, DeathsArg, InputArgs, PROGRAM};
 use crate::bar::Bar;
 
@@ -33,6 +35,7 @@ Examples:
   et-trace open app.ettrace                    prints the address of the page
   et-trace open app.ettrace --browser          and opens it
   et-trace open app.ettrace --source src/main/java    shows the lines of source at sites
+  et-trace open app.ettrace --tables app.tables       with a view for SQL, on what et-trace tables wrote
   et-trace open before.ettrace after.ettrace   several traces on one page")]
 pub(super) struct OpenArgs {
     /// The traces: files written by the runtime
@@ -43,6 +46,9 @@ pub(super) struct OpenArgs {
     port: Option<u16>,
     #[command(flatten)]
     sources: SourceArgs,
+    /// Folder written by et-trace tables, for SQL on the page; it must have the tables of all traces. DuckDB is needed, as for et-trace sql
+    #[arg(long, value_name = "DIR")]
+    tables: Option<PathBuf>,
     /// Open the page in the browser
     #[arg(long)]
     browser: bool,
@@ -52,25 +58,27 @@ pub(super) fn run(args: &OpenArgs) -> Result<u8, CliError> {
     // What is wrong with it is told before the long work.
     let sources = args.sources.open().map_err(NoReport::from)?;
     let sources = (!sources.is_empty()).then(|| Arc::new(Mutex::new(sources)));
+    let sql = args.tables.as_deref().map(SqlBox::open).transpose()?;
     let mut code = OK;
     let mut opened = Vec::new();
     for path in &args.traces {
-        let (trace, complete) = open(path, sources.as_ref())?;
+        let (trace, complete) = open(path, sources.as_ref(), sql.as_ref())?;
         opened.push(et_explorer::Opened::new(trace));
         code = code.max(complete);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Serve)?;
-    let served = runtime.block_on(serve(args, opened));
-    // What is still being worked out has nobody left to answer.
-    runtime.shutdown_background();
+    let served = runtime.block_on(serve(args, opened, sql.as_ref()));
+    // What is still being worked out has nobody left to answer; but DuckDB is to end before its temporary files go.
+    runtime.shutdown_timeout(if sql.is_some() { Duration::from_secs(1) } else { Duration::ZERO });
     served.map(|()| code)
 }
 
 /// A trace with all that the page needs, and what its exit code is.
-fn open(path: &Path, sources: Option<&Arc<Mutex<Sources>>>) -> Result<(Parts, u8), CliError> {
+fn open(path: &Path, sources: Option<&Arc<Mutex<Sources>>>, sql: Option<&SqlBox>) -> Result<(Parts, u8), CliError> {
     let bar = Bar::new(true);
     let input = InputArgs::of(path.to_owned(), DeathsArg::Trace, false);
     let opened = Opened::new(&input, &bar)?;
+    let sql = sql.map(|sql| sql.of(&opened.source)).transpose()?;
     let without_deaths = without_deaths(&opened);
     let (references, objects): (Box<dyn References>, _) = match without_deaths {
         None => {
@@ -87,7 +95,7 @@ fn open(path: &Path, sources: Option<&Arc<Mutex<Sources>>>) -> Result<(Parts, u8
     let path = path.display().to_string();
     let find_source = sources.map(|sources| find_in(Arc::clone(sources), source.naming().source_files()));
     let report = Box::new(report);
-    Ok((Parts { path, source, population, objects, references, report, find_source, without_deaths }, code))
+    Ok((Parts { path, source, population, objects, references, report, find_source, sql, without_deaths }, code))
 }
 
 /// Lines of the sites of a trace; all traces share what is open.
@@ -112,7 +120,7 @@ fn work_out(source: &Source, lives: Option<&Arc<LifeTable>>) -> Result<et_analys
     found.map(|(report, _)| report).map_err(|error| error.to_string())
 }
 
-async fn serve(args: &OpenArgs, traces: Vec<et_explorer::Opened>) -> Result<(), CliError> {
+async fn serve(args: &OpenArgs, traces: Vec<et_explorer::Opened>, sql: Option<&SqlBox>) -> Result<(), CliError> {
     let listener = et_web::listen(args.port, PORT).await;
     let listener = listener.map_err(|PortError { port, source }| CliError::Port { port, source })?;
     let port = listener.local_addr().map_err(CliError::Serve)?.port();
@@ -129,6 +137,15 @@ async fn serve(args: &OpenArgs, traces: Vec<et_explorer::Opened>) -> Result<(), 
     tokio::select! {
         served = served => served.map_err(CliError::Serve),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(CliError::Serve),
+        () = unwanted(sql) => Ok(()),
+    }
+}
+
+/// Waits for a signal that ends the process, where such signals are caught because of DuckDB's temporary files.
+async fn unwanted(sql: Option<&SqlBox>) {
+    let Some(sql) = sql else { return std::future::pending().await };
+    while !sql.is_unwanted() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

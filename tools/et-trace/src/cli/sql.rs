@@ -1,23 +1,19 @@
 //! `et-trace sql`: asks tables, by DuckDB.
 
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use clap::Args;
-use et_names::escape::OneLine;
-use et_names::units::counted;
-use et_tables::{Query, SettingError, Tables, literal};
-
-use super::analyses::size;
-use super::spill::Spill;
-use super::{CliError, PROGRAM};
 use et_cli::code::OK;
 use et_cli::{Heartbeat, print, write_out};
+use et_names::escape::OneLine;
+use et_names::units::counted;
+use et_tables::{Query, SettingError, Tables};
+
+use super::analyses::size;
+use super::duckdb::{self, EngineError, Format, Request, fields};
+use super::spill::Spill;
+use super::{CliError, PROGRAM};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -80,14 +76,6 @@ pub(crate) enum SqlError {
     NoSetting { query: String, setting: String, there: String },
     #[error("{setting} of the query {query} must be a number, not {value}")]
     NoNumber { query: String, setting: String, value: String },
-    #[error("DuckDB not found: install the command duckdb, or its Python module (pip install duckdb)")]
-    NoEngine,
-    #[error("DuckDB: {0}")]
-    Engine(String),
-    #[error("cannot start DuckDB: {0}")]
-    Start(io::Error),
-    #[error("cannot make a folder for DuckDB in {folder} (set TMPDIR to use another folder): {0}", folder = std::env::temp_dir().display())]
-    Spill(io::Error),
 }
 
 pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
@@ -111,15 +99,14 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
     if let Some(query) = args.query.as_deref().and_then(Query::named).filter(Query::needs_deaths) {
         warn_of_deaths(&tables, &query)?;
     }
-    let format = if args.json { "json" } else { "csv" };
+    let format = if args.json { Format::Json } else { Format::Csv };
+    let request = Request { statement: &statement, format, memory: args.memory, limits: None };
     // By default, DuckDB spills to the current folder.
-    let spill = Spill::new().map_err(SqlError::Spill)?;
-    let mut views = format!("{NO_BAR}\n{IDS}\nset temp_directory = {};\n", literal(&spill.path().to_string_lossy()));
-    if let Some(memory) = args.memory {
-        let _ = writeln!(views, "set memory_limit = '{memory}B';");
-    }
-    views += &tables.views();
-    let answer = Engine::start(&views, &statement, format)?.answer(&spill);
+    let spill = Spill::new().map_err(EngineError::Spill)?;
+    let answer = {
+        let _heartbeat = Heartbeat::new(PROGRAM, || "running the query".to_owned());
+        duckdb::ask(&tables, &request, &spill)
+    };
     // The end, if a signal has come.
     drop(spill);
     // A damaged file shows in what the engine says, but not always which one it is.
@@ -128,7 +115,10 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
             tables.check()?;
             return Err(error.into());
         }
-        Ok(text) => text,
+        Ok(answer) => {
+            PROGRAM.say(format_args!("note: {}", answer.engine));
+            answer.text
+        }
     };
     if args.csv || args.json {
         write_out(&text)?
@@ -173,141 +163,6 @@ fn statement(args: &SqlArgs) -> Result<Option<String>, SqlError> {
     Ok(Some(text))
 }
 
-/// DuckDB shows how far long queries are on standard output, among the answer.
-const NO_BAR: &str = "set enable_progress_bar = false;";
-
-/// Ids as they are printed, and back: columns have numbers.
-const IDS: &str = "\
-create macro object_id(text) as ('0x' || regexp_replace(text, '^0x', ''))::bigint;
-create macro object_text(object) as printf('%x', object);";
-
-/// Runs a statement with Python.
-const DRIVER: &str = include_str!("duckdb.py");
-/// Exit code of the driver if the module is missing.
-const NO_MODULE: i32 = 97;
-const PYTHONS: [&str; 2] = ["python3", "python"];
-
-/// A running DuckDB.
-struct Engine {
-    child: Child,
-    said: JoinHandle<String>,
-    is_python: bool,
-}
-
-impl Engine {
-    /// By the command, if there is one, else by Python.
-    fn start(views: &str, statement: &str, format: &str) -> Result<Self, SqlError> {
-        let mut duckdb = Command::new("duckdb");
-        duckdb.args(["-batch", "-bail", "-nullvalue", ""]).arg(format!("-{format}"));
-        if let Some(engine) = Self::spawn(duckdb, false, format!("{views}\n{statement}\n;\n"))? {
-            let version = Command::new("duckdb").arg("--version").output();
-            let version = version.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
-            note(version.split_whitespace().next().unwrap_or_default(), "the command duckdb");
-            return Ok(engine);
-        }
-        for python in PYTHONS {
-            let mut driver = Command::new(python);
-            driver.args(["-c", DRIVER, format]);
-            if let Some(engine) = Self::spawn(driver, true, format!("{views}\0{statement}"))? {
-                return Ok(engine);
-            }
-        }
-        Err(SqlError::NoEngine)
-    }
-
-    /// `None` if there is no such program.
-    fn spawn(mut command: Command, is_python: bool, input: String) -> Result<Option<Self>, SqlError> {
-        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = match piped.spawn() {
-            Ok(child) => child,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(SqlError::Start(error)),
-        };
-        let stdin = child.stdin.take();
-        let fed = stdin.map(|stdin| et_system::threads::spawn(move || feed(stdin, &input))).transpose();
-        let stderr = child.stderr.take();
-        let listen = || {
-            et_system::threads::spawn(move || {
-                let mut text = Vec::new();
-                // What was read before an error is reported.
-                let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
-                String::from_utf8_lossy(&text).into_owned()
-            })
-        };
-        match fed.and_then(|_| listen()) {
-            Ok(said) => Ok(Some(Self { child, said, is_python })),
-            Err(no_thread) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(SqlError::Start(no_thread.into()))
-            }
-        }
-    }
-
-    /// All that it prints. With a signal it ends: what it writes to the folder is to go before we do.
-    fn answer(mut self, spill: &Spill) -> Result<String, SqlError> {
-        let _heartbeat = Heartbeat::new(PROGRAM, || "running the query".to_owned());
-        let (done, answered) = channel();
-        let stdout = self.child.stdout.take();
-        let listening = et_system::threads::spawn(move || {
-            let mut text = Vec::new();
-            let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text));
-            // The receiver may be gone.
-            let _ = done.send(read.map(|_| text));
-        });
-        if let Err(no_thread) = listening {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-            return Err(SqlError::Start(no_thread.into()));
-        }
-        let read = loop {
-            match answered.recv_timeout(BETWEEN) {
-                Ok(read) => break read,
-                Err(RecvTimeoutError::Disconnected) => break Err(io::ErrorKind::BrokenPipe.into()),
-                Err(RecvTimeoutError::Timeout) if spill.is_unwanted() => {
-                    // It may have ended. Its own child processes may still hold its output open.
-                    let _ = self.child.kill();
-                    break Ok(Vec::new());
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        };
-        let status = self.child.wait();
-        if spill.is_unwanted() {
-            return Ok(String::new());
-        }
-        let said = self.said.join().unwrap_or_default();
-        let (version, said) =
-            if self.is_python { said.split_once('\n').unwrap_or((&said, "")) } else { ("", said.as_str()) };
-        let text = read.map_err(SqlError::Start)?;
-        let status = status.map_err(SqlError::Start)?;
-        if self.is_python && status.code() == Some(NO_MODULE) {
-            return Err(SqlError::NoEngine);
-        }
-        if self.is_python && !version.is_empty() {
-            note(&format!("v{version}"), "the Python module");
-        }
-        if !status.success() {
-            let words: Vec<&str> = said.split_whitespace().collect();
-            let what = if words.is_empty() { format!("it failed ({status})") } else { words.join(" ") };
-            return Err(SqlError::Engine(what));
-        }
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    }
-}
-
-/// How long a signal waits for us.
-const BETWEEN: Duration = Duration::from_millis(100);
-
-fn feed(mut stdin: ChildStdin, input: &str) {
-    // If it does not want all of it, it says why.
-    let _ = stdin.write_all(input.as_bytes());
-}
-
-fn note(version: &str, what: &str) {
-    PROGRAM.say(format_args!("note: DuckDB {version}, {what}"));
-}
-
 /// CSV as a table for a terminal; numbers are aligned to the right.
 fn table(csv: &str) -> String {
     let rows = fields(csv);
@@ -333,14 +188,6 @@ fn table(csv: &str) -> String {
     let ruler = columns.iter().map(|(width, _)| "-".repeat(*width)).collect::<Vec<_>>().join("  ");
     let count = counted(rows.len() as u64, "row");
     format!("{}{ruler}\n{}({count})\n", line(&head), rows.iter().map(line).collect::<String>())
-}
-
-/// The fields of each line of CSV.
-fn fields(text: &str) -> Vec<Vec<String>> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
-    // It is text, and nothing else can be wrong with it.
-    let rows = reader.records().filter_map(Result::ok);
-    rows.map(|row| row.iter().map(str::to_owned).collect()).collect()
 }
 
 #[cfg(test)]
