@@ -65,9 +65,7 @@ impl SqlBox {
 }
 
 fn ask(tables: &Tables, spill: &Spill, statement: &str) -> Result<SqlRows, EngineError> {
-    // One row more tells whether there are more. The line break ends a comment.
-    let statement = statement.trim_end().trim_end_matches(';');
-    let statement = format!("select * from (\n{statement}\n) limit {}", ROWS + 1);
+    let statement = bounded(statement);
     let request = Request { statement: &statement, format: Format::Csv, memory: Some(MEMORY), limits: Some(LIMITS) };
     let answer = duckdb::ask(tables, &request, spill)?;
     let mut rows = fields(&answer.text);
@@ -75,4 +73,33 @@ fn ask(tables: &Tables, spill: &Spill, statement: &str) -> Result<SqlRows, Engin
     let is_cut = rows.len() > ROWS;
     rows.truncate(ROWS);
     Ok(SqlRows { columns, rows, is_cut, engine: answer.engine })
+}
+
+/// Selects the first rows of what a statement selects: one more than are shown tells whether there are more.
+fn bounded(statement: &str) -> String {
+    let mut statement = statement.trim();
+    // What is in parentheses ends without a semicolon; a comment may follow it.
+    if let Some((before, rest)) = statement.rsplit_once(';') {
+        let rest = rest.trim();
+        if rest.is_empty() || rest.starts_with("--") && !rest.contains(['\n', '\'']) {
+            statement = before.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+        }
+    }
+    // The line break ends a comment.
+    format!("select * from (\n{statement}\n) limit {}", ROWS + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bounded;
+
+    #[test]
+    fn semicolons_and_comments_at_the_end_are_no_part_of_a_subquery() {
+        for statement in ["from t", "from t;", " from t ;; \n", "from t; -- all of it", "from t;-- all"] {
+            assert_eq!(bounded(statement), "select * from (\nfrom t\n) limit 10001", "{statement}");
+        }
+        for kept in ["select ';'", "select '; -- x'", "from t -- all; of it's", "from t -- all"] {
+            assert_eq!(bounded(kept), format!("select * from (\n{kept}\n) limit 10001"));
+        }
+    }
 }
