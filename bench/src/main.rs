@@ -6,6 +6,7 @@ mod collectors;
 mod completeness;
 mod cost;
 mod deaths;
+mod exploring;
 mod fuzz;
 mod jvmpi;
 mod markdown;
@@ -46,6 +47,8 @@ enum Command {
     Deaths(deaths::Options),
     /// Measure how long et-trace takes to read large traces, and how much memory
     Reading(reading::Options),
+    /// Measure how long the explorer takes to answer a session of clicks, on traces of a given size
+    Exploring(exploring::Options),
     /// Instrument all classes of four JDKs and of hundreds of jars, and verify each in a JVM
     VerifyWorld(verify_world::Options),
     /// Measure whether memory grows in a long run
@@ -85,6 +88,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Completeness(options) => completeness::run(&layout, &options),
         Command::Deaths(options) => deaths::run(&layout, &options),
         Command::Reading(options) => reading::run(&layout, &options),
+        Command::Exploring(options) => exploring::run(&layout, &options),
         Command::VerifyWorld(options) => verify_world::run(&layout, &options),
         Command::Memory(options) => memory::run(&layout, &options),
         Command::Monitoring(options) => monitoring::run(&layout, &options),

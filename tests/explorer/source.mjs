@@ -50,6 +50,13 @@ await look(async ({ page, check, shot, accessible, go }) => {
   await shot("source-object");
   await accessible("object");
 
+  // The dominator tree: beside the object, as in the list; also below one that is opened.
+  const dominators = await go(`view=dominators`);
+  const map = dominators.locator("tr", { hasText: "HashMap$Node[]" }).first();
+  await map.locator("button[aria-expanded=false]").first().click();
+  await dominators.locator(".source-of code", { hasText: LINE }).first().waitFor();
+  await shot("source-dominators");
+
   // Changes by site, and the flame graph.
   await summary(await go(`view=changes&compare=site`)).waitFor();
   const flame = await go(`view=flame&down=sites`);

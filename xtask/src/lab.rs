@@ -26,6 +26,8 @@ pub enum Command {
     Deaths(Arguments),
     /// Measure how long et-trace takes to read large traces, and how much memory
     Reading(Arguments),
+    /// Measure how long the explorer takes to answer a session of clicks, on traces of a given size
+    Exploring(Arguments),
     /// Instrument all classes of four JDKs and of hundreds of jars, and verify each in a JVM
     VerifyWorld(Arguments),
     /// Measure whether memory grows in a long run
