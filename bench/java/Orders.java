@@ -6,13 +6,13 @@ import java.util.Map;
 
 /**
  * A service that takes orders, for traces with a given number of objects: {@code java Orders MILLIONS}. Each order is some ten objects of
- * several classes. A tenth of all orders, and at most 100,000 of them (a million objects), are open at a time; one of fifty is never
+ * several classes. A tenth of all orders, and at most 80,000 of them (a million objects), are open at a time; one of fifty is never
  * closed. Prints how many are open at the end.
  */
 public class Orders {
     /** Objects that one order is made of, roughly. */
     private static final int OBJECTS = 10;
-    private static final int MOST_OPEN = 100_000;
+    private static final int MOST_OPEN = 80_000;
     private static final Map<Integer, Order> OPEN = new HashMap<>();
 
     record Line(int article, int count, Line previous) {}
@@ -30,13 +30,10 @@ public class Orders {
         final int number;
         final Customer customer;
         final List<Line> lines = new ArrayList<>(4);
-        final Order before;
 
         Order(int number, Customer customer) {
             this.number = number;
             this.customer = customer;
-            // Closed orders are not kept by the ones that follow.
-            before = customer.latest != null && OPEN.containsKey(customer.latest.number) ? customer.latest : null;
             customer.latest = this;
         }
     }

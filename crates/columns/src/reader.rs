@@ -3,11 +3,14 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use parquet::column::reader::get_typed_column_reader;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
@@ -133,32 +136,78 @@ impl TableReader {
 
     /// An integer column of a row group; `None` for null.
     pub fn numbers(&self, group: usize, column: &str) -> io::Result<Vec<Option<i64>>> {
-        self.read::<Int64Type>(group, column)
+        self.numbers_as(group, column, Ok)
+    }
+
+    /// An integer column of a row group, as what its numbers stand for; `None` for null.
+    pub fn numbers_as<T>(
+        &self,
+        group: usize,
+        column: &str,
+        of: impl Fn(Option<i64>) -> io::Result<T>,
+    ) -> io::Result<Vec<T>> {
+        self.read::<Int64Type, _>(group, column, |page| page, of)
+    }
+
+    /// A string column of a row group, as what its texts stand for; `None` for null. `of` is called once for each text of a dictionary.
+    ///
+    /// # Errors
+    ///
+    /// As for all columns, and if `of` fails.
+    pub fn words_as<T: Copy>(
+        &self,
+        group: usize,
+        column: &str,
+        of: impl Fn(&[u8]) -> io::Result<T>,
+    ) -> io::Result<Vec<Option<T>>> {
+        let dictionary = Arc::new(Mutex::new(Dictionary::default()));
+        let read = {
+            let dictionary = Arc::clone(&dictionary);
+            let numbered = move |pages| -> Box<dyn PageReader> { Box::new(Numbered { pages, dictionary }) };
+            self.read::<Int64Type, _>(group, column, numbered, Ok)
+        };
+        let Dictionary { texts, is_partial } =
+            std::mem::take(&mut *dictionary.lock().unwrap_or_else(PoisonError::into_inner));
+        if is_partial {
+            // Texts are in the pages themselves.
+            let texts = self.read::<ByteArrayType, _>(group, column, |pages| pages, Ok)?;
+            return texts.into_iter().map(|value| value.map(|text| of(text.data())).transpose()).collect();
+        }
+        let meanings: Vec<T> = texts.iter().map(|text| of(text.data())).collect::<io::Result<_>>()?;
+        let meaning = |number: i64| usize::try_from(number).ok().and_then(|number| meanings.get(number)).copied();
+        Ok(read?.into_iter().map(|number| number.and_then(meaning)).collect())
     }
 
     /// A string column of a row group; `None` for null.
     pub fn texts(&self, group: usize, column: &str) -> io::Result<Vec<Option<String>>> {
-        self.texts_as(group, column, |text| String::from_utf8_lossy(text).into_owned())
-    }
-
-    /// A string column of a row group, as what its texts stand for; `None` for null.
-    pub fn texts_as<T>(&self, group: usize, column: &str, of: impl Fn(&[u8]) -> T) -> io::Result<Vec<Option<T>>> {
-        let texts = self.read::<ByteArrayType>(group, column)?;
-        Ok(texts.into_iter().map(|value: Option<ByteArray>| value.map(|text| of(text.data()))).collect())
+        self.read::<ByteArrayType, _>(
+            group,
+            column,
+            |pages| pages,
+            |value| Ok(value.map(|text| String::from_utf8_lossy(text.data()).into_owned())),
+        )
     }
 
     /// A boolean column of a row group; `None` for null.
     pub fn flags(&self, group: usize, column: &str) -> io::Result<Vec<Option<bool>>> {
-        self.read::<BoolType>(group, column)
+        self.read::<BoolType, _>(group, column, |pages| pages, Ok)
     }
 
-    fn read<T: DataType>(&self, group: usize, column: &str) -> io::Result<Vec<Option<T::T>>> {
+    /// Reads a column from its pages, as `pages` makes them.
+    fn read<T: DataType, U>(
+        &self,
+        group: usize,
+        column: &str,
+        pages: impl FnOnce(Box<dyn PageReader>) -> Box<dyn PageReader>,
+        of: impl Fn(Option<T::T>) -> io::Result<U>,
+    ) -> io::Result<Vec<U>> {
         let group = self.reader.get_row_group(group).map_err(io_error)?;
         let rows = usize::try_from(group.metadata().num_rows()).map_err(io::Error::other)?;
-        let schema = group.metadata().schema_descr();
         let at = self.place_of(column)?;
-        let is_optional = schema.column(at).max_def_level() > 0;
-        let mut reader = get_typed_column_reader::<T>(group.get_column_reader(at).map_err(io_error)?);
+        let described = group.metadata().schema_descr().column(at);
+        let is_optional = described.max_def_level() > 0;
+        let pages = pages(group.get_column_page_reader(at).map_err(io_error)?);
+        let mut reader = ColumnReaderImpl::<T>::new(described, pages);
         let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
         let mut read = 0;
         while read < rows {
@@ -169,10 +218,83 @@ impl TableReader {
             }
             read += records;
         }
-        if !is_optional {
-            return Ok(values.into_iter().map(Some).collect());
+        if !is_optional || values.len() == rows {
+            return values.into_iter().map(|value| of(Some(value))).collect();
         }
         let mut values = values.into_iter();
-        Ok(levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect())
+        levels.into_iter().map(|level| of(if level > 0 { values.next() } else { None })).collect()
     }
+}
+
+/// The texts of a dictionary, by number.
+#[derive(Default)]
+struct Dictionary {
+    texts: Vec<ByteArray>,
+    /// Whether there are texts outside of it.
+    is_partial: bool,
+}
+
+/// Pages of a column of texts, as those of a column of numbers: each text's place in the dictionary. Decoding a text for each row, with a count of who
+/// uses it, takes ten times as long.
+struct Numbered {
+    pages: Box<dyn PageReader>,
+    dictionary: Arc<Mutex<Dictionary>>,
+}
+
+impl Iterator for Numbered {
+    type Item = parquet::errors::Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Numbered {
+    fn get_next_page(&mut self) -> parquet::errors::Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        let mut dictionary = self.dictionary.lock().unwrap_or_else(PoisonError::into_inner);
+        match page {
+            Some(Page::DictionaryPage { buf, num_values, encoding, is_sorted }) => {
+                dictionary.texts = texts_of(&buf, num_values)?;
+                let numbers: Vec<u8> = (0..i64::from(num_values)).flat_map(i64::to_le_bytes).collect();
+                Ok(Some(Page::DictionaryPage { buf: numbers.into(), num_values, encoding, is_sorted }))
+            }
+            Some(page)
+                if page.encoding() != Encoding::RLE_DICTIONARY && page.encoding() != Encoding::PLAIN_DICTIONARY =>
+            {
+                dictionary.is_partial = true;
+                Err(ParquetError::NYI("texts outside of the dictionary".to_owned()))
+            }
+            page => Ok(page),
+        }
+    }
+
+    fn peek_next_page(&mut self) -> parquet::errors::Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> parquet::errors::Result<()> {
+        self.pages.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> parquet::errors::Result<bool> {
+        self.pages.at_record_boundary()
+    }
+}
+
+/// The texts of a dictionary page: each behind its length.
+fn texts_of(buffer: &Bytes, number: u32) -> parquet::errors::Result<Vec<ByteArray>> {
+    let cut = || ParquetError::EOF("a dictionary is cut short".to_owned());
+    let mut texts = Vec::new();
+    let mut at = 0;
+    for _ in 0..number {
+        let length = buffer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+        let end = at + 4 + length.ok_or_else(cut)? as usize;
+        if end > buffer.len() {
+            return Err(cut());
+        }
+        texts.push(buffer.slice(at + 4..end).into());
+        at = end;
+    }
+    Ok(texts)
 }

@@ -146,6 +146,30 @@ mod tests {
         assert!(reader.bounds(0, "word").is_err() && reader.bounds(0, "nothing").is_err());
     }
 
+    /// Few texts are in a dictionary, many large ones partly outside of it.
+    #[test]
+    fn words_are_texts() {
+        let few = |at: usize| (at % 3 > 0).then(|| format!("word {}", at % 7));
+        let many = |at: usize| (at % 5 > 0).then(|| format!("{at} {}", "x".repeat(100)));
+        for text in [&few as &dyn Fn(usize) -> Option<String>, &many, &|_| None] {
+            let file = tempfile::tempfile().unwrap();
+            let mut writer = TableWriter::<Rows>::new(file.try_clone().unwrap());
+            for at in 0..30_000 {
+                let [row, ..] = rows(1);
+                writer.push(Row { word: text(at), ..row });
+            }
+            writer.finish().unwrap();
+            let reader = TableReader::open(file).unwrap();
+            let texts = reader.texts(0, "word").unwrap();
+            assert!(texts.iter().enumerate().all(|(at, read)| *read == text(at)));
+            let lengths = reader.words_as(0, "word", |text| Ok(text.len())).unwrap();
+            assert!(lengths.iter().zip(&texts).all(|(length, text)| *length == text.as_ref().map(String::len)));
+            let refused = reader.words_as(0, "word", |_| Err::<(), _>(std::io::ErrorKind::InvalidData.into()));
+            assert_eq!(refused.is_err(), text(1).is_some());
+            assert_eq!(reader.words_as(0, "kind", |kind| Ok(kind[0])).unwrap(), vec![Some(b'A'); 30_000]);
+        }
+    }
+
     #[test]
     fn a_table_without_rows_has_its_columns() {
         let file = tempfile::tempfile().unwrap();

@@ -58,35 +58,34 @@ impl GroupReader<'_> {
     }
 
     fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
-        self.table.numbers(self.group, name)?.into_iter().map(|value| unsigned(value).map(&of)).collect()
+        self.table.numbers_as(self.group, name, |value| unsigned(value).map(&of))
     }
 
     fn numbers32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<T>> {
-        self.table.numbers(self.group, name)?.into_iter().map(|value| number32(value).map(&of)).collect()
+        self.table.numbers_as(self.group, name, |value| number32(value).map(&of))
     }
 
     fn maybe(&self, name: &str) -> io::Result<Vec<Option<u64>>> {
-        let values = self.table.numbers(self.group, name)?;
-        Ok(values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect())
+        self.table.numbers_as(self.group, name, |value| Ok(value.map(i64::cast_unsigned)))
     }
 
     fn maybe32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<Option<T>>> {
-        let values = self.table.numbers(self.group, name)?.into_iter();
-        values.map(|value| value.map(|value| number32(Some(value)).map(&of)).transpose()).collect()
+        self.table.numbers_as(self.group, name, |value| value.map(|value| number32(Some(value)).map(&of)).transpose())
     }
 
     fn record_kinds(&self, name: &str) -> io::Result<Vec<Option<RecordKind>>> {
-        let kind = |text: &[u8]| RecordKind::ALL.into_iter().find(|kind| text == kind.text().as_bytes());
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "a death by no known kind of record");
-        let kinds = self.table.texts_as(self.group, name, kind)?.into_iter();
-        kinds.map(|kind| kind.map(|kind| kind.ok_or_else(unknown)).transpose()).collect()
+        self.table.words_as(self.group, name, |text| {
+            RecordKind::ALL.into_iter().find(|kind| text == kind.text().as_bytes()).ok_or_else(unknown)
+        })
     }
 
     fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {
-        let kind = |text: &[u8]| AllocKind::ALL.into_iter().find(|kind| text == kind.record_kind().text().as_bytes());
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind");
-        let kinds = self.table.texts_as(self.group, name, kind)?.into_iter();
-        kinds.map(|kind| kind.flatten().ok_or_else(unknown)).collect()
+        let kinds = self.table.words_as(self.group, name, |text| {
+            AllocKind::ALL.into_iter().find(|kind| text == kind.record_kind().text().as_bytes()).ok_or_else(unknown)
+        })?;
+        kinds.into_iter().map(|kind| kind.ok_or_else(unknown)).collect()
     }
 }
 

@@ -70,6 +70,16 @@ macro_rules! columns {
                 }
             }
 
+            /// The same rows with further columns, which were read apart.
+            #[must_use]
+            pub fn with(self, others: Self) -> Self {
+                Self {
+                    len: self.len,
+                    counts: self.counts,
+                    $($column: if self.$column.is_empty() { others.$column } else { self.$column },)*
+                }
+            }
+
             /// How many objects a row stands for.
             pub fn objects(&self, row: usize) -> u64 {
                 self.counts.get(row).copied().unwrap_or(1)
@@ -141,6 +151,12 @@ impl Columns {
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
+    }
+
+    /// This set but for others.
+    #[must_use]
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
     }
 }
 

@@ -11,6 +11,8 @@ use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::record::{AllocKind, RecordKind, Slot, ThreadId};
 use et_reader::references::{Holding, References};
 use et_reader::source::Source;
+use et_system::threads::Pool;
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::freeze::{self, Freezing, Outside};
@@ -86,57 +88,45 @@ pub(crate) fn is_at(rows: &Rows, row: usize, tick: u64) -> bool {
     was_made && died_at(rows, row).is_none_or(|died| died >= tick)
 }
 
+/// What tells whether an object is alive.
+const LIFE: Columns = Columns::KIND.and(Columns::BIRTH_TICK).and(Columns::DEATH_TICK).and(Columns::DEATH_KIND);
+
 /// The rows of all objects alive at a tick, in the order of births, and where they are.
 fn rows_at(objects: &dyn Groups, tick: u64) -> io::Result<(Rows, Vec<(u32, u32)>)> {
-    let needed = Columns::KIND | Columns::BIRTH_TICK | Columns::DEATH_TICK | Columns::DEATH_KIND | Columns::NUMBER;
-    // Most groups have few that were alive, or none: these are found by the columns that tell it.
-    let groups: Vec<(usize, Vec<(u64, usize)>)> = {
-        let groups = groups_where(objects, |group| objects.may_have(group, tick))?;
-        let mut found = fold_groups(
-            objects,
-            &groups,
-            needed,
-            Vec::new,
-            |found, group, rows| {
-                let alive = (0..rows.len).filter(|&row| is_at(rows, row, tick));
-                let alive: Vec<(u64, usize)> = alive.map(|row| (rows.number[row], row)).collect();
-                if !alive.is_empty() {
-                    found.push((group, alive));
-                }
-            },
-            |mut one: Vec<_>, mut other| {
-                one.append(&mut other);
-                one
-            },
-        )?;
-        found.sort_unstable_by_key(|(group, _)| *group);
-        found
-    };
-    let mut all = Rows::default();
-    let wanted: Vec<usize> = groups.iter().map(|(group, _)| *group).collect();
-    let mut parts = fold_groups(
+    let groups = groups_where(objects, |group| objects.may_have(group, tick))?;
+    /// Rows of a group that are alive.
+    type Part = (usize, Vec<usize>, Rows);
+    let parts = fold_groups(
         objects,
-        &wanted,
-        COLUMNS,
+        &groups,
+        LIFE,
         Vec::new,
-        |parts: &mut Vec<(usize, Rows)>, group, rows| {
-            let at = groups.binary_search_by_key(&group, |(group, _)| *group).unwrap_or_default();
-            let order: Vec<(bool, usize)> = groups[at].1.iter().map(|&(_, row)| (false, row)).collect();
-            parts.push((group, rows.arranged(&Rows::default(), &order)));
+        |parts: &mut Vec<io::Result<Part>>, group, rows| {
+            let alive: Vec<usize> = (0..rows.len).filter(|&row| is_at(rows, row, tick)).collect();
+            // Most groups have few that were alive, or none: the other columns are only read if there are some.
+            if !alive.is_empty() {
+                let others = objects.read(group, COLUMNS.without(LIFE));
+                let part = |others: Rows| rows.only(&alive, LIFE).with(others.only(&alive, COLUMNS.without(LIFE)));
+                parts.push(others.map(part).map(|part| (group, alive, part)));
+            }
         },
         |mut one, mut other| {
             one.append(&mut other);
             one
         },
     )?;
-    parts.sort_unstable_by_key(|(group, _)| *group);
-    parts.into_iter().for_each(|(_, part)| all.append(part));
-    let places: Vec<(u32, u32)> =
-        groups.iter().flat_map(|(group, alive)| alive.iter().map(|&(_, row)| (*group as u32, row as u32))).collect();
-    let mut order: Vec<(bool, usize)> = (0..all.len).map(|row| (false, row)).collect();
-    order.sort_unstable_by_key(|&(_, row)| all.number[row]);
-    let places = order.iter().map(|&(_, row)| places[row]).collect();
-    Ok((all.arranged(&Rows::default(), &order), places))
+    let mut parts: Vec<Part> = parts.into_iter().collect::<io::Result<_>>()?;
+    parts.sort_unstable_by_key(|(group, ..)| *group);
+    let len = parts.iter().map(|(_, alive, _)| alive.len()).sum();
+    let (mut all, mut places) = (Rows::default(), Vec::with_capacity(len));
+    for (group, alive, part) in parts {
+        places.extend(alive.into_iter().map(|row| (group as u32, row as u32)));
+        all.append(part);
+    }
+    let mut order: Vec<usize> = (0..all.len).collect();
+    order.sort_unstable_by_key(|&row| all.number[row]);
+    let places = order.iter().map(|&row| places[row]).collect();
+    Ok((all.only(&order, COLUMNS), places))
 }
 
 /// Bytes of all objects that had been allocated before a tick, and when the last of them was.
@@ -209,7 +199,7 @@ pub fn resident<'a>(
             (None, Slot::Element(_)) => {}
         }
     })?;
-    edges.sort_unstable();
+    Pool::shared().run(|| edges.par_sort_unstable());
     let threads = source.trace().map(|trace| &*trace.threads).unwrap_or_default();
     let of_threads: FxHashMap<u32, ThreadId> =
         threads.iter().rev().map(|thread| (thread.object.0, ThreadId(thread.index))).collect();

@@ -231,7 +231,7 @@ impl Table {
         );
         let ended = self
             .rows
-            .texts_as(group, "ended", |text| End::ALL.into_iter().find(|end| end.text().as_bytes() == text))?;
+            .words_as(group, "ended", |text| Ok(End::ALL.into_iter().find(|end| end.text().as_bytes() == text)))?;
         let rows = chosen.iter().enumerate().filter(|(_, is_chosen)| **is_chosen);
         rows.map(|(row, _)| {
             let slot = slot(field[row], element[row])?;
