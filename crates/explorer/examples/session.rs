@@ -123,6 +123,8 @@ fn peak() -> u64 {
 }
 
 fn main() -> Result<(), Failed> {
+    // As et-trace does.
+    et_system::memory::keep_freed_blocks();
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("which trace?")?;
     let clicks = args.next().map_or(Ok(200), |text| text.parse())?;

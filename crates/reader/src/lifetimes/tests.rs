@@ -253,7 +253,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10_000))]
+    #![proptest_config(cases(2_000))]
     /// From the bytes of a trace to its deaths: events of many threads, and objects whose hashes are reused.
     #[test]
     fn deaths_in_a_trace_are_where_brute_force_finds_them(
