@@ -102,8 +102,10 @@ fn holding(holding: &Holding, live: u64) -> Finding {
     let end = holding.course.last().copied().unwrap_or(0);
     let way = holding.ways.first().map(String::as_str).unwrap_or_default();
     let how_much = format!("{}, {} of the heap", bytes(end), percent(end, live));
-    let at_peak = (holding.at_peak != end).then(|| format!(" ({} at the peak)", bytes(holding.at_peak)));
-    let at_peak = at_peak.unwrap_or_default();
+    let at_peak = match bytes(holding.at_peak) {
+        same if same == bytes(end) => String::new(),
+        other => format!(" ({other} at the peak)"),
+    };
     let mut says = match (holding.is_holder, &holding.held) {
         (true, _) => Words::new().code(way).text(" holds ").strong(how_much),
         (false, Some(held)) => several(held, holding, how_much),
@@ -170,10 +172,10 @@ fn stale(report: &Report) -> Option<Finding> {
 /// `Most of these are held by static a → b. All that static a holds: 2 MiB, 3 MiB at the peak.`
 fn held_by(says: Words, Idle { way, root, .. }: &Idle) -> Words {
     let says = says.text(" Most of these are held by ").code(way).text(". All that ").code(&root.root).text(" holds: ");
-    let says = says.strong(bytes(root.retained));
-    match root.at_peak == root.retained {
-        true => says.text("."),
-        false => says.text(format!(", {} at the peak.", bytes(root.at_peak))),
+    let at_the_end = bytes(root.retained);
+    match bytes(root.at_peak) {
+        same if same == at_the_end => says.strong(same).text("."),
+        other => says.strong(at_the_end).text(format!(", {other} at the peak.")),
     }
 }
 
