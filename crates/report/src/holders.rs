@@ -6,7 +6,7 @@ use et_names::units::{bytes, counted, number, percent};
 use maud::{Markup, html};
 
 use crate::parts::{bar, command_line, name};
-use crate::tables::{AT_END, AT_PEAK};
+use crate::tables::{AT_END, AT_PEAK, others};
 
 /// Names of the tables that the page shows as trees.
 pub(crate) const TREES: [&str; 2] = [AT_END, AT_PEAK];
@@ -15,7 +15,7 @@ pub(crate) const TREES: [&str; 2] = [AT_END, AT_PEAK];
 pub(crate) fn trees(report: &Report) -> Markup {
     html! {
         p {
-            "An object " em { "retains" } " what would be freed with it. Each row opens to the largest objects that it retains; parts below 0.5 % of the heap are together in one row. "
+            "An object " em { "retains" } " what would be freed with it. Each row opens to the largest objects that it retains; those below 0.5 % of the heap are together, by class where that is more. "
             "What only a running method, a local variable or a native handle held has no static field or thread as its holder."
         }
         @match (&report.retained_at_peak, &report.retained) {
@@ -75,7 +75,8 @@ fn row(line: &RetainedLine, whole: u64) -> Markup {
             span.number { (bytes(line.retained)) }
             span.number { (percent(line.retained, whole)) }
             @match &line.object {
-                None => span.what { (number(line.objects)) (if line.objects == 1 { " other" } else { " others" }) },
+                None if line.class.is_empty() => span.what { (number(line.objects)) " " (others(line)) },
+                None => span.what { (number(line.objects)) " × " (name(&line.class)) },
                 Some(id) => span.what {
                     (name(&line.class)) " "
                     span.muted { "object " code { (id) } }

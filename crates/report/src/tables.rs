@@ -172,12 +172,12 @@ fn holders(retained: &Retained, name: &'static str, when: &str) -> Table {
         let indent = "· ".repeat(line.level as usize);
         let share = Cell::share(line.retained, retained.bytes);
         if line.object.is_none() {
-            let others = if line.objects == 1 { "other" } else { "others" };
-            let text = format!("{indent}{} {others}", number(line.objects));
+            let text = format!("{indent}{} {}", number(line.objects), others(line));
+            let class = if line.class.is_empty() { Cell::Nothing } else { Cell::Name(line.class.clone()) };
             let nothing = || Cell::Nothing;
             return vec![
                 Cell::Name(text),
-                nothing(),
+                class,
                 nothing(),
                 Cell::Bytes(line.retained),
                 share,
@@ -202,7 +202,7 @@ fn holders(retained: &Retained, name: &'static str, when: &str) -> Table {
         name,
         title: format!("What holds the heap {when}"),
         note: "Objects that no other object dominates, each followed by the largest objects that it dominates, indented by a dot per level; the \
-               others of a level, each below 0.5 % of the heap, are together. The path to an object shows fields outside the JDK only."
+               others of a level, each below 0.5 % of the heap, are together, by class where that is more. The path to an object shows fields outside the JDK only."
             .into(),
         columns: vec![
             words("Held by"),
@@ -215,6 +215,15 @@ fn holders(retained: &Retained, name: &'static str, when: &str) -> Table {
             words("Object"),
         ],
         rows: retained.objects.iter().map(row).collect(),
+    }
+}
+
+/// What several small objects of a tree are called, without their number.
+pub(crate) fn others(line: &RetainedLine) -> &'static str {
+    match (line.class.is_empty(), line.objects) {
+        (false, _) => "of one class",
+        (true, 1) => "other",
+        (true, _) => "others",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Leak suspects: objects that retain more and more up to the end of the run.
 //!
-//! Retained sizes are computed several times in the second half of the run. An object grows if it retains more each
+//! Sums sizes are computed several times in the second half of the run. An object grows if it retains more each
 //! time, and at the end still at a third of the mean rate or more; an object that is filled once, or that discards as
 //! much as it adds, does not grow. If one such object dominates another, each is accounted for what the other does not
 //! retain, so that independent leaks are reported separately, however close they are.
@@ -32,12 +32,12 @@ const ABOVE: usize = 256;
 
 /// What is retained at each look and at the end, and at the moment at which most was alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Retained {
+struct Sums {
     course: Course,
     peak: u64,
 }
 
-impl Retained {
+impl Sums {
     fn add(&mut self, other: &Self) {
         self.course.iter_mut().zip(other.course).for_each(|(sum, other)| *sum += other);
         self.peak += other.peak;
@@ -65,7 +65,7 @@ pub fn grows(course: &Course, least: u64) -> bool {
     })
 }
 
-/// Retained sizes at an earlier moment.
+/// Sums sizes at an earlier moment.
 #[derive(Debug, Default)]
 pub struct Look {
     tick: u64,
@@ -224,8 +224,8 @@ pub fn grown(
     let finder = Finder { snapshot, dominance, looks, peak, since: looks[0].tick, least };
     let root = snapshot.graph().root();
     // What the holders found so far retain, by the node that is accounted for the rest.
-    let mut below: FxHashMap<u32, Retained> = FxHashMap::default();
-    let mut found: Vec<(u32, Retained)> = Vec::new();
+    let mut below: FxHashMap<u32, Sums> = FxHashMap::default();
+    let mut found: Vec<(u32, Sums)> = Vec::new();
     for &node in dominance.tree.order().iter().rev().filter(|&&node| node != root) {
         let retained = dominance.retained[node as usize];
         let of_others = below.remove(&node).unwrap_or_default();
@@ -246,7 +246,7 @@ pub fn grown(
                 passed = retained;
             }
         }
-        if passed != Retained::default() {
+        if passed != Sums::default() {
             below.entry(above).or_default().add(&passed);
             if is_top {
                 below.insert(node, passed);
@@ -256,7 +256,7 @@ pub fn grown(
     let holders: FxHashSet<u32> = found.iter().map(|&(node, _)| node).collect();
     let mut all: Vec<Grown> = found
         .into_iter()
-        .map(|(node, Retained { course, peak })| Grown {
+        .map(|(node, Sums { course, peak })| Grown {
             node: Node(node),
             is_holder: true,
             course,
@@ -290,13 +290,13 @@ impl Finder<'_, '_> {
     }
 
     /// What it retained at each moment, or what was in its place retained.
-    fn retained(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> Retained {
+    fn retained(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> Sums {
         let id = self.snapshot.object(Node(node)).id;
         let at_the_end = self.dominance.retained[node as usize];
         let course = self.course(at_the_end, |look| look.of_object(id).or_else(|| look.of_slot(slot)).unwrap_or(0));
         // The peak may be at any time, and the object just made then and not yet where it is now.
         let peak = self.peak.map_or(at_the_end, |look| look.of_object(id).max(look.of_slot(slot)).unwrap_or(0));
-        Retained { course, peak }
+        Sums { course, peak }
     }
 
     /// What something retains at each look, and at the end.
@@ -319,7 +319,7 @@ impl Finder<'_, '_> {
     }
 
     /// What grew and is dominated by nothing because it has several holders, by class.
-    fn held_by_several(&self, below: &FxHashMap<u32, Retained>, holders: &FxHashSet<u32>) -> Vec<Grown> {
+    fn held_by_several(&self, below: &FxHashMap<u32, Sums>, holders: &FxHashSet<u32>) -> Vec<Grown> {
         let threads: FxHashSet<u32> = self
             .snapshot
             .roots()
@@ -327,7 +327,7 @@ impl Finder<'_, '_> {
             .filter(|root| matches!(root.kind, RootKind::Thread(_)))
             .map(|root| root.node.0)
             .collect();
-        let mut of_class: FxHashMap<ClassNumber, (Vec<u32>, Retained)> = FxHashMap::default();
+        let mut of_class: FxHashMap<ClassNumber, (Vec<u32>, Sums)> = FxHashMap::default();
         let all = self.dominance.tree.order().iter().copied().skip(1);
         for node in all.filter(|&node| is_top(self.snapshot, self.dominance, node) && !threads.contains(&node)) {
             let (nodes, told) = of_class.entry(self.snapshot.object(Node(node)).class).or_default();
@@ -340,11 +340,11 @@ impl Finder<'_, '_> {
             let retained = nodes.iter().map(|&node| self.dominance.retained[node as usize]).sum();
             let of_class = |look: &Look| look.tops.get(descriptor).copied().unwrap_or(0);
             let (course, peak) = (self.course(retained, of_class), self.peak.map_or(retained, of_class));
-            let own = Retained { course, peak }.without(&told);
+            let own = Sums { course, peak }.without(&told);
             let Some(&newest) = nodes.iter().rev().find(|&&node| self.is_new(node)) else { continue };
             if grows(&own.course, self.least) {
                 let contents = self.contents(&nodes, holders);
-                let Retained { course, peak: at_peak } = own;
+                let Sums { course, peak: at_peak } = own;
                 all.push(Grown { node: Node(newest), is_holder: false, course, at_peak, retained, contents });
             }
         }

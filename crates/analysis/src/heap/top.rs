@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::paths::Walk;
 use super::retained::Dominance;
-use super::snapshot::{Root, RootKind, Snapshot};
+use super::snapshot::{ClassNumber, Root, RootKind, Snapshot};
 
 /// What holds an outermost object from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,8 +27,10 @@ pub struct HeldFrom {
 pub struct TopLine {
     /// Number of rows above it that dominate it.
     pub level: u32,
-    /// The object; `None` for the others that the row above dominates, too small to have rows of their own.
+    /// The object; `None` for others that the row above dominates, too small to have rows of their own.
     pub node: Option<Node>,
+    /// Their class, if others of one class are together.
+    pub class: Option<ClassNumber>,
     /// Number of objects: 1, or that of the others.
     pub objects: u64,
     /// Bytes that would be freed with it, or with them.
@@ -44,9 +46,13 @@ pub struct Bounds {
     pub least: u64,
 }
 
+/// Of the rows, objects have at most this part; the rest is for what is small, by class.
+const OF_OBJECTS: (usize, usize) = (2, 3);
+
 /// The outermost objects of a heap, with what holds them.
 #[derive(Debug)]
-pub struct Top<'s> {
+pub struct HeapTop<'s, 'a> {
+    snapshot: &'s Snapshot<'a>,
     dominance: &'s Dominance,
     /// The outermost objects, those that retain the most first.
     outermost: Vec<(Node, HeldFrom)>,
@@ -54,9 +60,9 @@ pub struct Top<'s> {
     mirrors: (u64, u64),
 }
 
-impl<'s> Top<'s> {
+impl<'s, 'a> HeapTop<'s, 'a> {
     /// Looks at a heap. Dominance and walk are [the lasting ones](super::lasting_dominance).
-    pub fn of(snapshot: &Snapshot<'_>, dominance: &'s Dominance, walk: &Walk<'_, '_>) -> Self {
+    pub fn of(snapshot: &'s Snapshot<'a>, dominance: &'s Dominance, walk: &Walk<'_, '_>) -> Self {
         let root = snapshot.graph().root();
         let is_mirror = |node: u32| node != root && snapshot.mirrored(Node(node)).is_some();
         let (mirrors, mut nodes): (Vec<u32>, Vec<u32>) = dominance.children.of(root).partition(|&node| is_mirror(node));
@@ -90,6 +96,7 @@ impl<'s> Top<'s> {
         };
         let own = mirrors.iter().map(|&mirror| snapshot.object(Node(mirror)).size).sum();
         Self {
+            snapshot,
             dominance,
             outermost: nodes.into_iter().map(|node| (Node(node), held(node))).collect(),
             mirrors: (mirrors.len() as u64, own),
@@ -119,11 +126,10 @@ impl<'s> Top<'s> {
         self.dominance.retained[node.0 as usize]
     }
 
-    /// The rows of the tree: the largest objects of all levels, as far as the bounds allow. On each level they retain, with the others and
-    /// with what the row above is itself, as much as the row above.
+    /// The rows of the tree: the largest objects of all levels, as far as the bounds allow, and what is smaller by class, if together it is large enough.
+    /// On each level they retain, with the others and with what the row above is itself, as much as the row above.
     pub fn lines(&self, bounds: Bounds) -> Vec<TopLine> {
-        let (mirrors, own) = self.mirrors;
-        let whole = self.outermost.iter().map(|&(node, _)| self.retained(node)).sum::<u64>() + own;
+        let whole = self.outermost.iter().map(|&(node, _)| self.retained(node)).sum::<u64>() + self.mirrors.1;
         let is_seen = |node: u32| self.dominance.retained[node as usize].saturating_mul(bounds.least) >= whole;
         // The largest next, whatever its level: what an object dominates is no larger than itself.
         let mut next: BinaryHeap<(u64, Reverse<u32>, u32, Option<u32>)> = BinaryHeap::new();
@@ -134,7 +140,7 @@ impl<'s> Top<'s> {
         while let Some((_, Reverse(node), level, above)) = next.pop() {
             // The others need a row as well.
             rows += if below.contains_key(&above) { 1 } else { 2 };
-            if rows > bounds.rows {
+            if rows > bounds.rows * OF_OBJECTS.0 / OF_OBJECTS.1 {
                 break;
             }
             below.entry(above).or_default().push(node);
@@ -143,34 +149,74 @@ impl<'s> Top<'s> {
                 next.extend(children.map(|child| (self.retained(Node(child)), Reverse(child), level + 1, Some(node))));
             }
         }
+        let shown: usize = below.values().map(|nodes| nodes.len() + 1).sum();
+        let mut rest =
+            Rest { below, bounds, least: whole / bounds.least.max(1), left: bounds.rows.saturating_sub(shown) };
         let mut lines = Vec::new();
-        let all = (self.outermost.len() as u64 + mirrors, whole);
-        self.push(None, all, 0, &below, &mut lines);
+        self.push(None, 0, &mut rest, &mut lines);
         lines
     }
 
-    /// Appends the rows below one, which dominates so many objects that retain so much.
-    fn push(
-        &self,
-        above: Option<u32>,
-        (mut objects, mut retained): (u64, u64),
-        level: u32,
-        below: &FxHashMap<Option<u32>, Vec<u32>>,
-        lines: &mut Vec<TopLine>,
-    ) {
-        let Some(shown) = below.get(&above) else { return };
-        for &node in shown {
-            let own = self.retained(Node(node));
-            (objects, retained) = (objects - 1, retained - own);
-            lines.push(TopLine { level, node: Some(Node(node)), objects: 1, retained: own });
-            let children = self.dominance.children.of(node);
-            let all = children.fold((0, 0), |(count, sum), child| (count + 1, sum + self.retained(Node(child))));
-            self.push(Some(node), all, level + 1, below, lines);
+    /// Appends the rows below one; of none, the outermost.
+    fn push(&self, above: Option<u32>, level: u32, rest: &mut Rest, lines: &mut Vec<TopLine>) {
+        let nodes: Vec<u32> = match above {
+            None => self.outermost.iter().map(|&(node, _)| node.0).collect(),
+            Some(above) => self.dominance.children.of(above).collect(),
+        };
+        let shown = rest.below.remove(&above).unwrap_or_default();
+        let is_shown: FxHashSet<u32> = shown.iter().copied().collect();
+        // Small ones by class: many of them may be much.
+        let mut small: FxHashMap<ClassNumber, (u64, u64)> = FxHashMap::default();
+        for &node in nodes.iter().filter(|&node| !is_shown.contains(node)) {
+            let (objects, retained) = small.entry(self.snapshot.object(Node(node)).class).or_default();
+            (*objects, *retained) = (*objects + 1, *retained + self.retained(Node(node)));
+        }
+        let mut small: Vec<(ClassNumber, (u64, u64))> = small.into_iter().collect();
+        small.sort_unstable_by_key(|&(class, (_, retained))| (Reverse(retained), class));
+        let most = match (level < rest.bounds.levels, shown.is_empty()) {
+            (false, _) => 0,
+            (true, false) => rest.left,
+            // The others need a row as well.
+            (true, true) => rest.left.saturating_sub(1),
+        };
+        let least = rest.least;
+        let is_seen = |(objects, retained): (u64, u64)| objects > 1 && retained > least;
+        let of_classes = small.iter().filter(|(_, of_class)| is_seen(*of_class)).count().min(most);
+        if shown.is_empty() && of_classes == 0 {
+            return;
+        }
+        rest.left -= of_classes + usize::from(shown.is_empty());
+        for node in shown {
+            let retained = self.retained(Node(node));
+            lines.push(TopLine { level, node: Some(Node(node)), class: None, objects: 1, retained });
+            self.push(Some(node), level + 1, rest, lines);
+        }
+        let (mut objects, mut retained) = if above.is_none() { self.mirrors } else { (0, 0) };
+        let mut left = of_classes;
+        for (class, of_class) in small {
+            if left > 0 && is_seen(of_class) {
+                left -= 1;
+                let (objects, retained) = of_class;
+                lines.push(TopLine { level, node: None, class: Some(class), objects, retained });
+            } else {
+                (objects, retained) = (objects + of_class.0, retained + of_class.1);
+            }
         }
         if objects > 0 {
-            lines.push(TopLine { level, node: None, objects, retained });
+            lines.push(TopLine { level, node: None, class: None, objects, retained });
         }
     }
+}
+
+/// What is still to be shown.
+struct Rest {
+    /// The objects that have rows, by the one above.
+    below: FxHashMap<Option<u32>, Vec<u32>>,
+    bounds: Bounds,
+    /// What retains no more has no row.
+    least: u64,
+    /// Rows that are left.
+    left: usize,
 }
 
 /// Those of the outermost objects that are held by objects that they do not dominate. What only stacks lead to does not count for what something else
@@ -227,7 +273,7 @@ mod tests {
         let source = open(list().finish());
         let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
         let dominance = lasting_dominance(&snapshot);
-        let top = Top::of(&snapshot, &dominance, &Walk::lasting(&snapshot));
+        let top = HeapTop::of(&snapshot, &dominance, &Walk::lasting(&snapshot));
         let held: Vec<(u64, String, bool)> = top
             .outermost()
             .iter()
@@ -248,17 +294,43 @@ mod tests {
         assert_eq!(bytes, snapshot.bytes());
     }
 
+    /// Objects that are too small to be seen are many: of their class there is one row.
+    #[test]
+    fn small_objects_are_together_by_class() {
+        let source = open(list().finish());
+        let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
+        let dominance = lasting_dominance(&snapshot);
+        let walk = Walk::lasting(&snapshot);
+        // Two nodes that only the program's locals hold, or the first node of the list: each is below a third of what is alive.
+        let of_class = |least| -> Vec<(String, u64)> {
+            let rows = HeapTop::of(&snapshot, &dominance, &walk).lines(Bounds { least, ..ALL });
+            let classes = rows.iter().filter_map(|line| Some((line.class?, line.objects)));
+            classes.map(|(class, objects)| (snapshot.class(class).descriptor.clone(), objects)).collect()
+        };
+        assert_eq!(of_class(u64::MAX), [], "all have rows of their own");
+        let sizes: u64 = snapshot.bytes();
+        // A single mirror of 120 bytes is seen, a node of 24 is not.
+        let found = of_class(sizes / 30);
+        assert!(found.iter().all(|(_, objects)| *objects > 1), "{found:?}");
+    }
+
     /// The sums of each level, whatever is left out.
     #[test]
     fn rows_and_others_are_all_of_it() {
         let source = open(list().finish());
         let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
         let dominance = lasting_dominance(&snapshot);
-        let top = Top::of(&snapshot, &dominance, &Walk::lasting(&snapshot));
+        let top = HeapTop::of(&snapshot, &dominance, &Walk::lasting(&snapshot));
         let rows = top.lines(ALL);
         let objects = rows.iter().filter(|line| line.node.is_some()).count() as u64;
         assert_eq!(objects + top.mirrors.0, snapshot.len() as u64, "all objects have rows, if there is room: {rows:?}");
-        for bounds in [ALL, Bounds { levels: 1, ..ALL }, Bounds { rows: 4, ..ALL }, Bounds { least: 2, ..ALL }] {
+        for bounds in [
+            ALL,
+            Bounds { levels: 1, ..ALL },
+            Bounds { rows: 4, ..ALL },
+            Bounds { least: 2, ..ALL },
+            Bounds { rows: 2, ..ALL },
+        ] {
             let rows = top.lines(bounds);
             assert!(rows.len() <= bounds.rows && rows.iter().all(|line| line.level < bounds.levels), "{bounds:?}");
             let of_level = |level: u32, rows: &[TopLine]| -> u64 {

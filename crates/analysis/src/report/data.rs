@@ -514,7 +514,7 @@ pub struct RetainedLine {
     pub objects: u64,
     /// What holds it: the root, and the program's fields on the way; empty of several.
     pub holder: String,
-    /// Empty of several.
+    /// Empty of several of different classes.
     pub class: String,
     /// Where it was made, if it has a site.
     pub site: Option<String>,

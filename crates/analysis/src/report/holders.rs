@@ -17,7 +17,7 @@ use super::lines::Callers;
 use super::totals::Totals;
 use crate::heap::growth::{self, Content, Grown, LOOKS, Look};
 use crate::heap::paths::{self, Path, Walk};
-use crate::heap::{self, Bounds, Dominance, HeapError, HeldFrom, Matching, Moment, RootKind, Snapshot, Top};
+use crate::heap::{self, Bounds, Dominance, HeapError, HeapTop, HeldFrom, Matching, Moment, RootKind, Snapshot};
 use crate::summary::Origin;
 
 /// How much of a dominator tree is listed: what is less than 0.5 % of the heap is not.
@@ -50,7 +50,7 @@ struct AtPeak {
 
 /// When most was alive: behind so many bytes that were allocated, of which the last came at a tick.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peak {
+pub(super) struct PeakAt {
     pub tick: u64,
     pub made_bytes: u64,
 }
@@ -59,7 +59,7 @@ pub(super) struct Peak {
 pub(super) fn add(
     population: &Population,
     reading: Reading,
-    peak: Option<Peak>,
+    peak: Option<PeakAt>,
     report: &mut Report,
     keys: &[(MadeIn, TypeId)],
     makers: &Makers<'_>,
@@ -68,7 +68,7 @@ pub(super) fn add(
     let end = u128::from(population.end.tick);
     let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
     let mut moments: Vec<(Moment, bool)> = ticks.iter().map(|&tick| (Moment::Tick(tick), false)).collect();
-    if let Some(Peak { tick, made_bytes }) = peak {
+    if let Some(PeakAt { tick, made_bytes }) = peak {
         moments.insert(ticks.partition_point(|&look| look <= tick), (Moment::Bytes(made_bytes), true));
     }
     let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
@@ -220,7 +220,7 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
 
     /// The top of the dominator tree, with classes; and what each root holds.
     fn retained(&mut self, dominance: &Dominance) -> (Retained, Roots) {
-        let top = Top::of(self.snapshot, dominance, &self.walk);
+        let top = HeapTop::of(self.snapshot, dominance, &self.walk);
         let mut roots = Roots::default();
         for (held, (objects, bytes)) in top.by_root() {
             // Frames of one method are one.
@@ -235,7 +235,7 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
                 object: None,
                 objects: line.objects,
                 holder: String::new(),
-                class: String::new(),
+                class: line.class.map(|class| for_people(&self.snapshot.class(class).descriptor)).unwrap_or_default(),
                 site: None,
                 bytes: 0,
                 retained: line.retained,

@@ -43,7 +43,7 @@ use crate::numbers::Numbers;
 use crate::selection;
 use crate::summary::Summary;
 use flames::Label;
-use holders::{Makers, Peak};
+use holders::{Makers, PeakAt};
 use moments::Courses;
 use records::Looked;
 use totals::{LIMITS, Totals};
@@ -151,7 +151,7 @@ pub fn report(
         match selected {
             None => {
                 let peak = summary.peak.as_ref().filter(|peak| peak.live.bytes > peak.at_the_end.bytes);
-                let peak = peak.map(|peak| Peak { tick: peak.tick, made_bytes: peak.made_bytes });
+                let peak = peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes });
                 let makers = Makers::of(&totals, &callers);
                 holders::add(population, reading, peak, &mut report, &keys, &makers, &mut told)?;
             }
