@@ -39,4 +39,4 @@ pub use retained::Dominance;
 pub use snapshot::{Class, ClassNumber, Object, Reference, Root, RootKind, Snapshot, Taken, Via, Watched};
 pub use survivors::{Survivor, survivors};
 pub use take::{HeapError, Request, take, take_by, take_on_the_way, tick_of};
-pub use top::{Bounds, HeapTop, HeldFrom, TopLine};
+pub use top::{HeapTop, HeldFrom, TopLine, TreeBounds};

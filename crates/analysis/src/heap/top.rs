@@ -39,7 +39,7 @@ pub struct TopLine {
 
 /// How much of the tree is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct TreeBounds {
     pub levels: u32,
     pub rows: usize,
     /// What retains less than one in this many of the heap is among the others.
@@ -128,7 +128,7 @@ impl<'s, 'a> HeapTop<'s, 'a> {
 
     /// The rows of the tree: the largest objects of all levels, as far as the bounds allow, and what is smaller by class, if together it is large enough.
     /// On each level they retain, with the others and with what the row above is itself, as much as the row above.
-    pub fn lines(&self, bounds: Bounds) -> Vec<TopLine> {
+    pub fn lines(&self, bounds: TreeBounds) -> Vec<TopLine> {
         let whole = self.outermost.iter().map(|&(node, _)| self.retained(node)).sum::<u64>() + self.mirrors.1;
         let is_seen = |node: u32| self.dominance.retained[node as usize].saturating_mul(bounds.least) >= whole;
         // The largest next, whatever its level: what an object dominates is no larger than itself.
@@ -151,14 +151,14 @@ impl<'s, 'a> HeapTop<'s, 'a> {
         }
         let shown: usize = below.values().map(|nodes| nodes.len() + 1).sum();
         let mut rest =
-            Rest { below, bounds, least: whole / bounds.least.max(1), left: bounds.rows.saturating_sub(shown) };
+            TreeRest { below, bounds, least: whole / bounds.least.max(1), left: bounds.rows.saturating_sub(shown) };
         let mut lines = Vec::new();
         self.push(None, 0, &mut rest, &mut lines);
         lines
     }
 
     /// Appends the rows below one; of none, the outermost.
-    fn push(&self, above: Option<u32>, level: u32, rest: &mut Rest, lines: &mut Vec<TopLine>) {
+    fn push(&self, above: Option<u32>, level: u32, rest: &mut TreeRest, lines: &mut Vec<TopLine>) {
         let nodes: Vec<u32> = match above {
             None => self.outermost.iter().map(|&(node, _)| node.0).collect(),
             Some(above) => self.dominance.children.of(above).collect(),
@@ -209,10 +209,10 @@ impl<'s, 'a> HeapTop<'s, 'a> {
 }
 
 /// What is still to be shown.
-struct Rest {
+struct TreeRest {
     /// The objects that have rows, by the one above.
     below: FxHashMap<Option<u32>, Vec<u32>>,
-    bounds: Bounds,
+    bounds: TreeBounds,
     /// What retains no more has no row.
     least: u64,
     /// Rows that are left.
@@ -266,7 +266,7 @@ mod tests {
     use super::super::{lasting_dominance, paths};
     use super::*;
 
-    const ALL: Bounds = Bounds { levels: 9, rows: 1000, least: u64::MAX };
+    const ALL: TreeBounds = TreeBounds { levels: 9, rows: 1000, least: u64::MAX };
 
     #[test]
     fn static_fields_hold_what_is_in_them() {
@@ -294,26 +294,6 @@ mod tests {
         assert_eq!(bytes, snapshot.bytes());
     }
 
-    /// Objects that are too small to be seen are many: of their class there is one row.
-    #[test]
-    fn small_objects_are_together_by_class() {
-        let source = open(list().finish());
-        let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
-        let dominance = lasting_dominance(&snapshot);
-        let walk = Walk::lasting(&snapshot);
-        // Two nodes that only the program's locals hold, or the first node of the list: each is below a third of what is alive.
-        let of_class = |least| -> Vec<(String, u64)> {
-            let rows = HeapTop::of(&snapshot, &dominance, &walk).lines(Bounds { least, ..ALL });
-            let classes = rows.iter().filter_map(|line| Some((line.class?, line.objects)));
-            classes.map(|(class, objects)| (snapshot.class(class).descriptor.clone(), objects)).collect()
-        };
-        assert_eq!(of_class(u64::MAX), [], "all have rows of their own");
-        let sizes: u64 = snapshot.bytes();
-        // A single mirror of 120 bytes is seen, a node of 24 is not.
-        let found = of_class(sizes / 30);
-        assert!(found.iter().all(|(_, objects)| *objects > 1), "{found:?}");
-    }
-
     /// The sums of each level, whatever is left out.
     #[test]
     fn rows_and_others_are_all_of_it() {
@@ -326,10 +306,10 @@ mod tests {
         assert_eq!(objects + top.mirrors.0, snapshot.len() as u64, "all objects have rows, if there is room: {rows:?}");
         for bounds in [
             ALL,
-            Bounds { levels: 1, ..ALL },
-            Bounds { rows: 4, ..ALL },
-            Bounds { least: 2, ..ALL },
-            Bounds { rows: 2, ..ALL },
+            TreeBounds { levels: 1, ..ALL },
+            TreeBounds { rows: 4, ..ALL },
+            TreeBounds { least: 2, ..ALL },
+            TreeBounds { rows: 2, ..ALL },
         ] {
             let rows = top.lines(bounds);
             assert!(rows.len() <= bounds.rows && rows.iter().all(|line| line.level < bounds.levels), "{bounds:?}");

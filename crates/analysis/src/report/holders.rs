@@ -17,11 +17,11 @@ use super::lines::Callers;
 use super::totals::Totals;
 use crate::heap::growth::{self, Content, Grown, LOOKS, Look};
 use crate::heap::paths::{self, Path, Walk};
-use crate::heap::{self, Bounds, Dominance, HeapError, HeapTop, HeldFrom, Matching, Moment, RootKind, Snapshot};
+use crate::heap::{self, Dominance, HeapError, HeapTop, HeldFrom, Matching, Moment, RootKind, Snapshot, TreeBounds};
 use crate::summary::Origin;
 
 /// How much of a dominator tree is listed: what is less than 0.5 % of the heap is not.
-const TREE: Bounds = Bounds { levels: 4, rows: 300, least: 200 };
+const TREE: TreeBounds = TreeBounds { levels: 4, rows: 300, least: 200 };
 /// Maximum number of classes and of roots.
 const CLASSES: usize = 150;
 const ROOTS: usize = 100;

@@ -318,6 +318,10 @@ fn the_peak_may_be_the_end() {
     let shared = report.retained.as_ref().unwrap();
     let order = report.roots.iter().find(|line| line.root == "static shop.Shop.all, and others").unwrap();
     assert_eq!((order.objects, order.retained), (600, 600 * 320), "{shared:#?}");
+    // Each of them is too small for a row.
+    let together: Vec<_> = shared.objects.iter().filter(|line| line.class == "shop.Order").collect();
+    assert_eq!(together.len(), 1, "{shared:#?}");
+    assert_eq!((&together[0].object, together[0].objects, together[0].retained), (&None, 600, 600 * 320));
 }
 
 #[test]
