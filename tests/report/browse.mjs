@@ -21,7 +21,7 @@ const hasSource = options.includes("--source");
 const isDiff = options.includes("--diff");
 const PAGES = isDiff
   ? ["overview", "classes", "sites", "contexts"]
-  : ["overview", "allocation", "alive", "lifetimes", "suspects", "threads"];
+  : ["overview", "allocation", "alive", "lifetimes", "holders", "suspects", "threads"];
 const found = [];
 const check = (holds, what) => {
   if (!holds) {
@@ -95,6 +95,67 @@ try {
   check((await page.locator('[aria-selected="true"]').getAttribute("id")) === `tab-${PAGES[1]}`, "the arrow keys do not go to the next tab");
   await page.keyboard.press("Home");
   check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "overview", "Home does not go to the first tab");
+
+  /** What stands out, top entries, and what is closed at first. */
+  const glances = async () => {
+    await visit("overview");
+    const standouts = page.locator("#overview > .standouts > .finding");
+    check((await standouts.count()) <= 5, `${await standouts.count()} findings are seen at once`);
+    for (const finding of await standouts.all()) {
+      check((await finding.locator("svg").first().boundingBox()).width > 20, "a finding has no bar or curve");
+    }
+    if (await standouts.count()) {
+      const says = standouts.first().locator("details p").first();
+      check(!(await says.isVisible()), "the sentences of a finding are seen before anybody asks");
+      await standouts.first().locator("summary").first().focus();
+      await page.keyboard.press("Enter");
+      check(await says.isVisible(), "Enter does not open the sentences of a finding");
+      await shot("overview-open");
+      await accessible("an open finding");
+    }
+    const bars = page.locator(".top .bars a");
+    check((await bars.count()) >= 5, `${await bars.count()} bars of top entries`);
+    // The longest bar of a list is not shorter than that of its last entry.
+    const widths = await page.locator(".top").first().locator(".bar .part").evaluateAll((parts) => parts.map((part) => Number(part.getAttribute("width"))));
+    check(widths.length > 0 && widths.every((width, at) => width <= 100 && width <= widths[0] && (at === 0 || width >= 0)), `bars of ${widths}`);
+    await bars.first().click();
+    check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) !== "overview", "a bar does not lead to its page");
+    await visit("overview");
+    await page.locator("#rates summary").click();
+    await page.waitForTimeout(100);
+    check((await page.locator("#chart-rate canvas").count()) === 1, "the graph of allocation is not drawn when it is opened");
+    for (const summary of ["The run", "What this report does not show"]) {
+      const details = page.locator("#overview > details", { hasText: summary });
+      const inside = details.locator("dl, ul").first();
+      check(!(await inside.isVisible()), `${summary} is open`);
+      await details.locator("summary").click();
+      check(await inside.isVisible(), `${summary} does not open`);
+    }
+    await accessible("all of the overview");
+  };
+
+  /** The trees of what holds the heap, by keyboard. */
+  const trees = async () => {
+    await visit("holders");
+    const tree = page.locator(".tree").last();
+    const closed = tree.locator("details:not([open])").first();
+    check((await closed.count()) === 1, "nothing of the tree can be opened");
+    const below = closed.locator("ul > li").first();
+    check(!(await below.isVisible()), "rows of a closed object are seen");
+    await closed.locator("summary").first().focus();
+    const rows = () => tree.locator("li:visible").count();
+    const before = await rows();
+    await page.keyboard.press("Enter");
+    check((await rows()) > before, "Enter does not open a row of the tree");
+    // The rows of a level are all of what they are part of.
+    const shares = await tree.locator("> ul > li").evaluateAll((all) => all.map((one) => parseFloat(one.querySelector(".number + .number").textContent)));
+    const sum = shares.reduce((one, other) => one + other, 0);
+    check(Math.abs(sum - 100) < 0.1 * shares.length, `the rows of the first level are ${sum} % of the heap`);
+    check((await tree.locator("li").count()) <= 300, "the tree has more than 300 rows");
+    check((await text('#holders table[data-table="holders/roots"]')).includes("shop.Main.CACHE"), "the roots do not name the cache");
+    await shot("holders-open");
+    await accessible("an open tree");
+  };
 
   /** The axes of the graphs. */
   const overTime = async () => {
@@ -240,7 +301,9 @@ try {
       check((await details.locator(".file").innerText()) === "shop/ProductCache.java:25", `${where}: ${await details.locator(".file").innerText()}`);
     };
     await visit("overview");
-    await opens("a finding", page.locator(".finding"));
+    const finding = page.locator(".finding").filter({ has: page.locator("details.source", { hasText: LINE }) }).first();
+    await finding.locator("summary").first().click();
+    await opens("a finding", finding);
     await visit("lifetimes");
     await opens("a site", page.locator('table[data-table="lifetimes/sites"]'));
     // The name is still the button that shows its ages, and what is around a line is not what is filtered.
@@ -264,12 +327,14 @@ try {
     await flame("contexts");
     await sorting("classes/changes");
   } else {
+    await glances();
     await overTime();
     await flame("allocation");
     await classLink();
     await sorting("allocation/classes");
     if (!withoutDeaths) {
       await moments();
+      await trees();
     }
   }
 
@@ -280,19 +345,21 @@ try {
     await page.waitForTimeout(60);
     await shot(`${id}-dark`);
     // Only colours are others than before.
-    if (["overview", "allocation", "suspects", "contexts"].includes(id)) {
+    if (["overview", "allocation", "holders", "suspects", "contexts"].includes(id)) {
       await accessible(`${id} in the dark`, ["color-contrast"]);
     }
   }
 
   // On a small screen, and on paper.
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
-  await page.setViewportSize({ width: 420, height: 900 });
-  await visit("overview");
-  await page.waitForTimeout(250);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  check(wide <= 0, `the overview is ${wide} pixels wider than a small screen`);
-  await shot("overview-small");
+  for (const [width, id] of [[420, "overview"], [500, "overview"], ...(isDiff ? [] : [[500, "holders"]])]) {
+    await page.setViewportSize({ width, height: 900 });
+    await visit(id);
+    await page.waitForTimeout(250);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    check(wide <= 0, `${id} is ${wide} pixels wider than a screen of ${width}`);
+    await shot(`${id}-${width}`);
+  }
   await page.setViewportSize({ width: 1280, height: 900 });
   if (!isDiff && !withoutDeaths) {
     await visit("suspects");
@@ -312,6 +379,8 @@ try {
   await page.evaluate(() => (window.print = () => window.dispatchEvent(new Event("beforeprint"))));
   await page.locator("#print-all").dispatchEvent("click");
   check((await printed()) === PAGES.length, `${await printed()} pages are printed of all`);
+  const closed = await page.locator("details.unfold").evaluateAll((all) => all.filter((one) => !one.open).length);
+  check(closed === 0, `${closed} parts of the pages are printed closed`);
   const drawn = await page.locator("#flame-graph g.frame rect").evaluateAll((boxes) => boxes.filter((box) => Number(box.getAttribute("width")) > 0).length);
   check(drawn > 5, `the flame graph is printed with ${drawn} boxes`);
   const rows = await page.locator(".scroll table").evaluateAll((tables) => Math.max(...tables.map((table) => [...table.tBodies[0].rows].filter((row) => row.offsetParent).length)));
@@ -320,6 +389,8 @@ try {
   check(wideOnPaper <= 720, `the flame graph is ${wideOnPaper} pixels wide on paper`);
   await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
   check((await printed()) === 1, "after printing there are more pages than one");
+  const stillOpen = await page.locator("#overview details.unfold[open]").count();
+  check(stillOpen === 0, `${stillOpen} parts of the overview stay open after printing`);
   await page.pdf({ path: join(screenshots, "report.pdf"), format: "A4" });
 } catch (error) {
   found.push(`broke off: ${error.message}`);

@@ -97,8 +97,13 @@ const page = (() => {
   const isPrinting = () => root.classList.contains("printing");
   /** How wide a drawing in that place may be. */
   const widthOf = (place) => (isPrinting() ? PAPER : Math.max(place.clientWidth || 900, 300));
+  // What was opened for paper only.
+  let unfolded = [];
   window.addEventListener("beforeprint", () => {
     root.classList.add("printing");
+    // Paper cannot be opened.
+    unfolded = [...unfolded, ...all("details.unfold:not([open])")];
+    unfolded.forEach((details) => (details.open = true));
     // What is not seen is not printed, and has no width to be drawn in.
     panels.filter((panel) => panel.offsetParent).forEach((panel) => {
       drawn.set(panel.id, true);
@@ -107,6 +112,8 @@ const page = (() => {
   });
   window.addEventListener("afterprint", () => {
     root.classList.remove("printing", "whole");
+    unfolded.forEach((details) => (details.open = false));
+    unfolded = [];
     again();
   });
   const printAll = byId("print-all");

@@ -130,6 +130,10 @@
       series.push({ label: "died", stroke: colour("died"), width: 1.5, points: { show: false }, value: (_, value) => (value == null ? "" : `${show(value)} per ${per[1]}`) });
       values.push(died);
     }
+    // What is closed has no width.
+    if (!byId("rates").open) {
+      return;
+    }
     chart("chart-rate", {
       sync: "time",
       label: `Allocation ${data.hasDeaths ? "and deaths " : ""}per ${per[1]}`,
@@ -144,6 +148,7 @@
   onChange("axis", overTime);
   onChange("axis-measure", overTime);
   drawers.overview = overTime;
+  byId("rates").addEventListener("toggle", overTime);
 
   // ---- Lines of source ----
 

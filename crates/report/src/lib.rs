@@ -6,6 +6,7 @@ mod data;
 mod diff;
 mod document;
 pub mod export;
+mod holders;
 mod page;
 mod parts;
 mod source;

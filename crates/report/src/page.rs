@@ -7,7 +7,8 @@ use maud::{Markup, html};
 
 use crate::data;
 use crate::document::{Document, Tab};
-use crate::parts::{Flame, chart, command_line, fact, flame, rows, words};
+use crate::holders::{TREES, trees};
+use crate::parts::{Flame, chart, command_line, fact, flame, glance, name, rows, words};
 use crate::source::{self, Excerpts, source};
 use crate::table::Table;
 use crate::tables::tables;
@@ -22,18 +23,20 @@ pub fn page_with(report: &Report, more: Vec<Table>, excerpts: &Excerpts) -> Stri
     let mut tables = tables(report);
     tables.extend(more);
     let trace = quoted(&report.summary.trace);
+    let is_tree = |table: &Table| table.page == Page::Holders.id() && TREES.contains(&table.name);
     let tab = |page: Page| {
         let content = match page {
             Page::Overview => overview(report, excerpts),
             Page::Allocation => allocation(report),
             Page::Alive => alive(report),
             Page::Lifetimes => lifetimes(report),
+            Page::Holders => holders(report),
             Page::Suspects => suspects(report),
             Page::Threads => threads(report),
         };
         let content = html! {
             (content)
-            @for table in tables.iter().filter(|table| table.page == page.id()) {
+            @for table in tables.iter().filter(|table| table.page == page.id() && !is_tree(table)) {
                 (rows(table, &format!("et-trace report {trace} --show {}", table.id()), excerpts))
             }
         };
@@ -121,8 +124,13 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
         }
         @if !report.findings.is_empty() {
             h3 { "What stands out" }
-            div.findings {
-                @for finding in &report.findings { (self::finding(finding, excerpts)) }
+            @let (first, more) = report.findings.split_at(report.findings.len().min(FINDINGS));
+            div.standouts { @for finding in first { (self::finding(finding, excerpts)) } }
+            @if !more.is_empty() {
+                details.unfold.more {
+                    summary { (number(more.len() as u64)) " more" }
+                    div.standouts { @for finding in more { (self::finding(finding, excerpts)) } }
+                }
             }
         }
         h3 { "Over time" }
@@ -135,29 +143,40 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
             }
         }
         (chart("chart-live", "What is alive over time, with the collections of the JVM"))
-        (chart("chart-rate", "Allocation and deaths over time"))
-        p.hint { "Drag over a graph to zoom in, double-click to zoom out. Both graphs move together." }
+        details.unfold.more id="rates" {
+            summary { "Allocation and deaths over time" }
+            (chart("chart-rate", "Allocation and deaths over time"))
+            p.hint { "Both graphs move together." }
+        }
+        p.hint { "Drag over a graph to zoom in, double-click to zoom out." }
         h3 { "Top entries" }
         div.tops {
             @for top in &report.tops { (self::top(top)) }
         }
-        h3 { "The run" }
-        dl.run {
-            dt { "Program" } dd { code { (program.command) } }
-            @if !program.jvm.is_empty() { dt { "JVM" } dd { (program.jvm) ", " code { (program.java_home) } } }
-            dt { "Trace" } dd { code { (summary.trace) } ", " (bytes(summary.trace_bytes)) ", " (counted(records, "record")) ", " (complete) }
-            dt { "Events" } dd { (summary.events.join(", ")) }
-            @for (name, value) in program.options.iter().filter(|(name, _)| *name != "program") {
-                dt { "Option " code { (name) } } dd { code { (value) } }
+        details.unfold.more {
+            summary { h3 { "The run" } }
+            dl.run {
+                dt { "Program" } dd { code { (program.command) } }
+                @if !program.jvm.is_empty() { dt { "JVM" } dd { (program.jvm) ", " code { (program.java_home) } } }
+                dt { "Trace" } dd { code { (summary.trace) } ", " (bytes(summary.trace_bytes)) ", " (counted(records, "record")) ", " (complete) }
+                dt { "Events" } dd { (summary.events.join(", ")) }
+                @for (name, value) in program.options.iter().filter(|(name, _)| *name != "program") {
+                    dt { "Option " code { (name) } } dd { code { (value) } }
+                }
             }
         }
-        h3 { "What this report does not show" }
-        ul.lacks {
-            @for lack in &report.lacks { (self::lack(lack)) }
+        details.unfold.more {
+            summary { h3 { "What this report does not show" } }
+            ul.lacks {
+                @for lack in &report.lacks { (self::lack(lack)) }
+            }
         }
         (command_line(&format!("et-trace summary {} --long", quoted(&summary.trace))))
     }
 }
+
+/// Findings that are seen at once.
+const FINDINGS: usize = 5;
 
 /// A choice of the axes that the trace has; the script chooses the first.
 fn axes(report: &Report, name: &str) -> Markup {
@@ -184,21 +203,36 @@ fn finding(finding: &Finding, excerpts: &Excerpts) -> Markup {
     };
     html! {
         article.finding.(class) {
-            h4 { (finding.title) }
-            p { (words(&finding.says)) }
-            @for excerpt in finding.says.codes().filter_map(|site| excerpts.get(site)) { (source(excerpt)) }
-            p { a href={ "#" (finding.page.id()) } { "More under " (finding.page.title()) } }
+            details.unfold {
+                summary {
+                    h4 { (finding.title) }
+                    span.about { (name(&finding.glance.name)) }
+                    (glance(&finding.glance))
+                }
+                p { (words(&finding.says)) }
+                @for excerpt in finding.says.codes().filter_map(|site| excerpts.get(site)) { (source(excerpt)) }
+                p { a href={ "#" (finding.page.id()) } { "More under " (finding.page.title()) } }
+            }
         }
     }
 }
 
 fn top(top: &Top) -> Markup {
+    let to = format!("#{}", top.page.id());
     html! {
         article.top {
             h4 { (top.title) }
             p.means { (top.means) }
-            ol { @for says in &top.says { li { (words(says)) } } }
-            p { a href={ "#" (top.page.id()) } aria-label={ "More about " (top.title) } { "More" } }
+            ol.bars {
+                @for entry in &top.glances {
+                    li { a href=(to) { span.about { (name(&entry.name)) } (glance(entry)) } }
+                }
+            }
+            details.unfold {
+                summary aria-label={ (top.title) " in words" } { "In words" }
+                ol { @for says in &top.says { li { (words(says)) } } }
+                p { a href=(to) aria-label={ "More about " (top.title) } { "More" } }
+            }
         }
     }
 }
@@ -289,6 +323,16 @@ fn lifetimes(report: &Report) -> Markup {
             button type="button" id="ages-all" { "Show all objects" }
         }
         (chart("chart-ages", "Objects by their age at death"))
+    }
+}
+
+fn holders(report: &Report) -> Markup {
+    if let Some(lack) = without_deaths(report, "What holds the heap") {
+        return lack;
+    }
+    match report.lack(LackKind::Others) {
+        Some(lack) => html! { p { (lack.kind.what()) "." } },
+        None => trees(report),
     }
 }
 

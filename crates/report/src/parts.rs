@@ -1,6 +1,6 @@
 //! Building blocks of pages.
 
-use et_analysis::report::{Piece, Words};
+use et_analysis::report::{Glance, Piece, Words};
 use et_names::shell::quoted;
 use et_names::units::number;
 use maud::{Markup, html};
@@ -22,6 +22,24 @@ pub(crate) fn words(words: &Words) -> Markup {
 
 pub(crate) fn fact(name: &str, value: &str, more: &str) -> Markup {
     html! { div.fact { div.name { (name) } div.value { (value) } div.more { (more) } } }
+}
+
+/// A part of a whole, from 0 to 1, as a bar. The figure beside it says the same.
+pub(crate) fn bar(part: f64) -> Markup {
+    html! {
+        svg.bar viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" {
+            rect.whole width="100" height="10" {}
+            rect.part width=(format!("{:.1}", part.clamp(0.0, 1.0) * 100.0)) height="10" {}
+        }
+    }
+}
+
+/// What is seen of an entry: a course if there is one, else a bar.
+pub(crate) fn glance(glance: &Glance) -> Markup {
+    html! {
+        span.shape { @if glance.course.len() > 1 { (course(&glance.course)) } @else { (bar(glance.part)) } }
+        span.figure { (glance.figure) }
+    }
 }
 
 pub(crate) fn chart(id: &str, label: &str) -> Markup {
@@ -129,7 +147,7 @@ fn is_stack(name: &str) -> bool {
 }
 
 /// A name with line break opportunities after dots, so that it is not broken in the middle of a word.
-fn name(name: &str) -> Markup {
+pub(crate) fn name(name: &str) -> Markup {
     html! {
         code {
             @for (index, part) in name.split('.').enumerate() {

@@ -4,8 +4,9 @@ mod methods;
 mod monitors;
 
 use et_analysis::heap::ClassLine;
-use et_analysis::report::{Held, LifeLine, Page, Report, Retained, RetainedLine};
+use et_analysis::report::{Held, LifeLine, Page, Report, Retained, RetainedLine, RootLine};
 use et_analysis::summary::{Amount, Origin};
+use et_names::units::number;
 
 use crate::table::{Cell, Column, Table, numbers, words};
 
@@ -15,7 +16,9 @@ pub fn tables(report: &Report) -> Vec<Table> {
     // Without callers each site would be a method of its own.
     tables.extend(report.has_contexts.then(|| methods::methods(report)));
     if report.has_deaths {
-        tables.extend(report.retained.iter().flat_map(|retained| [holders(retained), retained_by_class(retained)]));
+        tables.extend(report.retained_at_peak.iter().map(|retained| holders(retained, AT_PEAK, "at the peak")));
+        tables.extend(report.retained.iter().map(|retained| holders(retained, AT_END, "at the end")));
+        tables.extend(report.retained.iter().flat_map(|end| [by_root(report, end), retained_by_class(end)]));
         tables.extend([at_end(report), lives(report, true), lives(report, false)]);
         tables.extend([holding(report), growing(report), ways(report), arrays(report), collections(report)]);
         tables.push(exceptions(report));
@@ -160,33 +163,98 @@ fn at_end(report: &Report) -> Table {
 const RETAINS: Column =
     Column { title: "Retains", help: "Bytes that would be freed with it, including its own", is_number: true };
 
-fn holders(retained: &Retained) -> Table {
+/// Names of the tables of what holds the heap.
+pub(crate) const AT_END: &str = "end";
+pub(crate) const AT_PEAK: &str = "peak";
+
+fn holders(retained: &Retained, name: &'static str, when: &str) -> Table {
     let row = |line: &RetainedLine| {
+        let indent = "· ".repeat(line.level as usize);
+        let share = Cell::share(line.retained, retained.bytes);
+        if line.object.is_none() {
+            let text = format!("{indent}{} {}", number(line.objects), others(line));
+            let class = if line.class.is_empty() { Cell::Nothing } else { Cell::Name(line.class.clone()) };
+            let nothing = || Cell::Nothing;
+            return vec![
+                Cell::Name(text),
+                class,
+                nothing(),
+                Cell::Bytes(line.retained),
+                share,
+                nothing(),
+                nothing(),
+                nothing(),
+            ];
+        }
         vec![
-            Cell::Name(format!("{}{}", "· ".repeat(line.level as usize), line.holder)),
+            Cell::Name(format!("{indent}{}", line.holder)),
             Cell::Name(line.class.clone()),
+            line.site.clone().map_or(Cell::Nothing, Cell::Name),
             Cell::Bytes(line.retained),
-            Cell::share(line.retained, retained.bytes),
+            share,
             Cell::Bytes(line.bytes),
             Cell::Count(line.dominates),
+            line.object.clone().map_or(Cell::Nothing, Cell::Text),
         ]
     };
     Table {
-        page: Page::Alive.id(),
-        name: "holders",
-        title: "What holds the heap at the end".into(),
-        note: "Objects that no other object dominates, each followed by the largest objects that it dominates, indented by a dot per level. \
-               The path to an object shows fields outside the JDK only."
+        page: Page::Holders.id(),
+        name,
+        title: format!("What holds the heap {when}"),
+        note: "Objects that no other object dominates, each followed by the largest objects that it dominates, indented by a dot per level; the \
+               others of a level, each below 0.5 % of the heap, are together, by class where that is more. The path to an object shows fields outside the JDK only."
             .into(),
         columns: vec![
             words("Held by"),
             words("Class"),
+            words("Made in"),
             RETAINS,
-            numbers("Share", "Of all bytes alive at the end"),
+            numbers("Share", "Of all bytes alive then"),
             numbers("Itself", "Its own bytes"),
             numbers("Dominates", "Objects that it dominates immediately"),
+            words("Object"),
         ],
         rows: retained.objects.iter().map(row).collect(),
+    }
+}
+
+/// What several small objects of a tree are called, without their number.
+pub(crate) fn others(line: &RetainedLine) -> &'static str {
+    match (line.class.is_empty(), line.objects) {
+        (false, _) => "of one class",
+        (true, 1) => "other",
+        (true, _) => "others",
+    }
+}
+
+fn by_root(report: &Report, end: &Retained) -> Table {
+    let peak = report.retained_at_peak.as_ref().unwrap_or(end);
+    let row = |line: &RootLine| {
+        vec![
+            Cell::Name(line.root.clone()),
+            Cell::Bytes(line.retained),
+            Cell::share(line.retained, end.bytes),
+            Cell::Bytes(line.at_peak),
+            Cell::share(line.at_peak, peak.bytes),
+            Cell::Count(line.objects),
+        ]
+    };
+    Table {
+        page: Page::Holders.id(),
+        name: "roots",
+        title: "By root".into(),
+        note: "Static fields, threads, running methods and the VM, with what would be freed without them. \"And others\": other roots, or objects \
+               that they hold, lead there as well, and it would stay. A running method has only what nothing else holds."
+            .into(),
+        columns: vec![
+            words("Held by"),
+            numbers("At the end", "Bytes that would be freed without it at the end"),
+            numbers("Share", "Of all bytes alive at the end"),
+            numbers("At the peak", "The same when most was alive"),
+            numbers("Share then", "Of all bytes alive at the peak"),
+            numbers("Objects", "Objects that it holds at the end, without what these retain"),
+        ],
+        rows: report.roots.iter().map(row).collect(),
     }
 }
 
@@ -201,8 +269,8 @@ fn retained_by_class(retained: &Retained) -> Table {
         ]
     };
     Table {
-        page: Page::Alive.id(),
-        name: "retained",
+        page: Page::Holders.id(),
+        name: "classes",
         title: "Classes by what their objects retain at the end".into(),
         note: "What would be freed with the objects of a class, at least; nothing is counted twice.".into(),
         columns: vec![
@@ -283,6 +351,7 @@ fn holding(report: &Report) -> Table {
             Cell::Bytes(at(0)),
             Cell::Bytes(at(1)),
             Cell::Bytes(at(2)),
+            Cell::Bytes(holding.at_peak),
             held.map_or(Cell::Nothing, |held| Cell::Count(held.objects)),
             name(|held| held.class.clone()),
             name(|held| match &held.caller {
@@ -306,6 +375,7 @@ fn holding(report: &Report) -> Table {
             numbers("Middle", "What it held in the middle of the run"),
             numbers("At 75 %", "What it held at three quarters of the run"),
             numbers("At 87.5 %", "What it held at seven eighths of the run"),
+            numbers("At the peak", "What it held when most was alive"),
             numbers("Objects", "Of the class with most of the growth"),
             words("Of class"),
             words("Made in"),

@@ -30,7 +30,7 @@ impl AtRoots {
         let nodes = snapshot.nodes().zip(all).filter(|((node, _), _)| matching.has(snapshot, *node));
         for ((_, object), root) in nodes {
             let number = *of_nodes.entry(root.map(|root| root.node)).or_insert_with(|| {
-                let text = root.map(|root| root_text(snapshot, root));
+                let text = root.map(|root| root_text(snapshot, root.kind));
                 *numbers.entry(text).or_insert_with_key(|text| {
                     roots.push(text.clone().unwrap_or_else(|| "not held".to_owned()));
                     roots.len() as u32 - 1
@@ -77,7 +77,7 @@ mod tests {
             for ((node, _), root) in snapshot.nodes().zip(walk.roots()) {
                 assert_eq!(root, walk.way(node).unwrap().0);
                 let paths = to_one(snapshot, node, &Matching::all(), 9);
-                assert!(paths.iter().any(|path| path.root == root_text(snapshot, root.unwrap())));
+                assert!(paths.iter().any(|path| path.root == root_text(snapshot, root.unwrap().kind)));
             }
         }
         let by_root = |[one, other]: [&Snapshot<'_>; 2], class: Option<&str>| {

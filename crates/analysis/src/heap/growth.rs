@@ -1,6 +1,6 @@
 //! Leak suspects: objects that retain more and more up to the end of the run.
 //!
-//! Retained sizes are computed several times in the second half of the run. An object grows if it retains more each
+//! Sums sizes are computed several times in the second half of the run. An object grows if it retains more each
 //! time, and at the end still at a third of the mean rate or more; an object that is filled once, or that discards as
 //! much as it adds, does not grow. If one such object dominates another, each is accounted for what the other does not
 //! retain, so that independent leaks are reported separately, however close they are.
@@ -30,6 +30,27 @@ const PACE: f64 = 3.0;
 /// Dominators that are asked whether they are of the same class.
 const ABOVE: usize = 256;
 
+/// What is retained at each look and at the end, and at the moment at which most was alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    course: Course,
+    peak: u64,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Self) {
+        self.course.iter_mut().zip(other.course).for_each(|(sum, other)| *sum += other);
+        self.peak += other.peak;
+    }
+
+    /// What is left of it without what others retain.
+    fn without(mut self, other: &Self) -> Self {
+        self.course.iter_mut().zip(other.course).for_each(|(rest, other)| *rest = rest.saturating_sub(other));
+        self.peak = self.peak.saturating_sub(other.peak);
+        self
+    }
+}
+
 /// Whether bytes grew in the second half of the run, in each part of it, by `least` or more.
 pub fn grows(course: &Course, least: u64) -> bool {
     let (first, last) = (course[0], course[LOOKS.len()]);
@@ -44,7 +65,7 @@ pub fn grows(course: &Course, least: u64) -> bool {
     })
 }
 
-/// Retained sizes at an earlier moment.
+/// Sums sizes at an earlier moment.
 #[derive(Debug, Default)]
 pub struct Look {
     tick: u64,
@@ -80,6 +101,16 @@ impl Look {
             }
         }
         look
+    }
+
+    /// What an object retained then; nothing if that was a trifle, or if it was not there.
+    fn of_object(&self, id: ObjectId) -> Option<u64> {
+        self.objects.get(&id).copied()
+    }
+
+    /// What was in a slot and retained something.
+    fn of_slot(&self, slot: Option<(ObjectId, FieldId)>) -> Option<u64> {
+        self.slots.get(&slot?).copied()
     }
 }
 
@@ -170,27 +201,31 @@ pub struct Grown {
     /// What it retains, excluding what other reported holders retain; if it is not a holder itself, that of all objects
     /// of its class.
     pub course: Course,
+    /// The same at the moment at which most was alive.
+    pub at_peak: u64,
     /// What it retains at the end, including other holders.
     pub retained: u64,
     /// Contents, ordered by retained size.
     pub contents: Vec<Content>,
 }
 
-/// Finds all holders that have grown by at least this many bytes since the middle of the run, largest growth first.
+/// Finds all holders that have grown by at least this many bytes since the middle of the run, largest growth first. `peak`: the heap when most was
+/// alive; `None`: that was at the end.
 pub fn grown(
     snapshot: &Snapshot<'_>,
     dominance: &Dominance,
     looks: &[Look],
+    peak: Option<&Look>,
     least: u64,
     is_program: &mut dyn FnMut(FieldId) -> bool,
 ) -> Vec<Grown> {
     let Ok(looks) = <&[Look; LOOKS.len()]>::try_from(looks) else { return Vec::new() };
     let owned = Owned::of(snapshot, is_program);
-    let finder = Finder { snapshot, dominance, looks, since: looks[0].tick, least };
+    let finder = Finder { snapshot, dominance, looks, peak, since: looks[0].tick, least };
     let root = snapshot.graph().root();
     // What the holders found so far retain, by the node that is accounted for the rest.
-    let mut below: FxHashMap<u32, Course> = FxHashMap::default();
-    let mut found: Vec<(u32, Course)> = Vec::new();
+    let mut below: FxHashMap<u32, Sums> = FxHashMap::default();
+    let mut found: Vec<(u32, Sums)> = Vec::new();
     for &node in dominance.tree.order().iter().rev().filter(|&&node| node != root) {
         let retained = dominance.retained[node as usize];
         let of_others = below.remove(&node).unwrap_or_default();
@@ -204,15 +239,15 @@ pub fn grown(
         let mut passed = of_others;
         let is_mirror = snapshot.mirrored(Node(node)).is_some();
         if is_owned && !is_mirror && finder.was_there(node, slot) && !finder.is_link(node) {
-            let course = finder.course(node, slot);
-            let own = minus(&course, &of_others);
-            if grows(&own, least) {
+            let retained = finder.retained(node, slot);
+            let own = retained.without(&of_others);
+            if grows(&own.course, least) {
                 found.push((node, own));
-                passed = course;
+                passed = retained;
             }
         }
-        if passed != Course::default() {
-            add(below.entry(above).or_default(), &passed);
+        if passed != Sums::default() {
+            below.entry(above).or_default().add(&passed);
             if is_top {
                 below.insert(node, passed);
             }
@@ -221,10 +256,11 @@ pub fn grown(
     let holders: FxHashSet<u32> = found.iter().map(|&(node, _)| node).collect();
     let mut all: Vec<Grown> = found
         .into_iter()
-        .map(|(node, course)| Grown {
+        .map(|(node, Sums { course, peak })| Grown {
             node: Node(node),
             is_holder: true,
             course,
+            at_peak: peak,
             retained: dominance.retained[node as usize],
             contents: finder.contents(&[node], &holders),
         })
@@ -234,20 +270,11 @@ pub fn grown(
     all
 }
 
-fn add(sum: &mut Course, other: &Course) {
-    sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
-}
-
-fn minus(course: &Course, other: &Course) -> Course {
-    let mut rest = *course;
-    rest.iter_mut().zip(other).for_each(|(rest, other)| *rest = rest.saturating_sub(*other));
-    rest
-}
-
 struct Finder<'f, 'a> {
     snapshot: &'f Snapshot<'a>,
     dominance: &'f Dominance,
     looks: &'f [Look; LOOKS.len()],
+    peak: Option<&'f Look>,
     since: u64,
     least: u64,
 }
@@ -263,14 +290,20 @@ impl Finder<'_, '_> {
     }
 
     /// What it retained at each moment, or what was in its place retained.
-    fn course(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> Course {
+    fn retained(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> Sums {
         let id = self.snapshot.object(Node(node)).id;
+        let at_the_end = self.dominance.retained[node as usize];
+        let course = self.course(at_the_end, |look| look.of_object(id).or_else(|| look.of_slot(slot)).unwrap_or(0));
+        // The peak may be at any time, and the object just made then and not yet where it is now.
+        let peak = self.peak.map_or(at_the_end, |look| look.of_object(id).max(look.of_slot(slot)).unwrap_or(0));
+        Sums { course, peak }
+    }
+
+    /// What something retains at each look, and at the end.
+    fn course(&self, at_the_end: u64, at: impl Fn(&Look) -> u64) -> Course {
         let mut course = Course::default();
-        for (bytes, look) in course.iter_mut().zip(self.looks) {
-            let of_slot = || slot.and_then(|slot| look.slots.get(&slot));
-            *bytes = look.objects.get(&id).or_else(of_slot).copied().unwrap_or(0);
-        }
-        course[LOOKS.len()] = self.dominance.retained[node as usize];
+        course.iter_mut().zip(self.looks).for_each(|(bytes, look)| *bytes = at(look));
+        course[LOOKS.len()] = at_the_end;
         course
     }
 
@@ -286,7 +319,7 @@ impl Finder<'_, '_> {
     }
 
     /// What grew and is dominated by nothing because it has several holders, by class.
-    fn held_by_several(&self, below: &FxHashMap<u32, Course>, holders: &FxHashSet<u32>) -> Vec<Grown> {
+    fn held_by_several(&self, below: &FxHashMap<u32, Sums>, holders: &FxHashSet<u32>) -> Vec<Grown> {
         let threads: FxHashSet<u32> = self
             .snapshot
             .roots()
@@ -294,27 +327,25 @@ impl Finder<'_, '_> {
             .filter(|root| matches!(root.kind, RootKind::Thread(_)))
             .map(|root| root.node.0)
             .collect();
-        let mut of_class: FxHashMap<ClassNumber, (Vec<u32>, Course)> = FxHashMap::default();
+        let mut of_class: FxHashMap<ClassNumber, (Vec<u32>, Sums)> = FxHashMap::default();
         let all = self.dominance.tree.order().iter().copied().skip(1);
         for node in all.filter(|&node| is_top(self.snapshot, self.dominance, node) && !threads.contains(&node)) {
             let (nodes, told) = of_class.entry(self.snapshot.object(Node(node)).class).or_default();
             nodes.push(node);
-            add(told, &below.get(&node).copied().unwrap_or_default());
+            told.add(&below.get(&node).copied().unwrap_or_default());
         }
         let mut all = Vec::new();
         for (class, (nodes, told)) in of_class {
             let descriptor = &self.snapshot.class(class).descriptor;
-            let mut course = Course::default();
-            for (bytes, look) in course.iter_mut().zip(self.looks) {
-                *bytes = look.tops.get(descriptor).copied().unwrap_or(0);
-            }
-            course[LOOKS.len()] = nodes.iter().map(|&node| self.dominance.retained[node as usize]).sum();
-            let own = minus(&course, &told);
+            let retained = nodes.iter().map(|&node| self.dominance.retained[node as usize]).sum();
+            let of_class = |look: &Look| look.tops.get(descriptor).copied().unwrap_or(0);
+            let (course, peak) = (self.course(retained, of_class), self.peak.map_or(retained, of_class));
+            let own = Sums { course, peak }.without(&told);
             let Some(&newest) = nodes.iter().rev().find(|&&node| self.is_new(node)) else { continue };
-            if grows(&own, self.least) {
-                let retained = course[LOOKS.len()];
+            if grows(&own.course, self.least) {
                 let contents = self.contents(&nodes, holders);
-                all.push(Grown { node: Node(newest), is_holder: false, course: own, retained, contents });
+                let Sums { course, peak: at_peak } = own;
+                all.push(Grown { node: Node(newest), is_holder: false, course, at_peak, retained, contents });
             }
         }
         all

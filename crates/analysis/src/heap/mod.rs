@@ -21,6 +21,7 @@ mod survivors;
 mod take;
 #[cfg(test)]
 pub(crate) mod tests;
+mod top;
 
 pub use graph::Graph;
 pub use matching::Matching;
@@ -38,3 +39,4 @@ pub use retained::Dominance;
 pub use snapshot::{Class, ClassNumber, Object, Reference, Root, RootKind, Snapshot, Taken, Via, Watched};
 pub use survivors::{Survivor, survivors};
 pub use take::{HeapError, Request, take, take_by, take_on_the_way, tick_of};
+pub use top::{HeapTop, HeldFrom, TopLine, TreeBounds};

@@ -74,11 +74,18 @@ pub struct Walk<'s, 'a> {
 impl<'s, 'a> Walk<'s, 'a> {
     /// Searches the whole heap.
     pub fn through(snapshot: &'s Snapshot<'a>) -> Self {
-        Self::until(snapshot, None)
+        Self::until(snapshot, &[ways_in(snapshot).collect()], None)
     }
 
-    /// Until all that are `wanted` are reached.
-    fn until(snapshot: &'s Snapshot<'a>, mut wanted: Option<FxHashSet<u32>>) -> Self {
+    /// Searches the whole heap; the way from a stack counts only where there is no other, however short it is: as
+    /// [`lasting_dominance`](super::lasting_dominance) has it.
+    pub fn lasting(snapshot: &'s Snapshot<'a>) -> Self {
+        let (passing, lasting) = ways_in(snapshot).partition(|root| root.kind.is_on_stack());
+        Self::until(snapshot, &[lasting, passing], None)
+    }
+
+    /// From one set of roots after the other, until all that are `wanted` are reached.
+    fn until(snapshot: &'s Snapshot<'a>, roots: &[Vec<&Root>], mut wanted: Option<FxHashSet<u32>>) -> Self {
         let mut came = vec![From { node: NONE, slot: NONE }; snapshot.len()];
         let mut begun: FxHashMap<u32, Root> = FxHashMap::default();
         let mut reached = vec![false; snapshot.len()];
@@ -90,19 +97,21 @@ impl<'s, 'a> Walk<'s, 'a> {
             })
         };
         let mut done = false;
-        for root in ways_in(snapshot) {
-            if !std::mem::replace(&mut reached[root.node.0 as usize], true) {
-                begun.insert(root.node.0, *root);
-                queue.push_back(root.node.0);
-                done |= is_done(root.node.0);
+        for roots in roots {
+            for &&root in roots {
+                if !std::mem::replace(&mut reached[root.node.0 as usize], true) {
+                    begun.insert(root.node.0, root);
+                    queue.push_back(root.node.0);
+                    done |= is_done(root.node.0);
+                }
             }
-        }
-        while let Some(node) = queue.pop_front().filter(|_| !done) {
-            for (slot, target) in snapshot.graph().slots(node) {
-                if !std::mem::replace(&mut reached[target as usize], true) {
-                    came[target as usize] = From { node, slot };
-                    queue.push_back(target);
-                    done |= is_done(target);
+            while let Some(node) = queue.pop_front().filter(|_| !done) {
+                for (slot, target) in snapshot.graph().slots(node) {
+                    if !std::mem::replace(&mut reached[target as usize], true) {
+                        came[target as usize] = From { node, slot };
+                        queue.push_back(target);
+                        done |= is_done(target);
+                    }
                 }
             }
         }
@@ -152,7 +161,8 @@ impl<'s, 'a> Walk<'s, 'a> {
 /// The shortest way to each of the objects, those of the same classes and fields together: most bytes first, `most` of those on which a wanted
 /// object is. One walk through the heap, however many objects there are.
 pub fn to(snapshot: &Snapshot<'_>, objects: &[Node], matching: &Matching, most: usize) -> Vec<Path> {
-    let walk = Walk::until(snapshot, Some(objects.iter().map(|node| node.0).collect()));
+    let wanted = objects.iter().map(|node| node.0).collect();
+    let walk = Walk::until(snapshot, &[ways_in(snapshot).collect()], Some(wanted));
     // By what a way looks like, with the first that looks so.
     let mut shapes: FxHashMap<Shape, (usize, u64, u64)> = FxHashMap::default();
     for (index, &object) in objects.iter().enumerate().filter(|(_, object)| walk.reached[object.0 as usize]) {
@@ -285,7 +295,7 @@ fn path(snapshot: &Snapshot<'_>, root: Option<Root>, way: &[(u32, u32)], (object
         Some(RootKind::Static(field)) => Some(field),
         _ => None,
     };
-    let root = root.map_or_else(String::new, |root| root_text(snapshot, root));
+    let root = root.map_or_else(String::new, |root| root_text(snapshot, root.kind));
     Path { root, root_field, root_kind: kind.map_or("local", root_word), steps, objects, bytes }
 }
 
@@ -319,9 +329,9 @@ pub fn root_word(kind: RootKind) -> &'static str {
 }
 
 /// Describes a root.
-pub fn root_text(snapshot: &Snapshot<'_>, root: Root) -> String {
+pub fn root_text(snapshot: &Snapshot<'_>, root: RootKind) -> String {
     let thread = |thread| snapshot.thread_text(thread);
-    match root.kind {
+    match root {
         RootKind::Static(field) => format!("static field {}", snapshot.field_text(field)),
         RootKind::Receiver { thread: of, method, .. } => {
             format!("receiver of {}, running in {}", snapshot.naming().method(method), thread(of))

@@ -261,7 +261,7 @@ fn line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32, levels: usize
     DominatorLine {
         node: Node(node),
         object: object_line(snapshot, dominance, Node(node)),
-        held_by: root.map(|&root| root_text(snapshot, root)),
+        held_by: root.map(|root| root_text(snapshot, root.kind)),
         dominates,
         largest: children.into_iter().map(|child| line(snapshot, dominance, child, levels - 1)).collect(),
     }
@@ -340,7 +340,7 @@ pub fn holders(
     Holders {
         heap: HeapLine::of(snapshot),
         object: object_line(snapshot, dominance, node),
-        roots: roots.map(|&root| root_text(snapshot, root)).collect(),
+        roots: roots.map(|root| root_text(snapshot, root.kind)).collect(),
         holders: holders.collect(),
         holder_count,
     }

@@ -67,19 +67,13 @@ pub fn take<'a>(source: &'a Source, request: &Request) -> Result<Snapshot<'a>, H
     references_known(source)?;
     let reading = of_heaps(request.reading);
     let moment = &request.moment;
-    let stop = match moment {
-        Moment::Percent(_) | Moment::Seconds(_) => {
+    match Stop::at(moment) {
+        Some(stop) => read(source, request, reading, stop),
+        None => {
             let line = Timeline::of(source, Reading { deaths: Deaths::None, holders: false, ..reading })?;
-            return take_by(source, request, &line);
+            take_by(source, request, &line)
         }
-        Moment::Tick(tick) => Stop::Tick(*tick),
-        Moment::Bytes(bytes) => Stop::Bytes(*bytes),
-        Moment::Entry { method, nth } => {
-            Stop::Entry { method: method.clone(), left: *nth, entries: 0, known: FxHashMap::default() }
-        }
-        Moment::End => Stop::Never,
-    };
-    read(source, request, reading, stop)
+    }
 }
 
 /// As [`take`], by a timeline that is known.
@@ -103,27 +97,29 @@ pub fn tick_of(moment: &Moment, line: &Timeline) -> Result<Option<u64>, HeapErro
     }
 }
 
-/// Takes the heap at the end, and in the same reading calls `see` with the heap at each of `ticks`, which are in
-/// ascending order, as far as the trace reaches them.
+/// Takes the heap at the end, and in the same reading calls `see` with the heap at each of `moments`, and its number among them, as far as the trace
+/// reaches them. They are in the order in which they come: one that is over when the one before it has come is taken at once. Shares and times are
+/// not known on the way: the heap at these is that of the end.
 pub fn take_on_the_way<'a>(
     source: &'a Source,
     reading: Reading,
-    ticks: &[u64],
-    mut see: impl FnMut(u64, &Snapshot<'a>),
+    moments: &[Moment],
+    mut see: impl FnMut(usize, &Snapshot<'a>),
 ) -> Result<Snapshot<'a>, HeapError> {
     references_known(source)?;
     let reading = of_heaps(reading);
-    let mut left = ticks.iter().copied();
+    let mut left = moments.iter().enumerate();
     let mut next = left.next();
+    let stop = |next: Option<(usize, &Moment)>| next.and_then(|(_, moment)| Stop::at(moment)).unwrap_or(Stop::Never);
     let request = Request { read_on: true, ..Request::default() };
-    let mut taker = Taker::new(source, next.map_or(Stop::Never, Stop::Tick), &request, reading);
+    let mut taker = Taker::new(source, stop(next), &request, reading);
     let ending = source.for_each_told(reading, |told, at| {
         let _ = taker.told(told, at);
-        while let Some(tick) = next.filter(|_| taker.phase == Phase::Over) {
-            taker.moment = Moment::Tick(tick);
-            see(tick, &taker.snapshot(at.types, &[], taker.taken(Vec::new(), Lost::default())));
+        while let Some((number, moment)) = next.filter(|_| taker.phase == Phase::Over) {
+            taker.moment = moment.clone();
+            see(number, &taker.snapshot(at.types, &[], taker.taken(Vec::new(), Lost::default())));
             next = left.next();
-            taker.go_on(next.map_or(Stop::Never, Stop::Tick));
+            taker.go_on(stop(next));
             let _ = taker.told(told, at);
         }
         ControlFlow::Continue(())
@@ -159,6 +155,21 @@ enum Stop {
     Tick(u64),
     Bytes(u64),
     Entry { method: String, left: u64, entries: u64, known: FxHashMap<MethodId, bool> },
+}
+
+impl Stop {
+    /// Where a moment is; `None` of a share or a time, for which it must be known how long the run was.
+    fn at(moment: &Moment) -> Option<Self> {
+        Some(match moment {
+            Moment::Percent(_) | Moment::Seconds(_) => return None,
+            Moment::Tick(tick) => Self::Tick(*tick),
+            Moment::Bytes(bytes) => Self::Bytes(*bytes),
+            Moment::Entry { method, nth } => {
+                Self::Entry { method: method.clone(), left: *nth, entries: 0, known: FxHashMap::default() }
+            }
+            Moment::End => Self::Never,
+        })
+    }
 }
 
 /// Data about a live object.

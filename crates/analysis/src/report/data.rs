@@ -73,6 +73,8 @@ pub enum Page {
     Alive,
     /// How long objects live.
     Lifetimes,
+    /// What holds the heap.
+    Holders,
     /// Suspected problems.
     Suspects,
     /// Threads and garbage collections.
@@ -108,6 +110,7 @@ pages! {
     Allocation "allocation" "Allocation",
     Alive "alive" "Alive at a moment",
     Lifetimes "lifetimes" "Lifetimes",
+    Holders "holders" "What holds the heap",
     Suspects "suspects" "Suspects",
     Threads "threads" "Threads and collections",
 }
@@ -218,18 +221,32 @@ pub enum Weight {
     Low,
 }
 
+/// What can be seen of an entry at a glance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Glance {
+    /// The name from the program that it is about.
+    pub name: String,
+    /// What it amounts to.
+    pub figure: String,
+    /// The length of its bar, from 0 to 1.
+    pub part: f64,
+    /// Values over time, instead of a bar.
+    pub course: Vec<u64>,
+}
+
 /// A notable fact about the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     pub weight: Weight,
     pub title: String,
+    pub glance: Glance,
     pub says: Words,
     /// The page with details.
     pub page: Page,
 }
 
-/// The first few of a list, each a sentence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The first few of a list, each a bar and a sentence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Top {
     /// Heading of the list.
     pub title: String,
@@ -237,6 +254,8 @@ pub struct Top {
     pub means: String,
     /// The page with details.
     pub page: Page,
+    /// One for each sentence.
+    pub glances: Vec<Glance>,
     pub says: Vec<Words>,
 }
 
@@ -439,6 +458,8 @@ pub struct Holding {
     pub retained: u64,
     /// The same at half, three quarters and seven eighths of the run, and at the end, without what others in the list hold.
     pub course: Vec<u64>,
+    /// The same when most was alive.
+    pub at_peak: u64,
     /// Of what most of it is that came in the second half of the run.
     pub held: Option<Held>,
 }
@@ -467,31 +488,66 @@ pub struct Held {
     pub caller: Option<String>,
 }
 
-/// What retains the heap at the end.
+/// What holds the heap at a moment: the top of its dominator tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retained {
+    /// The clock then.
+    pub tick: u64,
     /// Total size of all objects in bytes.
     pub bytes: u64,
-    /// Objects that no other dominates, those that retain the most first, each followed by the largest that it dominates.
+    /// How many objects there are.
+    pub count: u64,
+    /// Objects that no other dominates but the mirror of a class, those that retain the most first, each followed by the largest that it dominates.
     pub objects: Vec<RetainedLine>,
     /// Classes with what their objects retain.
     pub classes: Vec<ClassLine>,
 }
 
-/// An object with what it retains.
+/// An object with what it retains, or several that are too small to be told apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetainedLine {
     /// Number of listed objects above it that dominate it.
     pub level: u32,
-    /// The way to it, in the program's terms.
+    /// Its id as in texts of the trace; `None` of several.
+    pub object: Option<String>,
+    /// Number of objects: 1 unless it is several.
+    pub objects: u64,
+    /// What holds it: the root, and the program's fields on the way; empty of several.
     pub holder: String,
+    /// Empty of several of different classes.
     pub class: String,
-    /// Its own size in bytes.
+    /// Where it was made, if it has a site.
+    pub site: Option<String>,
+    /// Its own size in bytes; 0 of several.
     pub bytes: u64,
     /// What would be freed with it, in bytes.
     pub retained: u64,
     /// Objects that it dominates immediately.
     pub dominates: u64,
+}
+
+/// What a root holds: a static field, a thread, a running method, the VM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RootLine {
+    pub root: String,
+    /// Bytes that would be freed without it at the end. Where others hold the same objects as well, `root` says so.
+    pub retained: u64,
+    /// The same when most was alive.
+    pub at_peak: u64,
+    /// Objects that it holds at the end, without what these dominate.
+    pub objects: u64,
+}
+
+/// What holds most of what was not used for long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idle {
+    /// The class of which there is most.
+    pub class: String,
+    /// The way on which most of its objects are held, in the program's terms.
+    pub way: String,
+    /// The root on this way, with all that it holds.
+    pub root: RootLine,
 }
 
 /// The shortest way to objects from outside the heap.
@@ -572,6 +628,8 @@ pub struct ExceptionLine {
 pub struct Suspects {
     /// Objects that retain more and more, largest growth first.
     pub holdings: Vec<Holding>,
+    /// What holds most of what was not used in the second half of the run.
+    pub idle: Option<Idle>,
     /// Sites whose objects grew.
     pub growing: Vec<Growth>,
     /// Arrays of references, those that waste the most first.
@@ -605,6 +663,10 @@ pub struct Report {
     pub alive: Option<Alive>,
     /// What retains the heap at the end; `None` if deaths are unknown.
     pub retained: Option<Retained>,
+    /// The same when most was alive; `None` if that was at the end.
+    pub retained_at_peak: Option<Retained>,
+    /// What each root holds, at the end and when most was alive.
+    pub roots: Vec<RootLine>,
     /// How long objects live; without deaths what was allocated.
     pub lifetimes: Lifetimes,
     /// Whether deaths are known.

@@ -3,7 +3,7 @@
 use et_names::EventSet;
 use et_names::units::{bytes, counted, number, percent, seconds};
 
-use super::data::{Finding, Held, Holding, Lack, LackKind, LifeLine, Page, Report, Top, Weight, Words};
+use super::data::{Finding, Glance, Held, Holding, Idle, Lack, LackKind, LifeLine, Page, Report, Top, Weight, Words};
 use crate::summary::{Amount, Origin};
 
 /// Maximum number of sentences for a list.
@@ -62,6 +62,20 @@ fn lacks(report: &Report) -> Vec<Lack> {
     lacks
 }
 
+/// A name with a share of something, as a bar.
+fn glance(name: impl Into<String>, figure: String, part: f64) -> Glance {
+    Glance { name: name.into(), figure, part: part.clamp(0.0, 1.0), course: Vec::new() }
+}
+
+/// The same with bytes.
+fn glance_of(name: impl Into<String>, part: u64, whole: u64) -> Glance {
+    glance(name, percent(part, whole), share(part, whole))
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
 /// `all 63,600`, `63,600 of 70,000`.
 fn some_of(part: u64, whole: u64) -> String {
     if part == whole { format!("all {}", number(part)) } else { format!("{} of {}", number(part), number(whole)) }
@@ -88,11 +102,16 @@ fn holding(holding: &Holding, live: u64) -> Finding {
     let end = holding.course.last().copied().unwrap_or(0);
     let way = holding.ways.first().map(String::as_str).unwrap_or_default();
     let how_much = format!("{}, {} of the heap", bytes(end), percent(end, live));
+    let at_peak = match bytes(holding.at_peak) {
+        same if same == bytes(end) => String::new(),
+        other => format!(" ({other} at the peak)"),
+    };
     let mut says = match (holding.is_holder, &holding.held) {
         (true, _) => Words::new().code(way).text(" holds ").strong(how_much),
         (false, Some(held)) => several(held, holding, how_much),
         (false, None) => Words::new().text("Several objects hold ").code(&holding.class).text(", ").strong(how_much),
     };
+    says = says.text(at_peak);
     if let Some(held) = holding.held.as_ref().filter(|_| holding.is_holder) {
         says = says.text(format!(": {} ", number(held.objects))).code(&held.class);
         says = put_there(says, held);
@@ -104,7 +123,10 @@ fn holding(holding: &Holding, live: u64) -> Finding {
     });
     let weight = if holding.grown().saturating_mul(20) >= live { Weight::High } else { Weight::Medium };
     let of = holding.held.as_ref().map_or(&holding.class, |held| &held.class);
-    Finding { weight, title: format!("Memory that only grows: {of}"), says, page: Page::Suspects }
+    let name = if holding.ways.is_empty() { &holding.class } else { &holding.ways.join(" and ") };
+    let figure = format!("{}, {} of the heap", bytes(end), percent(end, live));
+    let glance = Glance { course: holding.course.clone(), ..glance(name, figure, share(end, live)) };
+    Finding { weight, title: format!("Memory that only grows: {of}"), glance, says, page: Page::Suspects }
 }
 
 /// `12,000 shop.Order, put there by shop.Orders.add:17, are held by static a and by static b together: 2 MiB, 40 % of the heap`
@@ -137,7 +159,24 @@ fn stale(report: &Report) -> Option<Finding> {
         .text(format!(" ({}) was not used in the second half of the run. Most of it is ", bytes(all.stale.bytes)))
         .code(&most.name)
         .text(format!(": {}, {}.", counted(most.stale.objects, "object"), bytes(most.stale.bytes)));
-    Some(Finding { weight: Weight::Medium, title: "Kept but not used".into(), says, page: Page::Lifetimes })
+    let says = match &report.suspects.idle {
+        Some(idle) => held_by(says, idle),
+        None => says,
+    };
+    let name = report.suspects.idle.as_ref().map_or(&most.name, |idle| &idle.way);
+    let figure = format!("{} of what is alive", percent(all.stale.bytes, all.alive.bytes));
+    let glance = glance(name, figure, share(all.stale.bytes, all.alive.bytes));
+    Some(Finding { weight: Weight::Medium, title: "Kept but not used".into(), glance, says, page: Page::Lifetimes })
+}
+
+/// `Most of these are held by static a → b. All that static a holds: 2 MiB, 3 MiB at the peak.`
+fn held_by(says: Words, Idle { way, root, .. }: &Idle) -> Words {
+    let says = says.text(" Most of these are held by ").code(way).text(". All that ").code(&root.root).text(" holds: ");
+    let at_the_end = bytes(root.retained);
+    match bytes(root.at_peak) {
+        same if same == at_the_end => says.strong(same).text("."),
+        other => says.strong(at_the_end).text(format!(", {other} at the peak.")),
+    }
 }
 
 fn exceptions(report: &Report) -> Option<Finding> {
@@ -155,7 +194,10 @@ fn exceptions(report: &Report) -> Option<Finding> {
             " catches it {:.1} methods further up. Each captures a stack trace: a return value may be enough.",
             first.frames
         ));
-    Some(Finding { weight: Weight::Low, title: "Exceptions used as control flow".into(), says, page: Page::Suspects })
+    let title = "Exceptions used as control flow".into();
+    let glance =
+        glance(&first.thrown_in, format!("{} times", number(first.count)), share(first.count, report.suspects.thrown));
+    Some(Finding { weight: Weight::Low, title, glance, says, page: Page::Suspects })
 }
 
 fn garbage(report: &Report) -> Option<Finding> {
@@ -174,7 +216,9 @@ fn garbage(report: &Report) -> Option<Finding> {
         .text(" made in ")
         .code(&most.name)
         .text(". A nursery collects them almost for free; not allocating them is cheaper still.");
-    Some(Finding { weight: Weight::Low, title: "Garbage".into(), says, page: Page::Allocation })
+    let figure = format!("{} of all bytes", percent(young.bytes, all.made.bytes));
+    let glance = glance(&most.name, figure, share(young.bytes, all.made.bytes));
+    Some(Finding { weight: Weight::Low, title: "Garbage".into(), glance, says, page: Page::Allocation })
 }
 
 fn on_stack(report: &Report) -> Option<Finding> {
@@ -190,7 +234,9 @@ fn on_stack(report: &Report) -> Option<Finding> {
         .text(" made in ")
         .code(&most.name)
         .text(".");
-    Some(Finding { weight: Weight::Low, title: "Could live on the stack".into(), says, page: Page::Lifetimes })
+    let figure = format!("{} of all bytes", percent(all.on_stack.bytes, all.made.bytes));
+    let glance = glance(&most.name, figure, share(all.on_stack.bytes, all.made.bytes));
+    Some(Finding { weight: Weight::Low, title: "Could live on the stack".into(), glance, says, page: Page::Lifetimes })
 }
 
 fn unfilled(report: &Report) -> Option<Finding> {
@@ -208,7 +254,8 @@ fn unfilled(report: &Report) -> Option<Finding> {
             number(first.sparse),
             number(first.arrays.objects)
         ));
-    Some(Finding { weight: Weight::Low, title: "Unused array capacity".into(), says, page: Page::Suspects })
+    let glance = glance(&first.owner, bytes(wasted), share(wasted, report.summary.allocated.bytes));
+    Some(Finding { weight: Weight::Low, title: "Unused array capacity".into(), glance, says, page: Page::Suspects })
 }
 
 fn drag(report: &Report) -> Option<Finding> {
@@ -223,7 +270,9 @@ fn drag(report: &Report) -> Option<Finding> {
         .text(" of their time in memory after their last use, weighted by size. Most of it is due to ")
         .code(&most.name)
         .text(". Dropping them sooner makes the heap smaller.");
-    Some(Finding { weight: Weight::Low, title: "Drag".into(), says, page: Page::Lifetimes })
+    let figure = format!("{:.0} % of their time", all.drag_share * 100.0);
+    let glance = glance(&most.name, figure, all.drag_share);
+    Some(Finding { weight: Weight::Low, title: "Drag".into(), glance, says, page: Page::Lifetimes })
 }
 
 fn tops(report: &Report) -> Vec<Top> {
@@ -240,8 +289,19 @@ fn tops(report: &Report) -> Vec<Top> {
     all.into_iter().chain(more).filter(|top| !top.says.is_empty()).collect()
 }
 
-fn top(title: &str, means: &str, page: Page, says: impl Iterator<Item = Words>) -> Top {
-    Top { title: title.into(), means: means.into(), page, says: says.take(FIVE).collect() }
+fn top(title: &str, means: &str, page: Page, entries: impl Iterator<Item = (Glance, Words)>) -> Top {
+    let (glances, says) = entries.take(FIVE).unzip();
+    Top { title: title.into(), means: means.into(), page, glances, says }
+}
+
+/// Bars of amounts of which there is no whole: the longest is that of the largest.
+fn by_largest(mut top: Top, amounts: impl Iterator<Item = f64>) -> Top {
+    let amounts: Vec<f64> = amounts.take(FIVE).collect();
+    let largest = amounts.iter().copied().fold(0.0, f64::max);
+    for (glance, amount) in top.glances.iter_mut().zip(amounts).filter(|_| largest > 0.0) {
+        glance.part = amount / largest;
+    }
+    top
 }
 
 /// Formats an amount: `63,600 objects, 1.5 MiB`.
@@ -257,10 +317,11 @@ fn top_classes(report: &Report) -> Top {
             .text(" takes ")
             .strong(percent(line.made.bytes, whole))
             .text(format!(" of all bytes allocated: {}", amount(line.made)));
-        match report.has_deaths {
+        let words = match report.has_deaths {
             true => words.text(format!(", {} alive at the end.", some_of(line.alive.objects, line.made.objects))),
             false => words.text("."),
-        }
+        };
+        (glance_of(&line.name, line.made.bytes, whole), words)
     });
     top("Classes", "Most bytes allocated", Page::Lifetimes, says)
 }
@@ -275,13 +336,14 @@ fn top_sites(report: &Report) -> Top {
             .text(" of all bytes, as ")
             .code(&line.detail)
             .text(format!(": {}", amount(line.made)));
-        match report.has_deaths {
+        let words = match report.has_deaths {
             true => words.text(format!(
                 "; {} die before another MiB is allocated.",
                 percent(line.young.get(1).map_or(0, |young| young.objects), line.made.objects)
             )),
             false => words.text("."),
-        }
+        };
+        (glance_of(&line.name, line.made.bytes, whole), words)
     });
     top("Sites", "Lines of code that allocate the most", Page::Allocation, says)
 }
@@ -296,11 +358,12 @@ fn top_packages(report: &Report) -> Top {
             Origin::Library => "of a library",
             Origin::Jdk => "of the JDK",
         };
-        Words::new()
+        let words = Words::new()
             .code(&line.package)
             .text(format!(", {whose}, asked for "))
             .strong(percent(line.amount.bytes, whole))
-            .text(format!(" of all bytes, including what the JDK allocated for it: {}.", amount(line.amount)))
+            .text(format!(" of all bytes, including what the JDK allocated for it: {}.", amount(line.amount)));
+        (glance_of(&line.package, line.amount.bytes, whole), words)
     });
     top("Packages", "Whose code allocates", Page::Allocation, says)
 }
@@ -310,7 +373,7 @@ fn top_alive(report: &Report) -> Top {
     let mut lines: Vec<&LifeLine> = report.lifetimes.classes.iter().filter(|line| line.alive.bytes > 0).collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.alive.bytes));
     let says = lines.into_iter().filter(|_| report.has_deaths).map(|line| {
-        Words::new()
+        let words = Words::new()
             .code(&line.name)
             .text(" has ")
             .strong(percent(line.alive.bytes, live))
@@ -318,12 +381,14 @@ fn top_alive(report: &Report) -> Top {
             .text(match line.stale.bytes * 2 >= line.alive.bytes {
                 true => "Most of it was not used in the second half of the run.",
                 false => "",
-            })
+            });
+        (glance_of(&line.name, line.alive.bytes, live), words)
     });
     top("Alive at the end", "What fills the heap when the program ends", Page::Alive, says)
 }
 
 fn top_growing(report: &Report) -> Top {
+    let live = live_at_the_end(report);
     let says = report.suspects.holdings.iter().map(|holding| {
         let course = [holding.course.first(), holding.course.last()].map(|bytes| bytes.copied().unwrap_or(0));
         let words = match holding.is_holder {
@@ -332,25 +397,30 @@ fn top_growing(report: &Report) -> Top {
         };
         let words = words.text(": ").strong(format!("{} → {}", bytes(course[0]), bytes(course[1])));
         let words = words.text(" from the middle of the run to its end");
-        match &holding.held {
+        let words = match &holding.held {
             Some(held) => words.text(", most of it ").code(&held.class).text("."),
             None => words.text("."),
-        }
+        };
+        let name = if holding.is_holder { holding.ways.join(" and ") } else { holding.class.clone() };
+        let figure = format!("{} → {}", bytes(course[0]), bytes(course[1]));
+        (Glance { course: holding.course.clone(), ..glance(name, figure, share(course[1], live)) }, words)
     });
     top("Growing", "What keeps growing to the end of the run, as leaks do", Page::Suspects, says)
 }
 
 fn top_young(report: &Report) -> Top {
+    let whole = report.summary.allocated.bytes;
     let mut lines: Vec<&LifeLine> = report.lifetimes.sites.iter().filter(|line| line.on_stack.bytes > 0).collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.on_stack.bytes));
     let says = lines.into_iter().filter(|_| report.has_contexts && report.has_deaths).map(|line| {
-        Words::new()
+        let words = Words::new()
             .strong(percent(line.on_stack.objects, line.made.objects))
             .text(" of the objects of ")
             .code(&line.name)
             .text(" (")
             .code(&line.detail)
-            .text(format!(") die in the method that made them: {}.", amount(line.on_stack)))
+            .text(format!(") die in the method that made them: {}.", amount(line.on_stack)));
+        (glance_of(&line.name, line.on_stack.bytes, whole), words)
     });
     top("Could live on the stack", "Objects that never leave their method or their thread", Page::Lifetimes, says)
 }
@@ -359,28 +429,31 @@ fn top_drag(report: &Report) -> Top {
     let mut lines: Vec<&LifeLine> = report.lifetimes.sites.iter().filter(|line| line.drag_byte_ticks > 0.0).collect();
     lines.sort_by(|a, b| b.drag_byte_ticks.total_cmp(&a.drag_byte_ticks));
     let says = lines.into_iter().filter(|_| report.has_deaths).map(|line| {
-        Words::new()
+        let words = Words::new()
             .code(&line.detail)
             .text(" of ")
             .code(&line.name)
             .text(" spends ")
             .strong(format!("{:.0} %", line.drag_share * 100.0))
-            .text(" of its time in memory after the last use.")
+            .text(" of its time in memory after the last use.");
+        (glance(&line.name, format!("{:.0} %", line.drag_share * 100.0), line.drag_share), words)
     });
     top("Drag", "Memory that is kept after its last use", Page::Lifetimes, says)
 }
 
 fn top_unused(report: &Report) -> Top {
+    let whole = report.summary.allocated.bytes;
     let mut lines: Vec<&LifeLine> = report.lifetimes.sites.iter().filter(|line| line.unused.bytes > 0).collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.unused.bytes));
     let says = lines.into_iter().map(|line| {
-        Words::new()
+        let words = Words::new()
             .strong(percent(line.unused.objects, line.usable.objects))
             .text(" of the ")
             .code(&line.detail)
             .text(" made in ")
             .code(&line.name)
-            .text(format!(" never had a method called on them after construction: {}.", amount(line.unused)))
+            .text(format!(" never had a method called on them after construction: {}.", amount(line.unused)));
+        (glance_of(&line.name, line.unused.bytes, whole), words)
     });
     let means = match report.has_witnesses {
         true => "Objects that were never read or called after construction",
@@ -396,11 +469,13 @@ fn top_threads(report: &Report) -> Top {
     let mut threads: Vec<_> = report.summary.threads.iter().filter(|line| line.allocated.bytes > 0).collect();
     threads.sort_by_key(|line| std::cmp::Reverse(line.allocated.bytes));
     let says = threads.into_iter().map(|line| {
-        Words::new()
-            .code(if line.name.is_empty() { "a thread without a name" } else { &line.name })
+        let name = if line.name.is_empty() { "a thread without a name" } else { &line.name };
+        let words = Words::new()
+            .code(name)
             .text(" allocates ")
             .strong(percent(line.allocated.bytes, whole))
-            .text(format!(" of all bytes: {}.", amount(line.allocated)))
+            .text(format!(" of all bytes: {}.", amount(line.allocated)));
+        (glance_of(name, line.allocated.bytes, whole), words)
     });
     top("Threads", "Most bytes allocated", Page::Threads, says)
 }
@@ -413,37 +488,44 @@ fn top_exceptions(report: &Report) -> Top {
             .strong(counted(line.count, "time"))
             .text(" in ")
             .code(&line.thrown_in);
-        match &line.caught_in {
+        let words = match &line.caught_in {
             Some(method) => words.text(" and caught in ").code(method).text(match line.is_control_flow {
                 true => ": so often and so near that it looks like control flow.",
                 false => ".",
             }),
             None => words.text(" and not caught by any instrumented method."),
-        }
+        };
+        let name = format!("{} in {}", line.class, line.thrown_in);
+        (glance(name, counted(line.count, "time"), share(line.count, report.suspects.thrown)), words)
     });
     top("Exceptions", "Thrown most often", Page::Suspects, says)
 }
 
 fn top_arrays(report: &Report) -> Top {
-    let says = report.suspects.arrays.iter().filter(|line| line.wasted_bytes > 0).map(|line| {
-        Words::new()
+    let lines = report.suspects.arrays.iter().filter(|line| line.wasted_bytes > 0);
+    let says = lines.clone().map(|line| {
+        let words = Words::new()
             .text("Arrays of ")
             .code(&line.owner)
             .text(format!(" use {} of {} elements: ", number(line.filled), number(line.slots)))
             .strong(bytes(line.wasted_bytes))
-            .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)))
+            .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)));
+        (glance(&line.owner, bytes(line.wasted_bytes), 0.0), words)
     });
-    top("Arrays never filled", "Capacity for references that was never used", Page::Suspects, says)
+    let top = top("Arrays never filled", "Capacity for references that was never used", Page::Suspects, says);
+    by_largest(top, lines.map(|line| line.wasted_bytes as f64))
 }
 
 fn top_pauses(report: &Report) -> Top {
     let mut gcs: Vec<_> = report.summary.gcs.iter().collect();
     gcs.sort_by(|a, b| b.pause_seconds.total_cmp(&a.pause_seconds));
-    let says = gcs.into_iter().map(|gc| {
-        Words::new()
+    let says = gcs.iter().map(|gc| {
+        let words = Words::new()
             .text(format!("At {} the program waited ", seconds(gc.start_seconds)))
             .strong(seconds(gc.pause_seconds))
-            .text(format!(" for a collection, after which {} of heap were in use.", bytes(gc.heap_used_bytes)))
+            .text(format!(" for a collection, after which {} of heap were in use.", bytes(gc.heap_used_bytes)));
+        (glance(format!("at {}", seconds(gc.start_seconds)), seconds(gc.pause_seconds), 0.0), words)
     });
-    top("Collections", "The longest pauses, with tracing on", Page::Threads, says)
+    let top = top("Collections", "The longest pauses, with tracing on", Page::Threads, says);
+    by_largest(top, gcs.iter().map(|gc| gc.pause_seconds))
 }

@@ -1,5 +1,7 @@
-//! What retains the heap at the end, what retains what grew, and the shortest paths to it from static fields and
-//! threads.
+//! What holds the heap at the end and when most was alive, what holds what grew, and the shortest paths to it from static
+//! fields and threads.
+//!
+//! Running methods hold only what nothing else does, here: a list that one is adding to is its holder's, as it was before.
 
 use et_names::{FieldId, SiteId};
 use et_reader::made_in::MadeIn;
@@ -10,17 +12,19 @@ use et_reader::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 
 use super::Told;
-use super::data::{Growth, Held, Holding, Report, Retained, RetainedLine, Way};
+use super::data::{Growth, Held, Holding, Idle, LifeLine, Report, Retained, RetainedLine, RootLine, Way};
 use super::lines::Callers;
 use super::totals::Totals;
 use crate::heap::growth::{self, Content, Grown, LOOKS, Look};
 use crate::heap::paths::{self, Path, Walk};
-use crate::heap::{self, Dominance, HeapError, Matching, Snapshot};
+use crate::heap::{self, Dominance, HeapError, HeapTop, HeldFrom, Matching, Moment, RootKind, Snapshot, TreeBounds};
 use crate::summary::Origin;
 
-/// Maximum number of top-level dominators and of classes.
-const TOP: usize = 30;
+/// How much of a dominator tree is listed: what is less than 0.5 % of the heap is not.
+const TREE: TreeBounds = TreeBounds { levels: 4, rows: 300, least: 200 };
+/// Maximum number of classes and of roots.
 const CLASSES: usize = 150;
+const ROOTS: usize = 100;
 /// Growth by less than one in this many of the heap is negligible: 2 %.
 const TRIFLE: u64 = 50;
 /// Maximum number of growing holders.
@@ -34,10 +38,28 @@ const WAYS: usize = 3;
 /// Objects of a site that are asked about.
 const OBJECTS: usize = 10_000;
 
-/// Reads the heap at its moments, and says all that of the report.
+/// What each root holds, by its description: objects and bytes.
+type Roots = FxHashMap<String, (u64, u64)>;
+
+/// The heap when most was alive, as far as it is needed later.
+struct AtPeak {
+    look: Look,
+    retained: Retained,
+    roots: Roots,
+}
+
+/// When most was alive: behind so many bytes that were allocated, of which the last came at a tick.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeakAt {
+    pub tick: u64,
+    pub made_bytes: u64,
+}
+
+/// Reads the heap at its moments, and says all that of the report. `peak`: `None` if most was alive at the end.
 pub(super) fn add(
     population: &Population,
     reading: Reading,
+    peak: Option<PeakAt>,
     report: &mut Report,
     keys: &[(MadeIn, TypeId)],
     makers: &Makers<'_>,
@@ -45,22 +67,68 @@ pub(super) fn add(
 ) -> Result<(), HeapError> {
     let end = u128::from(population.end.tick);
     let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
-    let mut looks: Vec<Look> = Vec::new();
+    let mut moments: Vec<(Moment, bool)> = ticks.iter().map(|&tick| (Moment::Tick(tick), false)).collect();
+    if let Some(PeakAt { tick, made_bytes }) = peak {
+        moments.insert(ticks.partition_point(|&look| look <= tick), (Moment::Bytes(made_bytes), true));
+    }
+    let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
+    let (mut looks, mut at_peak): (Vec<Look>, Option<AtPeak>) = (Vec::new(), None);
     let source = told.source;
-    let snapshot = heap::take_on_the_way(source, reading, &ticks, |_, snapshot| {
-        looks.push(Look::at(snapshot, &heap::lasting_dominance(snapshot), &mut |field| told.is_outside_jdk(field)));
+    let snapshot = heap::take_on_the_way(source, reading, &moments, |number, snapshot| {
+        let dominance = heap::lasting_dominance(snapshot);
+        let look = Look::at(snapshot, &dominance, &mut |field| told.is_outside_jdk(field));
+        if is_peak[number] {
+            let (retained, roots) = Teller::new(snapshot, population, makers, told).retained(&dominance);
+            at_peak = Some(AtPeak { look, retained, roots });
+        } else {
+            looks.push(look);
+        }
     })?;
-    let dominance = heap::dominance(&snapshot);
     let live = snapshot.bytes();
-    let lasting = heap::lasting_dominance(&snapshot);
-    let grown =
-        growth::grown(&snapshot, &lasting, &looks, (live / TRIFLE).max(1), &mut |field| told.is_outside_jdk(field));
-    let mut teller = Teller { snapshot: &snapshot, walk: Walk::through(&snapshot), population, makers, told };
-    report.retained = Some(teller.retained(&dominance));
+    let dominance = heap::lasting_dominance(&snapshot);
+    let peak = at_peak.as_ref().map(|peak| &peak.look);
+    let least = (live / TRIFLE).max(1);
+    let grown = growth::grown(&snapshot, &dominance, &looks, peak, least, &mut |field| told.is_outside_jdk(field));
+    let mut teller = Teller::new(&snapshot, population, makers, told);
+    let (retained, roots) = teller.retained(&dominance);
     report.suspects.holdings = teller.holdings(&grown);
+    let at_peak = at_peak.map(|AtPeak { retained, roots, .. }| (retained, roots));
+    let line = |root: &str| root_line(root, &roots, at_peak.as_ref().map(|(_, roots)| roots));
+    report.suspects.idle = teller.idle(&report.lifetimes.classes, line);
+    report.roots = root_lines(&roots, at_peak.as_ref().map(|(_, roots)| roots));
+    report.retained = Some(retained);
+    report.retained_at_peak = at_peak.map(|(retained, _)| retained);
     let wanted = |growing: &Growth| growing.still_grows && growing.end.bytes.saturating_mul(100) >= live;
     add_ways(&snapshot, population, &mut report.suspects.growing, keys, wanted);
     Ok(())
+}
+
+/// What a root holds at the end, and when most was alive; `None`: that was at the end.
+fn root_line(root: &str, end: &Roots, peak: Option<&Roots>) -> RootLine {
+    let of = |roots: &Roots| roots.get(root).copied().unwrap_or_default();
+    let (objects, retained) = of(end);
+    RootLine { root: root.to_owned(), retained, at_peak: peak.map_or(retained, |peak| of(peak).1), objects }
+}
+
+/// What the roots hold that hold most at one of both moments.
+fn root_lines(end: &Roots, peak: Option<&Roots>) -> Vec<RootLine> {
+    let of_peak = peak.into_iter().flat_map(|peak| peak.keys()).filter(|root| !end.contains_key(*root));
+    let mut lines: Vec<RootLine> = end.keys().chain(of_peak).map(|root| root_line(root, end, peak)).collect();
+    lines.sort_by(|a, b| {
+        let most = |line: &RootLine| (line.retained.max(line.at_peak), line.retained);
+        most(b).cmp(&most(a)).then_with(|| a.root.cmp(&b.root))
+    });
+    lines.truncate(ROOTS);
+    lines
+}
+
+/// What holds an object that no other holds alone, in the program's terms.
+fn held_text(snapshot: &Snapshot<'_>, HeldFrom { root, is_shared }: HeldFrom) -> String {
+    let text = match root {
+        RootKind::Static(field) => format!("static {}", snapshot.field_text(field)),
+        root => paths::root_text(snapshot, root),
+    };
+    if is_shared { format!("{text}, and others") } else { text }
 }
 
 /// Where objects were made: what the heap at a moment does not say of those without a site.
@@ -98,7 +166,16 @@ struct Teller<'t, 's, 'a> {
     told: &'t mut Told<'a>,
 }
 
-impl Teller<'_, '_, '_> {
+impl<'t, 's, 'a> Teller<'t, 's, 'a> {
+    fn new(
+        snapshot: &'s Snapshot<'a>,
+        population: &'t Population,
+        makers: &'t Makers<'t>,
+        told: &'t mut Told<'a>,
+    ) -> Self {
+        Self { snapshot, walk: Walk::lasting(snapshot), population, makers, told }
+    }
+
     /// Describes the path to an object in the program's terms: the static field or other root, and the program's fields
     /// on the way. The internals of the JDK's collections are omitted.
     fn way(&mut self, path: &Path) -> String {
@@ -141,27 +218,67 @@ impl Teller<'_, '_, '_> {
         }
     }
 
-    /// The top of the dominator tree, and classes.
-    fn retained(&mut self, dominance: &Dominance) -> Retained {
-        let top = heap::dominators_of(self.snapshot, dominance, &Matching::all(), TOP);
-        let mut objects = Vec::new();
-        for line in &top.objects {
-            self.push(line, 0, &mut objects);
+    /// The top of the dominator tree, with classes; and what each root holds.
+    fn retained(&mut self, dominance: &Dominance) -> (Retained, Roots) {
+        let top = HeapTop::of(self.snapshot, dominance, &self.walk);
+        let mut roots = Roots::default();
+        for (held, (objects, bytes)) in top.by_root() {
+            // Frames of one method are one.
+            let sum = roots.entry(held_text(self.snapshot, held)).or_default();
+            *sum = (sum.0 + objects, sum.1 + bytes);
         }
-        let classes = heap::classes(self.snapshot, dominance, &Matching::all(), CLASSES);
-        Retained { bytes: self.snapshot.bytes(), objects, classes: classes.classes }
+        let held: FxHashMap<Node, HeldFrom> = top.outermost().iter().copied().collect();
+        let lines = top.lines(TREE);
+        let objects = lines.into_iter().map(|line| {
+            let several = RetainedLine {
+                level: line.level,
+                object: None,
+                objects: line.objects,
+                holder: String::new(),
+                class: line.class.map(|class| for_people(&self.snapshot.class(class).descriptor)).unwrap_or_default(),
+                site: None,
+                bytes: 0,
+                retained: line.retained,
+                dominates: 0,
+            };
+            let Some(node) = line.node else { return several };
+            let object = *self.snapshot.object(node);
+            RetainedLine {
+                object: Some(format!("{:x}", object.id.0)),
+                holder: match held.get(&node) {
+                    Some(&held) => held_text(self.snapshot, held),
+                    None => self.holder(node),
+                },
+                class: self.snapshot.class_text(node),
+                site: (object.site.0 != 0).then(|| self.told.place(MadeIn::Site(object.site))),
+                bytes: object.size,
+                dominates: dominance.children.of(node.0).count() as u64,
+                ..several
+            }
+        });
+        let objects = objects.collect();
+        let classes = heap::classes(self.snapshot, dominance, &Matching::all(), CLASSES).classes;
+        let (tick, bytes, count) = (self.snapshot.taken().tick, self.snapshot.bytes(), self.snapshot.len() as u64);
+        (Retained { tick, bytes, count, objects, classes }, roots)
     }
 
-    fn push(&mut self, line: &heap::DominatorLine, level: u32, lines: &mut Vec<RetainedLine>) {
-        lines.push(RetainedLine {
-            level,
-            holder: self.holder(line.node),
-            class: line.object.class.clone(),
-            bytes: line.object.bytes,
-            retained: line.object.retained_bytes,
-            dominates: line.dominates,
-        });
-        line.largest.iter().for_each(|below| self.push(below, level + 1, lines));
+    /// What holds most of what was not used for long, by the class of which there is most; `line` says what a root holds.
+    fn idle(&mut self, classes: &[LifeLine], line: impl Fn(&str) -> RootLine) -> Option<Idle> {
+        let most = classes.iter().filter(|class| class.stale.bytes > 0).max_by_key(|class| class.stale.bytes)?;
+        let is_it: Vec<bool> =
+            self.snapshot.classes().map(|(_, class)| for_people(&class.descriptor) == most.name).collect();
+        let of_class = self.snapshot.nodes().filter(|(_, object)| is_it[object.class.0 as usize]);
+        let nodes: Vec<Node> = of_class.map(|(node, _)| node).take(OBJECTS).collect();
+        let path = paths::to(self.snapshot, &nodes, &Matching::all(), 1).pop()?;
+        // Of classes and constants that says nothing.
+        if matches!(path.root_kind, "class" | "constant" | "loader") {
+            return None;
+        }
+        let root = match path.root_field {
+            Some(field) => format!("static {}", self.snapshot.field_text(field)),
+            None => path.root.clone(),
+        };
+        Some(Idle { class: most.name.clone(), way: self.way(&path), root: line(&root) })
     }
 
     fn holdings(&mut self, grown: &[Grown]) -> Vec<Holding> {
@@ -191,6 +308,7 @@ impl Teller<'_, '_, '_> {
                     is_programs: is_programs || held.as_ref().is_some_and(|held| held.is_programs),
                     retained: grown.retained,
                     course: grown.course.to_vec(),
+                    at_peak: grown.at_peak,
                     held,
                 },
             ));

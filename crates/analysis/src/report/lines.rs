@@ -158,6 +158,7 @@ pub(super) fn suspects(
     let (keys, growing) = growing(totals, courses, looked, callers, told).into_iter().unzip();
     let suspects = Suspects {
         holdings: Vec::new(),
+        idle: None,
         growing,
         arrays: arrays(looked, told),
         collections: collections(looked, told),

@@ -31,9 +31,9 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 pub use data::{
-    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flames, Growth, Held, Histogram, Holder,
-    Holding, Lack, LackKind, LifeLine, Lifetimes, Moment, Page, Piece, Report, Retained, RetainedLine, Series,
-    Suspects, Top, Way, Weight, Words,
+    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flames, Glance, Growth, Held, Histogram,
+    Holder, Holding, Idle, Lack, LackKind, LifeLine, Lifetimes, Moment, Page, Piece, Report, Retained, RetainedLine,
+    RootLine, Series, Suspects, Top, Way, Weight, Words,
 };
 
 use crate::flame::{self, FrameKind, FrameName};
@@ -43,7 +43,7 @@ use crate::numbers::Numbers;
 use crate::selection;
 use crate::summary::Summary;
 use flames::Label;
-use holders::Makers;
+use holders::{Makers, PeakAt};
 use moments::Courses;
 use records::Looked;
 use totals::{LIMITS, Totals};
@@ -149,7 +149,12 @@ pub fn report(
         let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
         report.suspects = suspects;
         match selected {
-            None => holders::add(population, reading, &mut report, &keys, &Makers::of(&totals, &callers), &mut told)?,
+            None => {
+                let peak = summary.peak.as_ref().filter(|peak| peak.live.bytes > peak.at_the_end.bytes);
+                let peak = peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes });
+                let makers = Makers::of(&totals, &callers);
+                holders::add(population, reading, peak, &mut report, &keys, &makers, &mut told)?;
+            }
             // Objects of a range that has ended always are fewer in the end than in its middle.
             Some(_) => report.suspects.growing.clear(),
         }

@@ -119,6 +119,8 @@ enum Keeps {
     Order,
     /// In the list in the static field `visits`.
     Visit,
+    /// Nothing, and it lets go of that list.
+    DropVisits,
     /// In the arrays in the static fields `all` and `byDay`.
     InBoth,
     /// In the static field `orders`, and nothing that was there before.
@@ -203,6 +205,7 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
                 ]);
                 heads[1] = object;
             }
+            Keeps::DropVisits => events.push(Event::PutStatic { field: visits, target: ObjectHash(0) }),
             Keeps::InBoth => {
                 events.push(new(0, ORDER));
                 events.extend(arrays.map(|array| Event::PutElement { index: number, array, target: object }));
@@ -256,6 +259,69 @@ fn independent_leaks_are_reported_separately() {
     assert_eq!((orders.class.as_str(), orders.retained, orders.bytes), ("shop.Order", 300 * 320, 320));
     let class = retained.classes.iter().find(|line| line.class == "shop.Visit").unwrap();
     assert_eq!((class.retained_bytes, class.objects), (300 * 240, 300));
+}
+
+/// A static field that is let go again held the most when most was alive.
+#[test]
+fn what_held_the_heap_is_known_at_its_peak() {
+    let report = keeping(600, |call| match call {
+        0..400 => Keeps::Visit,
+        400 => Keeps::DropVisits,
+        _ => Keeps::Order,
+    });
+    let (peak, end) = (report.retained_at_peak.as_ref().unwrap(), report.retained.as_ref().unwrap());
+    let summary = report.summary.peak.as_ref().unwrap();
+    assert_eq!((peak.bytes, peak.count), (summary.live.bytes, summary.live.objects));
+    assert_eq!((end.bytes, end.count), (summary.at_the_end.bytes, summary.at_the_end.objects));
+    let line = |root: &str| report.roots.iter().find(|line| line.root == root).unwrap();
+    // The last visit is not in the list yet.
+    let visits = line("static shop.Shop.visits");
+    assert_eq!((visits.retained, visits.at_peak, visits.objects), (0, 399 * 240, 0));
+    let orders = line("static shop.Shop.orders");
+    assert_eq!((orders.retained, orders.at_peak, orders.objects), (199 * 320, 0, 1));
+    assert_eq!(report.roots.iter().map(|line| line.retained).sum::<u64>(), end.bytes);
+    assert_eq!(report.roots.iter().map(|line| line.at_peak).sum::<u64>(), peak.bytes);
+    for heap in [peak, end] {
+        let outermost = heap.objects.iter().filter(|line| line.level == 0);
+        assert_eq!(outermost.clone().map(|line| line.retained).sum::<u64>(), heap.bytes, "{heap:#?}");
+        assert_eq!(outermost.filter(|line| line.object.is_none()).count(), 1, "one row for all others");
+    }
+    let first = &peak.objects[0];
+    assert_eq!((first.holder.as_str(), first.class.as_str()), ("static shop.Shop.visits", "shop.Visit"));
+    assert_eq!((first.retained, first.site.as_deref()), (399 * 240, Some("shop.Shop.call:8")));
+    assert_eq!(first.dominates, 1, "a list is held node by node");
+    // It grows to the end, and was not there at the peak.
+    let holding = &report.suspects.holdings[0];
+    assert_eq!((holding.ways[0].as_str(), holding.at_peak), ("static shop.Shop.orders", 0));
+    assert!(leaks(&report)[0].says.plain().contains(" of the heap (0 B at the peak). "), "{:?}", leaks(&report));
+}
+
+/// Where the heap is largest at the end, there is one tree.
+#[test]
+fn the_peak_may_be_the_end() {
+    let report = keeping(600, |_| Keeps::Order);
+    assert!(report.retained_at_peak.is_none());
+    let holding = &report.suspects.holdings[0];
+    assert_eq!(Some(&holding.at_peak), holding.course.last());
+    let orders = report.roots.iter().find(|line| line.root == "static shop.Shop.orders").unwrap();
+    assert_eq!((orders.retained, orders.at_peak), (600 * 320, 600 * 320));
+    assert!(!leaks(&report)[0].says.plain().contains("peak"));
+    // Orders of the first half are old and were not used again.
+    let idle = report.suspects.idle.as_ref().unwrap();
+    assert_eq!((idle.class.as_str(), idle.root.root.as_str()), ("shop.Order", "static shop.Shop.orders"));
+    let stale = report.findings.iter().find(|finding| finding.title == "Kept but not used").unwrap();
+    assert!(
+        stale.says.plain().contains(" Most of these are held by static shop.Shop.orders → next. All that "),
+        "{stale:?}"
+    );
+    let report = keeping(600, |_| Keeps::InBoth);
+    let shared = report.retained.as_ref().unwrap();
+    let order = report.roots.iter().find(|line| line.root == "static shop.Shop.all, and others").unwrap();
+    assert_eq!((order.objects, order.retained), (600, 600 * 320), "{shared:#?}");
+    // Each of them is too small for a row.
+    let together: Vec<_> = shared.objects.iter().filter(|line| line.class == "shop.Order").collect();
+    assert_eq!(together.len(), 1, "{shared:#?}");
+    assert_eq!((&together[0].object, together[0].objects, together[0].retained), (&None, 600, 600 * 320));
 }
 
 #[test]
@@ -443,10 +509,16 @@ fn the_words_of_a_small_report() {
     }
     for finding in &report.findings {
         said += &format!("{:?} {}: {}\n", finding.weight, finding.title, finding.says.plain());
+        let glance = &finding.glance;
+        said += &format!("  {} | {} | {:.2} {:?}\n", glance.name, glance.figure, glance.part, glance.course);
     }
     for top in &report.tops {
         said += &format!("{} ({})\n", top.title, top.means);
-        top.says.iter().for_each(|says| said += &format!("  {}\n", says.plain()));
+        assert_eq!(top.glances.len(), top.says.len(), "{}: a bar for each sentence", top.title);
+        assert!(top.glances.iter().all(|glance| (0.0..=1.0).contains(&glance.part)), "{:?}", top.glances);
+        for (glance, says) in top.glances.iter().zip(&top.says) {
+            said += &format!("  {} | {} | {:.2}\n    {}\n", glance.name, glance.figure, glance.part, says.plain());
+        }
     }
     insta::assert_snapshot!(said);
 }

@@ -93,7 +93,7 @@ impl Recording<'_> {
 
     fn root(&mut self, snapshot: &Snapshot<'_>, root: Root) -> u64 {
         let (system, ty) = words(root.kind);
-        self.pools.root(root_text(snapshot, root), system, ty)
+        self.pools.root(root_text(snapshot, root.kind), system, ty)
     }
 }
 
