@@ -149,8 +149,8 @@ mod tests {
     /// Few texts are in a dictionary, many large ones partly outside of it.
     #[test]
     fn words_are_texts() {
-        let few = |at: usize| (at % 3 > 0).then(|| format!("word {}", at % 7));
-        let many = |at: usize| (at % 5 > 0).then(|| format!("{at} {}", "x".repeat(100)));
+        let few = |at: usize| (!at.is_multiple_of(3)).then(|| format!("word {}", at % 7));
+        let many = |at: usize| (!at.is_multiple_of(5)).then(|| format!("{at} {}", "x".repeat(100)));
         for text in [&few as &dyn Fn(usize) -> Option<String>, &many, &|_| None] {
             let file = tempfile::tempfile().unwrap();
             let mut writer = TableWriter::<Rows>::new(file.try_clone().unwrap());

@@ -71,11 +71,11 @@ fn setting(text: &str) -> Result<(String, String), String> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SqlError {
     #[error("there is no query {name}; choose one of: {there}")]
-    NoQuery { name: String, there: String },
+    UnknownQuery { name: String, there: String },
     #[error("the query {query} has no parameter {setting}; it has: {there}")]
-    NoSetting { query: String, setting: String, there: String },
+    UnknownSetting { query: String, setting: String, there: String },
     #[error("{setting} of the query {query} must be a number, not {value}")]
-    NoNumber { query: String, setting: String, value: String },
+    NotANumber { query: String, setting: String, value: String },
 }
 
 pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
@@ -153,12 +153,12 @@ fn list() -> String {
 fn statement(args: &SqlArgs) -> Result<Option<String>, SqlError> {
     let Some(name) = &args.query else { return Ok(args.sql.clone()) };
     let there = || Query::all().map(|query| query.name).collect::<Vec<_>>().join(", ");
-    let query = Query::named(name).ok_or_else(|| SqlError::NoQuery { name: name.clone(), there: there() })?;
+    let query = Query::named(name).ok_or_else(|| SqlError::UnknownQuery { name: name.clone(), there: there() })?;
     let text = query.with(&args.set).map_err(|error| match error {
         SettingError::Unknown { setting } => {
-            SqlError::NoSetting { query: name.clone(), setting, there: query.settings().join(", ") }
+            SqlError::UnknownSetting { query: name.clone(), setting, there: query.settings().join(", ") }
         }
-        SettingError::NoNumber { setting, value } => SqlError::NoNumber { query: name.clone(), setting, value },
+        SettingError::NoNumber { setting, value } => SqlError::NotANumber { query: name.clone(), setting, value },
     })?;
     Ok(Some(text))
 }
