@@ -416,7 +416,7 @@ try {
   await page.keyboard.press("ArrowLeft");
   await at("groups", "an arrow on the tabs");
   await page.keyboard.press("End");
-  await at("flame", "End on the tabs");
+  await at("sql", "End on the tabs");
   await page.keyboard.press("Home");
   await at("findings", "Home on the tabs");
   await page.keyboard.press("ArrowRight");

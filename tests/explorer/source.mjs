@@ -52,8 +52,10 @@ await look(async ({ page, check, shot, accessible, go }) => {
 
   // The dominator tree: beside the object, as in the list; also below one that is opened.
   const dominators = await go(`view=dominators`);
-  const map = dominators.locator("tr", { hasText: "HashMap$Node[]" }).first();
-  await map.locator("button[aria-expanded=false]").first().click();
+  for (const depth of [0, 1, 2]) {
+    await dominators.locator(`tr[data-depth="${depth}"]`, { hasText: "HashMap" }).first().locator("button[aria-expanded=false]").click();
+    await dominators.locator(`tr[data-depth="${depth + 1}"]`).first().waitFor();
+  }
   await dominators.locator(".source-of code", { hasText: LINE }).first().waitFor();
   await shot("source-dominators");
 

@@ -1,6 +1,6 @@
 //! Analyses of `et-trace`: a program with known results, and their output in other tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -329,6 +329,24 @@ fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let keep = stacks.lines().find(|line| line.contains("Lives$Kept")).context("no stack")?;
     ensure!(keep.starts_with("Lives.main;Lives.keep:") && keep.ends_with(";Lives$Kept 2000"), "{keep}");
     let total: u64 = objects.values().sum();
+
+    let short = ["export", "--to", "collapsed", "--weight", "objects", "--fold", "--hide", "java.*,jdk.*,sun.*"];
+    let short = command::read(&mut et_trace(lab, &short, &run))?;
+    let mut shown = 0;
+    for line in short.lines() {
+        let (stack, count) = line.rsplit_once(' ').context("no weight")?;
+        shown += count.parse::<u64>()?;
+        // The allocating method and the class are always there.
+        let frames: Vec<&str> = stack.split(';').collect();
+        let callers = frames.split_at(frames.len().saturating_sub(2)).0;
+        let methods: BTreeSet<&str> = callers.iter().map(|frame| frame.split(':').next().unwrap_or_default()).collect();
+        ensure!(methods.len() == callers.len(), "a method is there twice: {line}");
+        ensure!(
+            !methods.iter().any(|name| ["java.", "jdk.", "sun."].iter().any(|jdk| name.starts_with(jdk))),
+            "{line}"
+        );
+    }
+    ensure!(shown == total && short.lines().count() < stacks.lines().count(), "{shown} of {total}");
 
     let speedscope: Value = serde_json::from_slice(&written("speedscope", "objects")?)?;
     let profile = &speedscope["profiles"][0];

@@ -323,11 +323,12 @@ fn changes(trace: &'static Opened, params: &Params) -> Answer {
         other => return Err(Refused::Wrong(format!("by={other}: class, site, context or root is needed"))),
     };
     let labels = Labels::of(trace.source(), trace.population());
-    let found =
-        changes::changes(trace.population(), labels, [&from, &to], by, None, top).map_err(|error| match error {
+    let found = changes::changes(trace.population(), trace.objects(), labels, [&from, &to], by, None, top).map_err(
+        |error| match error {
             ChangesError::Rows(error) => Refused::from(error),
             error => Refused::Wrong(error.to_string()),
-        })?;
+        },
+    )?;
     let by = params.get("by").unwrap_or("class");
     let command = format!("et-trace heap {} --diff {from} {to} --by {by}", quoted(trace.path()));
     with_command(&found, Some(command))

@@ -27,6 +27,10 @@ pub use opened::{AskSql, FindSource, Opened, Parts, Sql, SqlQuery, SqlRows};
 /// The page and its API for some traces. They are kept for as long as the process runs.
 pub fn router(traces: Vec<Opened>, guard: Guard) -> Router {
     let traces: Arc<[&'static Opened]> = traces.into_iter().map(|opened| &*Box::leak(Box::new(opened))).collect();
+    // What is on the first page of a large trace takes seconds, which somebody needs to open the address anyway. Without a thread the page asks for it itself.
+    if let Some(&trace) = traces.first() {
+        let _ = et_system::threads::spawn(move || trace.prepare());
+    }
     let api = api::routes().with_state(api::App::new(traces));
     let routes = Router::new()
         // With the trailing slash, so that relative URLs are below the token.

@@ -217,6 +217,13 @@ impl Opened {
         once(&self.line, || timeline(self.population(), BUCKETS))
     }
 
+    /// Works out what the first page shows: who asks for it meanwhile waits. What fails, fails again when it is asked for.
+    pub(crate) fn prepare(&'static self) {
+        let _ = self.timeline();
+        let _ = self.moment(u64::MAX);
+        let _ = self.course();
+    }
+
     /// The report, if it has been worked out; otherwise this may take a reading of the trace.
     pub(crate) fn report(&self) -> Result<Arc<Report>, Refused> {
         let cell = &self.report;

@@ -15,6 +15,7 @@ mod sources;
 mod spill;
 mod sql;
 mod sql_box;
+mod stacks;
 mod tables;
 
 use std::ffi::OsString;

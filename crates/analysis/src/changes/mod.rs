@@ -9,13 +9,13 @@ use std::io;
 
 use et_names::units::{bytes, number};
 use et_reader::model::ContextId;
-use et_reader::population::{Columns, Population, Rows};
+use et_reader::population::{Columns, Groups, Population, Rows};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::fold::fold;
+use crate::fold::{fold_groups, groups_where};
 use crate::heap::Moment;
 use crate::labels::Labels;
 use crate::objects::{born, died};
@@ -96,13 +96,14 @@ pub struct Changes {
     pub all_lines: u64,
 }
 
-/// Compares what was alive at two moments. `class`: only objects of classes whose names fit, in which `*` is any text.
+/// Compares what was alive at two moments. `objects` are those of the population, in whatever order: in that of time, few of their groups are read. `class`: only objects of classes whose names fit, in which `*` is any text.
 ///
 /// # Errors
 /// A moment is behind the end of the trace, or rows do not tell it; the moments are in the wrong order; the life table cannot be
 /// read.
 pub fn changes(
     population: &Population,
+    objects: &dyn Groups,
     labels: Labels<'_>,
     [from, to]: [&Moment; 2],
     by: By,
@@ -111,7 +112,7 @@ pub fn changes(
 ) -> Result<Changes, ChangesError> {
     let bounds = [Bound::within(from, population)?, Bound::within(to, population)?];
     in_order([from, to], bounds, population)?;
-    let of = (population, bounds, class.map(|pattern| classes(population, labels, pattern)));
+    let of = Of { objects, bounds, classes: class.map(|pattern| classes(population, labels, pattern)) };
     let lines: Vec<(String, Change)> = match by {
         By::Class => {
             let sums = sums(&of, Columns::CLASS, |rows, row| rows.class[row])?;
@@ -168,8 +169,27 @@ fn of_lines([from, to]: [&Moment; 2], lines: Vec<(String, Change)>, top: usize) 
     Changes { from: from.to_string(), to: to.to_string(), all, lines, all_lines }
 }
 
+/// The objects that are compared.
+struct Of<'a> {
+    objects: &'a dyn Groups,
+    bounds: [Bound; 2],
+    /// Which classes are wanted; `None`: all.
+    classes: Option<Vec<bool>>,
+}
+
+/// The groups that may have objects alive at one of the moments.
+fn groups(objects: &dyn Groups, bounds: [Bound; 2]) -> io::Result<Vec<usize>> {
+    let may_have = |group: usize, bound: Bound| match bound {
+        // What is born or dies at that very tick is in or out by its kind.
+        Bound::Tick(tick) => Ok(objects.may_have(group, tick)? || objects.may_have(group, tick.saturating_add(1))?),
+        Bound::End => objects.may_have(group, u64::MAX),
+        Bound::Bytes(_) | Bound::Nanos(_) => Ok(true),
+    };
+    groups_where(objects, |group| Ok(may_have(group, bounds[0])? || may_have(group, bounds[1])?))
+}
+
 fn sums<K: Eq + Hash + Send>(
-    (population, [from, to], classes): &(&Population, [Bound; 2], Option<Vec<bool>>),
+    Of { objects, bounds: [from, to], classes }: &Of<'_>,
     columns: Columns,
     key: impl Fn(&Rows, usize) -> K + Sync + Send,
 ) -> io::Result<FxHashMap<K, Change>> {
@@ -177,11 +197,12 @@ fn sums<K: Eq + Hash + Send>(
     let columns = if classes.is_some() { columns | Columns::CLASS } else { columns };
     let is_wanted =
         |rows: &Rows, row: usize| classes.as_ref().is_none_or(|classes| classes[rows.class[row].0 as usize]);
-    fold(
-        population,
+    fold_groups(
+        *objects,
+        &groups(*objects, [*from, *to])?,
         columns,
         FxHashMap::default,
-        |sums: &mut FxHashMap<K, Change>, rows| {
+        |sums: &mut FxHashMap<K, Change>, _, rows| {
             for row in (0..rows.len).filter(|&row| is_wanted(rows, row)) {
                 let (born, died) = (born(rows, row), died(rows, row));
                 let was_there = [from, to].map(|at| at.is_in_life(born, died));
@@ -269,7 +290,7 @@ mod tests {
         })
         .unwrap();
         let moments = [&Moment::Tick(first), &Moment::Tick(second)];
-        let found = changes(&population, labels, moments, By::Class, None, usize::MAX).unwrap();
+        let found = changes(&population, &*population.groups, labels, moments, By::Class, None, usize::MAX).unwrap();
         assert!(found.lines.is_sorted_by_key(|line| Reverse(line.growth_bytes)));
         let sums = |change: &Change| [change.came.bytes, change.went.bytes, change.stayed.bytes];
         let total = expected.values().fold([0; 3], |all, sums| [0, 1, 2].map(|at| all[at] + sums[at]));
@@ -281,19 +302,36 @@ mod tests {
         lines.retain(|_, sums| sums[0] + sums[1] > 0);
         expected.retain(|_, sums| sums[0] + sums[1] > 0);
         assert_eq!(lines, expected);
+        // In the order of time, of which few groups are read, they are the same.
+        let by_time = et_lives::by_time(None, &population).unwrap();
+        for by in [By::Class, By::Site, By::Context] {
+            for tick in (0..population.end.tick).step_by((population.end.tick / 40).max(1) as usize) {
+                for moments in [
+                    [Moment::Tick(tick), Moment::End],
+                    [Moment::Tick(0), Moment::Tick(tick)],
+                    [Moment::Tick(tick), Moment::Tick(tick + 1)],
+                ] {
+                    let compare = |objects| {
+                        changes(&population, objects, labels, [&moments[0], &moments[1]], by, None, 50).unwrap()
+                    };
+                    assert_eq!(compare(&*by_time), compare(&*population.groups), "{moments:?}");
+                }
+            }
+        }
         for by in [By::Site, By::Context] {
-            let other = changes(&population, labels, moments, by, None, 5).unwrap();
+            let other = changes(&population, &*population.groups, labels, moments, by, None, 5).unwrap();
             assert_eq!((other.all, other.lines.len()), (found.all, 5), "{by:?}");
         }
         // Of some classes the same, by whatever they are grouped.
         let grown = &found.lines[0];
         let pattern = format!("{}*", grown.name.split_at(grown.name.len() - 1).0);
-        let some = changes(&population, labels, moments, By::Class, Some(&pattern), usize::MAX).unwrap();
+        let some =
+            changes(&population, &*population.groups, labels, moments, By::Class, Some(&pattern), usize::MAX).unwrap();
         let fits = |line: &&ChangeLine| crate::pattern::fits(&pattern, &line.name);
         assert_eq!(some.lines, found.lines.iter().filter(fits).cloned().collect::<Vec<_>>());
         assert!(some.all.came.bytes > 0 && some.all.came.bytes < found.all.came.bytes);
         for by in [By::Site, By::Context] {
-            let other = changes(&population, labels, moments, by, Some(&pattern), 5).unwrap();
+            let other = changes(&population, &*population.groups, labels, moments, by, Some(&pattern), 5).unwrap();
             assert_eq!(other.all, some.all, "{by:?}");
         }
         let text = render(&Changes { lines: found.lines[..2].to_vec(), ..found });
@@ -307,7 +345,7 @@ mod tests {
         let labels = Labels::of(&source, &population);
         let compare = |from: &str, to: &str| {
             let moments = [&from.parse().unwrap(), &to.parse().unwrap()];
-            changes(&population, labels, moments, By::Class, None, 5).map(|changes| changes.all)
+            changes(&population, &*population.groups, labels, moments, By::Class, None, 5).map(|changes| changes.all)
         };
         let nothing = compare("40%", "40%").unwrap();
         assert_eq!((nothing.came, nothing.went), Default::default());

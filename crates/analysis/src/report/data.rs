@@ -137,6 +137,8 @@ pub enum LackKind {
     Problem,
     /// Objects that were not asked for, and what they hold.
     Others,
+    /// Frames of stacks.
+    Frames,
     /// Contents of strings and of arrays of numbers.
     Values,
 }
@@ -158,6 +160,7 @@ impl LackKind {
             Self::Others => {
                 "This report is of some allocations only, and has nothing on the peak, on what retains the heap, and on what grows"
             }
+            Self::Frames => "Stacks are shown shortened",
             Self::Values => "Contents of strings and primitive arrays are not in the trace",
         }
     }
@@ -177,6 +180,7 @@ impl LackKind {
             Self::Hooks => "et-trace summary --long lists them",
             Self::Problem => "",
             Self::Others => "for the whole run, make a report without --threads, --from and --to",
+            Self::Frames => "for whole stacks, make a report without --fold and --hide",
             Self::Values => "to find equal strings, use a heap dump",
         }
     }

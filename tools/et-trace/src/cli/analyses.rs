@@ -7,7 +7,8 @@ use et_analysis::correlation::{self, By};
 use et_analysis::heap::{self, Moment};
 use et_analysis::objects::{self as listing, ObjectsError, Query, RetainedAt, Sort};
 use et_analysis::{
-    Labels, Selected, Selection, Span, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape,
+    Labels, Selected, Selection, ShownStacks, Span, connectivity as connecting, escape as escaping,
+    pretenure as pretenuring, shape,
 };
 use et_lives::{LifeTable, population};
 use et_names::size as names;
@@ -19,6 +20,7 @@ use serde::Serialize;
 
 use super::moments::tick_of;
 use super::select::select;
+use super::stacks::show;
 use super::{CliError, ClockArg, InputArgs, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use et_cli::{print, print_json};
@@ -67,6 +69,13 @@ impl Opened {
         let Self { source, population, lives } = self;
         let (population, selected) = select(selection, &source, population)?;
         Ok((Self { source, population, lives }, selected))
+    }
+
+    /// With stacks as they are to be shown.
+    pub fn show(self, stacks: &ShownStacks) -> Self {
+        let Self { source, population, lives } = self;
+        let population = show(stacks, &source, population);
+        Self { source, population, lives }
     }
 
     /// The stays of all references; the first time this takes a reading of the trace.

@@ -17,8 +17,12 @@ use super::spill::Spill;
 pub(crate) enum EngineError {
     #[error("DuckDB not found: install the command duckdb, or its Python module (pip install duckdb)")]
     Missing,
-    #[error("DuckDB: {0}")]
-    Refused(String),
+    #[error("DuckDB: {what}")]
+    Refused {
+        what: String,
+        /// As in [`Answer`].
+        engine: String,
+    },
     #[error("cannot start DuckDB: {0}")]
     Start(io::Error),
     #[error("cannot make a folder for DuckDB in {folder} (set TMPDIR to use another folder): {0}", folder = std::env::temp_dir().display())]
@@ -214,15 +218,15 @@ impl Engine {
         if self.is_python && status.code() == Some(NO_MODULE) {
             return Err(EngineError::Missing);
         }
-        if !status.success() {
-            let words: Vec<&str> = said.split_whitespace().collect();
-            let what = if words.is_empty() { format!("it failed ({status})") } else { words.join(" ") };
-            return Err(EngineError::Refused(what));
-        }
         let engine = match self.is_python {
             true => format!("DuckDB v{version}, the Python module"),
             false => format!("DuckDB {}, the command duckdb", version_of_command()),
         };
+        if !status.success() {
+            let words: Vec<&str> = said.split_whitespace().collect();
+            let what = if words.is_empty() { format!("it failed ({status})") } else { words.join(" ") };
+            return Err(EngineError::Refused { what, engine });
+        }
         Ok(Answer { text: String::from_utf8_lossy(&text).into_owned(), engine })
     }
 }

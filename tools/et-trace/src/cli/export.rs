@@ -16,6 +16,7 @@ use et_report::export::{About, Format, Tree, Weight};
 
 use super::analyses::{Opened, program, size};
 use super::select::SelectUntilArgs;
+use super::stacks::StacksArgs;
 use super::{CliError, InputArgs, PROGRAM};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -93,6 +94,8 @@ pub(crate) struct ExportArgs {
     input: InputArgs,
     #[command(flatten)]
     select: SelectUntilArgs,
+    #[command(flatten)]
+    stacks: StacksArgs,
     /// Format of the profile
     #[arg(long, value_enum)]
     to: FormatArg,
@@ -123,8 +126,11 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     let create = |path: &PathBuf| Output::create(path, Kind::Profile, args.force, &[&args.input.trace]);
     let mut output = args.output.as_ref().map(create).transpose()?;
     let (opened, selected) = Opened::new(&args.input, &bar)?.select(&args.select.selection())?;
+    let stacks = args.stacks.shown();
+    let opened = opened.show(&stacks);
     let mut about = about(&opened);
     about.comments.extend(selected.as_ref().map(|selected| format!("only what was allocated {}", selected.text())));
+    about.comments.extend((!stacks.is_whole()).then(|| stacks.text()));
     let weight: Weight = args.weight.into();
     let run = run_of(&opened);
     let (population, naming) = (&opened.population, opened.source.naming());

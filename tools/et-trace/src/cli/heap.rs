@@ -340,7 +340,9 @@ fn diff_by_root(input: &InputArgs, args: &HeapArgs, moments: [&Moment; 2]) -> Re
 fn diff(input: &InputArgs, args: &HeapArgs, moments: [&Moment; 2], by: By) -> Result<u8, CliError> {
     let class = args.matching.as_deref();
     let find = |opened: &Opened| {
-        let found = changes::changes(&opened.population, opened.labels(), moments, by, class, args.top);
+        let by_time = opened.lives.as_deref().and_then(et_lives::kept_by_time);
+        let objects = by_time.as_deref().unwrap_or(&*opened.population.groups);
+        let found = changes::changes(&opened.population, objects, opened.labels(), moments, by, class, args.top);
         found.map_err(|error| match error {
             ChangesError::Rows(error) => CliError::Rows(error),
             error => CliError::Lacks { path: args.trace.clone(), what: error.to_string() },

@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use et_analysis::Selection;
 use et_analysis::heap::Moment;
-use et_analysis::report::{self, Records, Report, ReportError};
+use et_analysis::report::{self, Lack, LackKind, Records, Report, ReportError};
 use et_analysis::summary::{summarize, summarize_selected};
+use et_analysis::{Selection, ShownStacks};
 use et_lives::LifeTable;
 use et_names::units::counted;
 use et_reader::observed::Observed;
@@ -26,6 +26,7 @@ use super::kept::{
 };
 use super::select::{SelectArgs, select};
 use super::sources::{SiteLine, SourceArgs, SourcesError, site_lines, table};
+use super::stacks::{StacksArgs, show};
 use super::{CliError, ClockArg, InputArgs, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
@@ -39,8 +40,10 @@ pub struct ReportArgs {
     input: InputArgs,
     #[command(flatten)]
     select: SelectArgs,
+    #[command(flatten)]
+    stacks: StacksArgs,
     /// Further traces, of other JVMs of the same run: FILE is then a folder, which gets a page for each and one that joins them
-    #[arg(value_name = "TRACE", conflicts_with_all = ["show", "json", "with_names", "lives", "threads", "from", "to"])]
+    #[arg(value_name = "TRACE", conflicts_with_all = ["show", "json", "with_names", "lives", "threads", "from", "to", "fold", "hide"])]
     others: Vec<PathBuf>,
     /// HTML file to write
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["show", "json"])]
@@ -97,9 +100,10 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let output = args.output.as_ref().map(create).transpose()?;
     let mut sources = args.sources.open().map_err(NoReport::from)?;
     let reading = args.input.reading(ClockArg::Et);
-    let (report, lost) = match args.select.selection().is_all() {
+    let (selection, stacks) = (args.select.selection(), args.stacks.shown());
+    let (report, lost) = match selection.is_all() && stacks.is_whole() {
         true => report_of(&source, lives.as_deref(), reading)?,
-        false => selected_report(&source, lives.as_deref(), reading, &args.select.selection())?,
+        false => other_report(&source, lives.as_deref(), reading, &selection, &stacks)?,
     };
     drop(bar);
     let excerpts = sources.of_report(&report, &source);
@@ -254,23 +258,33 @@ pub(super) fn report_of(
     Ok((report, lost))
 }
 
-/// A report of some allocations, which is not kept.
-fn selected_report(
+/// A report of some allocations, or with other stacks, which is not kept.
+fn other_report(
     source: &Source,
     lives: Option<&LifeTable>,
     reading: Reading,
     selection: &Selection,
+    stacks: &ShownStacks,
 ) -> Result<(Report, Lost), CliError> {
     say_without_deaths(source, reading);
     let fail = |error| CliError::from(NoReport::Rows { path: source.path().to_owned(), source: error });
     let (population, observed) = observed(source, lives, reading)?;
     let (population, selected) = select(selection, source, population)?;
-    let summary = summarize_selected(source, &population, &observed, selected.unwrap_or_default(), KEPT_LINES);
+    let population = show(stacks, source, population);
+    let (summary, records) = match selected {
+        Some(selected) => (
+            summarize_selected(source, &population, &observed, selected, KEPT_LINES),
+            Records::of_selected(source, reading, &population),
+        ),
+        None => (summarize(source, &population, &observed, KEPT_LINES), Ok(Records::new(source, reading))),
+    };
     let summary = summary.map_err(|error| fail(error.into()))?;
-    let mut records =
-        Records::of_selected(source, reading, &population).map_err(|error| fail(ReportError::Rows(error)))?;
+    let mut records = records.map_err(|error| fail(ReportError::Rows(error)))?;
     see_all(source, reading, &mut records)?;
-    let report = report::report(source, summary, records, &population, reading).map_err(fail)?;
+    let mut report = report::report(source, summary, records, &population, reading).map_err(fail)?;
+    if !stacks.is_whole() {
+        report.lacks.push(Lack { kind: LackKind::Frames, why: stacks.text() });
+    }
     let lost = report.summary.lost_details;
     Ok((report, lost))
 }

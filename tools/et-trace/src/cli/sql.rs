@@ -112,6 +112,9 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
     // A damaged file shows in what the engine says, but not always which one it is.
     let text = match answer {
         Err(error) => {
+            if let EngineError::Refused { engine, .. } = &error {
+                PROGRAM.say(format_args!("note: {engine}"));
+            }
             tables.check()?;
             return Err(error.into());
         }
