@@ -52,8 +52,9 @@ await look(async ({ page, check, shot, accessible, go }) => {
 
   // The dominator tree: beside the object, as in the list; also below one that is opened.
   const dominators = await go(`view=dominators`);
-  for (const depth of [0, 1, 2]) {
-    await dominators.locator(`tr[data-depth="${depth}"]`, { hasText: "HashMap" }).first().locator("button[aria-expanded=false]").click();
+  // The class, its map, the map's array, an entry.
+  for (const depth of [0, 1, 2, 3]) {
+    await dominators.locator(`tr[data-depth="${depth}"] button[aria-expanded=false]`).first().click();
     await dominators.locator(`tr[data-depth="${depth + 1}"]`).first().waitFor();
   }
   await dominators.locator(".source-of code", { hasText: LINE }).first().waitFor();
