@@ -112,7 +112,7 @@ pub fn changes(
 ) -> Result<Changes, ChangesError> {
     let bounds = [Bound::within(from, population)?, Bound::within(to, population)?];
     in_order([from, to], bounds, population)?;
-    let of = Of { objects, bounds, classes: class.map(|pattern| classes(population, labels, pattern)) };
+    let of = Compared { objects, bounds, classes: class.map(|pattern| classes(population, labels, pattern)) };
     let lines: Vec<(String, Change)> = match by {
         By::Class => {
             let sums = sums(&of, Columns::CLASS, |rows, row| rows.class[row])?;
@@ -170,7 +170,7 @@ fn of_lines([from, to]: [&Moment; 2], lines: Vec<(String, Change)>, top: usize) 
 }
 
 /// The objects that are compared.
-struct Of<'a> {
+struct Compared<'a> {
     objects: &'a dyn Groups,
     bounds: [Bound; 2],
     /// Which classes are wanted; `None`: all.
@@ -189,7 +189,7 @@ fn groups(objects: &dyn Groups, bounds: [Bound; 2]) -> io::Result<Vec<usize>> {
 }
 
 fn sums<K: Eq + Hash + Send>(
-    Of { objects, bounds: [from, to], classes }: &Of<'_>,
+    Compared { objects, bounds: [from, to], classes }: &Compared<'_>,
     columns: Columns,
     key: impl Fn(&Rows, usize) -> K + Sync + Send,
 ) -> io::Result<FxHashMap<K, Change>> {
