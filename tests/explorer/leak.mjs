@@ -3,28 +3,9 @@
 //   node leak.mjs URL SCREENSHOTS CHROMIUM
 //
 // The traced program is tests/java/explorer/Service.java. Prints one line for each step that does not lead on, and fails if there is one.
-import { mkdtempSync, mkdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chromium } from "playwright-core";
+import { look } from "./look.mjs";
 
-const [url, screenshots, executablePath] = process.argv.slice(2);
-if (!url || !screenshots || !executablePath) {
-  console.error("usage: node leak.mjs URL SCREENSHOTS CHROMIUM");
-  process.exit(2);
-}
-mkdirSync(screenshots, { recursive: true });
-const profile = mkdtempSync(join(tmpdir(), "et-explorer-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath,
-  headless: true,
-  viewport: { width: 1400, height: 950 },
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
-
-try {
-  const page = await browser.newPage();
-  page.setDefaultTimeout(60_000);
+await look(async ({ page, url, shot }) => {
   const at = (view) => page.waitForFunction((id) => {
     const seen = [...document.querySelectorAll('[role="tabpanel"]')].filter((panel) => !panel.hidden);
     return seen.length === 1 && seen[0].id === `view-${id}` && document.getElementById("views").getAttribute("aria-busy") === "false";
@@ -37,12 +18,11 @@ try {
       }
     }
   };
-  const shot = (name) => page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
   /** From the groups to the objects of a class, and to the first of them. */
   const objectOf = async (name) => {
     await page.locator("#tab-groups").click();
     await at("groups");
-      const row = page.locator("#view-groups tbody tr", { hasText: new RegExp(`${name.replaceAll("$", "\\$")}(?!\\[)`) }).first();
+    const row = page.locator("#view-groups tbody tr", { hasText: new RegExp(`${name.replaceAll("$", "\\$")}(?!\\[)`) }).first();
     await row.locator("a").first().click();
     await at("objects");
     await page.locator("#view-objects [role=row] a, #view-objects tbody a").first().click();
@@ -54,30 +34,30 @@ try {
   await page.goto(url);
   await at("findings");
   await has("findings", ["Service.SESSIONS", "Service.LISTENERS"], "both leaks are on the first page");
-  await shot("leak-1-findings");
+  await shot("leak-1-findings", { fullPage: true });
 
   // The first leak: from the finding to what holds more and more, and up to the static field.
   await page.locator(".finding", { hasText: "SESSIONS" }).first().locator("a", { hasText: /^The object$/ }).click();
   await at("object");
   await has("object", ["static field Service.SESSIONS"], "the path of what holds the sessions");
-  await shot("leak-2-holder");
+  await shot("leak-2-holder", { fullPage: true });
 
   // What it holds, and who put one of them there.
   await objectOf("Service$Session");
   await has("object", ["Service.open", "HashMap$Node.value", "static field Service.SESSIONS", "stored into java.util.HashMap$Node.value"], "a session");
-  await shot("leak-3-session");
+  await shot("leak-3-session", { fullPage: true });
 
   // The second leak, from a class to the line.
   await page.goBack();
   await objectOf("Service$Listener");
   await has("object", ["Service.subscribe", "static field Service.LISTENERS", "ArrayList.add"], "a listener");
-  await shot("leak-4-listener");
+  await shot("leak-4-listener", { fullPage: true });
 
   // What is handed on: a request that another thread keeps.
   await page.goBack();
   await objectOf("Service$Request");
   await has("object", ["Service.main", "auditor", "Service$Auditor.keepForRetry", "first stored by auditor"], "a request");
-  await shot("leak-5-request");
+  await shot("leak-5-request", { fullPage: true });
   // Its life leads to the moment at which the auditor stored it.
   await page.locator("#view-object .life-words li", { hasText: "keepForRetry" }).locator("a").first().click();
   await at("object");
@@ -86,11 +66,5 @@ try {
   await page.locator("#tab-changes").click();
   await at("changes");
   await has("changes", ["Service$Session", "Service$Listener", "Service$Request"], "what came");
-  await shot("leak-6-changes");
-} catch (error) {
-  console.log(error.message);
-  process.exitCode = 1;
-} finally {
-  await browser.close();
-  rmSync(profile, { recursive: true, force: true });
-}
+  await shot("leak-6-changes", { fullPage: true });
+});

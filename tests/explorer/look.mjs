@@ -35,7 +35,7 @@ export const look = async (script) => {
         found.push(what);
       }
     };
-    const shot = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) });
+    const shot = (name, options = {}) => page.screenshot({ path: join(screenshots, `${name}.png`), ...options });
     const accessible = async (where) => {
       const session = await browser.newCDPSession(page);
       await session.send("Runtime.evaluate", { expression: axe });

@@ -1,6 +1,6 @@
 //! Leak suspects: objects that retain more and more up to the end of the run.
 //!
-//! Sums sizes are computed several times in the second half of the run. An object grows if it retains more each
+//! Retained sizes are computed several times in the second half of the run. An object grows if it retains more each
 //! time, and at the end still at a third of the mean rate or more; an object that is filled once, or that discards as
 //! much as it adds, does not grow. If one such object dominates another, each is accounted for what the other does not
 //! retain, so that independent leaks are reported separately, however close they are.
@@ -65,7 +65,7 @@ pub fn grows(course: &Course, least: u64) -> bool {
     })
 }
 
-/// Sums sizes at an earlier moment.
+/// Retained sizes at an earlier moment.
 #[derive(Debug, Default)]
 pub struct Look {
     tick: u64,
