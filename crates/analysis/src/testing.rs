@@ -6,7 +6,7 @@ use et_reader::references::References;
 use et_reader::source::{Deaths, Reading, Source};
 use et_reader::{Trace, TraceFile};
 
-use crate::report::{Records, Report, report};
+use crate::report::{Report, report};
 use crate::summary::{self, Summary};
 
 /// A run of a real program, without the names of the JDK.
@@ -23,10 +23,9 @@ pub(crate) fn summarize(source: &Source, reading: Reading, top: usize) -> Result
 
 /// The report of a trace; lists of its summary are cut to `top` entries.
 pub(crate) fn report_of(source: &Source, reading: Reading, top: usize) -> Report {
-    let mut records = Records::new(source, reading);
-    let (population, observed) = observe(source, None, reading, |record, at| records.record(record, at)).unwrap();
+    let (population, observed) = observe(source, None, reading, |_, _| {}).unwrap();
     let summary = summary::summarize(source, &population, &observed, top).unwrap();
-    report(source, summary, records, &population, reading).unwrap()
+    report(source, summary, &population, true, reading).unwrap()
 }
 
 /// A trace with its objects and references.

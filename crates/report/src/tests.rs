@@ -4,15 +4,14 @@ use std::process::Command;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use et_analysis::report::{Records, Report, report};
+use et_analysis::report::{Report, report};
 use et_analysis::summary::summarize;
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash, Ticket};
 use et_names::MethodId;
 use et_names::escape::is_special;
 use et_names::shell::quoted;
-use et_reader::record::Record;
-use et_reader::source::{At, Reading, Source};
+use et_reader::source::{Reading, Source};
 use et_reader::testing::{TraceBuilder, class, table};
 use et_reader::{Trace, TraceFile};
 use sha2::{Digest, Sha256};
@@ -51,11 +50,9 @@ fn hostile() -> Report {
     let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
     let source = Source::from(trace);
     let reading = Reading::default();
-    let mut records = Records::new(&source, reading);
-    let see = |record: &Record, at: &At<'_>| records.record(record, at);
-    let (population, observed) = et_lives::observe(&source, None, reading, see).unwrap();
+    let (population, observed) = et_lives::observe_rows(&source, None, reading).unwrap();
     let summary = summarize(&source, &population, &observed, 100).unwrap();
-    report(&source, summary, records, &population, reading).unwrap()
+    report(&source, summary, &population, true, reading).unwrap()
 }
 
 #[test]

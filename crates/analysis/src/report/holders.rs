@@ -7,7 +7,8 @@ use et_names::{FieldId, SiteId};
 use et_reader::made_in::MadeIn;
 use et_reader::model::Node;
 use et_reader::population::Population;
-use et_reader::source::Reading;
+use et_reader::record::Record;
+use et_reader::source::{At, Reading};
 use et_reader::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 
@@ -55,52 +56,72 @@ pub(super) struct PeakAt {
     pub made_bytes: u64,
 }
 
-/// Reads the heap at its moments, and says all that of the report. `peak`: `None` if most was alive at the end.
-pub(super) fn add(
-    population: &Population,
-    reading: Reading,
-    peak: Option<PeakAt>,
-    report: &mut Report,
-    keys: &[(MadeIn, TypeId)],
-    makers: &Makers<'_>,
-    told: &mut Told<'_>,
-) -> Result<(), HeapError> {
-    let end = u128::from(population.end.tick);
-    let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
-    let mut moments: Vec<(Moment, bool)> = ticks.iter().map(|&tick| (Moment::Tick(tick), false)).collect();
-    if let Some(PeakAt { tick, made_bytes }) = peak {
-        moments.insert(ticks.partition_point(|&look| look <= tick), (Moment::Bytes(made_bytes), true));
-    }
-    let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
-    let (mut looks, mut at_peak): (Vec<Look>, Option<AtPeak>) = (Vec::new(), None);
-    let source = told.source;
-    let snapshot = heap::take_on_the_way(source, reading, &moments, |number, snapshot| {
-        let dominance = heap::lasting_dominance(snapshot);
-        let look = Look::at(snapshot, &dominance, &mut |field| told.is_outside_jdk(field));
-        if is_peak[number] {
-            let (retained, roots) = Teller::new(snapshot, population, makers, told).retained(&dominance);
-            at_peak = Some(AtPeak { look, retained, roots });
-        } else {
-            looks.push(look);
+/// The heap at the moments of a report.
+pub(super) struct Heaps<'a> {
+    looks: Vec<Look>,
+    /// `None` if most was alive at the end.
+    at_peak: Option<AtPeak>,
+    at_end: Snapshot<'a>,
+}
+
+impl<'a> Heaps<'a> {
+    /// Reads all records, which `pass` gets. `peak`: `None` if most was alive at the end.
+    pub fn read(
+        population: &Population,
+        reading: Reading,
+        peak: Option<PeakAt>,
+        makers: &Makers<'_>,
+        told: &mut Told<'a>,
+        pass: impl FnMut(&Record, &At<'_>),
+    ) -> Result<Self, HeapError> {
+        let end = u128::from(population.end.tick);
+        let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
+        let mut moments: Vec<(Moment, bool)> = ticks.iter().map(|&tick| (Moment::Tick(tick), false)).collect();
+        if let Some(PeakAt { tick, made_bytes }) = peak {
+            moments.insert(ticks.partition_point(|&look| look <= tick), (Moment::Bytes(made_bytes), true));
         }
-    })?;
-    let live = snapshot.bytes();
-    let dominance = heap::lasting_dominance(&snapshot);
-    let peak = at_peak.as_ref().map(|peak| &peak.look);
-    let least = (live / TRIFLE).max(1);
-    let grown = growth::grown(&snapshot, &dominance, &looks, peak, least, &mut |field| told.is_outside_jdk(field));
-    let mut teller = Teller::new(&snapshot, population, makers, told);
-    let (retained, roots) = teller.retained(&dominance);
-    report.suspects.holdings = teller.holdings(&grown);
-    let at_peak = at_peak.map(|AtPeak { retained, roots, .. }| (retained, roots));
-    let line = |root: &str| root_line(root, &roots, at_peak.as_ref().map(|(_, roots)| roots));
-    report.suspects.idle = teller.idle(&report.lifetimes.classes, line);
-    report.roots = root_lines(&roots, at_peak.as_ref().map(|(_, roots)| roots));
-    report.retained = Some(retained);
-    report.retained_at_peak = at_peak.map(|(retained, _)| retained);
-    let wanted = |growing: &Growth| growing.still_grows && growing.end.bytes.saturating_mul(100) >= live;
-    add_ways(&snapshot, population, &mut report.suspects.growing, keys, wanted);
-    Ok(())
+        let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
+        let (mut looks, mut at_peak): (Vec<Look>, Option<AtPeak>) = (Vec::new(), None);
+        let at_end = heap::take_on_the_way(told.source, reading, &moments, pass, |number, snapshot| {
+            let dominance = heap::lasting_dominance(snapshot);
+            let look = Look::at(snapshot, &dominance, &mut |field| told.is_outside_jdk(field));
+            if is_peak[number] {
+                let (retained, roots) = Teller::new(snapshot, population, makers, told).retained(&dominance);
+                at_peak = Some(AtPeak { look, retained, roots });
+            } else {
+                looks.push(look);
+            }
+        })?;
+        Ok(Self { looks, at_peak, at_end })
+    }
+
+    /// Says of a report all that its heaps tell.
+    pub fn tell(
+        self,
+        population: &Population,
+        report: &mut Report,
+        keys: &[(MadeIn, TypeId)],
+        makers: &Makers<'_>,
+        told: &mut Told<'a>,
+    ) {
+        let Self { looks, at_peak, at_end: snapshot } = self;
+        let live = snapshot.bytes();
+        let dominance = heap::lasting_dominance(&snapshot);
+        let peak = at_peak.as_ref().map(|peak| &peak.look);
+        let least = (live / TRIFLE).max(1);
+        let grown = growth::grown(&snapshot, &dominance, &looks, peak, least, &mut |field| told.is_outside_jdk(field));
+        let mut teller = Teller::new(&snapshot, population, makers, told);
+        let (retained, roots) = teller.retained(&dominance);
+        report.suspects.holdings = teller.holdings(&grown);
+        let at_peak = at_peak.map(|AtPeak { retained, roots, .. }| (retained, roots));
+        let line = |root: &str| root_line(root, &roots, at_peak.as_ref().map(|(_, roots)| roots));
+        report.suspects.idle = teller.idle(&report.lifetimes.classes, line);
+        report.roots = root_lines(&roots, at_peak.as_ref().map(|(_, roots)| roots));
+        report.retained = Some(retained);
+        report.retained_at_peak = at_peak.map(|(retained, _)| retained);
+        let wanted = |growing: &Growth| growing.still_grows && growing.end.bytes.saturating_mul(100) >= live;
+        add_ways(&snapshot, population, &mut report.suspects.growing, keys, wanted);
+    }
 }
 
 /// What a root holds at the end, and when most was alive; `None`: that was at the end.

@@ -1,6 +1,6 @@
 //! The content of a report: where objects were allocated, what was alive when, how long it lived, what retains it, and
-//! suspected problems. Takes one pass over the records, two over the rows of all objects, and one that rebuilds the
-//! heap; memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
+//! suspected problems. Takes two passes over the rows of all objects, and one over the records, which rebuilds the heap;
+//! memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
 //! many objects there were.
 
 mod bins;
@@ -17,6 +17,7 @@ mod tests;
 mod totals;
 
 use std::io;
+use std::ops::ControlFlow;
 
 use et_names::{EventSet, FieldId, MethodId};
 use et_reader::attribution::{Callers, NONE};
@@ -25,7 +26,7 @@ use et_reader::model::ContextId;
 use et_reader::owners::{Origin, Owners};
 use et_reader::population::Population;
 use et_reader::record::Record;
-use et_reader::source::{At, Deaths, Reading, Source, SourceError};
+use et_reader::source::{At, Reading, Source, SourceError};
 use et_reader::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -39,11 +40,10 @@ pub use data::{
 use crate::flame::{self, FrameKind, FrameName};
 use crate::heap::HeapError;
 use crate::named;
-use crate::numbers::Numbers;
 use crate::selection;
 use crate::summary::Summary;
 use flames::Label;
-use holders::{Makers, PeakAt};
+use holders::{Heaps, Makers, PeakAt};
 use moments::Courses;
 use records::Looked;
 use totals::{LIMITS, Totals};
@@ -62,69 +62,18 @@ pub enum ReportError {
 /// Entries of the summary's lists.
 const TOP: usize = 100;
 
-/// What a report takes from the records: their order matters, or what they say of single objects.
-#[derive(Debug)]
-pub struct Records<'a> {
-    source: &'a Source,
-    /// Without deaths it is unknown which objects can be forgotten.
-    has_deaths: bool,
-    looked: Looked,
-    selected: Option<Numbered>,
-}
-
-/// Objects are told apart by their numbers, in the order in which they were made.
-#[derive(Debug)]
-struct Numbered {
-    wanted: Numbers,
-    /// The number of the object that is made next.
-    next: u64,
-}
-
-impl<'a> Records<'a> {
-    /// Starts for a trace that is read with these options.
-    pub fn new(source: &'a Source, reading: Reading) -> Self {
-        let has_deaths = source.deaths(reading.deaths) != Deaths::None;
-        Self { source, has_deaths, looked: Looked::default(), selected: None }
-    }
-
-    /// The same for the objects of a population alone, to which some belong that the trace has.
-    ///
-    /// # Errors
-    /// The rows cannot be read.
-    pub fn of_selected(source: &'a Source, reading: Reading, population: &Population) -> io::Result<Self> {
-        let selected = Some(Numbered { wanted: selection::numbers(population)?, next: 0 });
-        Ok(Self { selected, ..Self::new(source, reading) })
-    }
-
-    /// Whether any records are wanted.
-    pub fn are_wanted(&self) -> bool {
-        self.has_deaths
-    }
-
-    /// The next record, in the order of the trace, with what is known there.
-    pub fn record(&mut self, record: &Record, at: &At<'_>) {
-        if !self.has_deaths {
-            return;
-        }
-        let mut is_wanted = true;
-        if let (Some(selected), Record::Alloc(_)) = (&mut self.selected, record) {
-            is_wanted = selected.wanted.has(selected.next);
-            selected.next += 1;
-        }
-        self.looked.record(self.source, at.types, record, is_wanted);
-    }
-}
-
-/// Works out all that a report shows. The summary and the records are those of the same trace, with the same reading.
+/// Works out all that a report shows. The summary is that of the same trace, with the same reading. `has_all` says whether the population
+/// has all objects of the trace.
+///
+/// # Errors
+/// The trace or the rows cannot be read.
 pub fn report(
     source: &Source,
     summary: Summary,
-    records: Records<'_>,
     population: &Population,
+    has_all: bool,
     reading: Reading,
 ) -> Result<Report, ReportError> {
-    let Records { mut looked, selected, .. } = records;
-    looked.end();
     let mut totals = Totals::new(population.end, population.has_deaths);
     let mut places = Places::new(source.naming());
     rows::each(population, &mut places, |object| totals.object(object)).map_err(ReportError::Rows)?;
@@ -132,6 +81,10 @@ pub fn report(
     rows::each(population, &mut places, |object| courses.object(object)).map_err(ReportError::Rows)?;
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
+    let makers = Makers::of(&totals, &callers);
+    let peak = summary.peak.as_ref().filter(|peak| peak.live.bytes > peak.at_the_end.bytes);
+    let peak = peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes });
+    let (looked, heaps) = read(population, has_all, peak, &makers, &mut told, reading)?;
     let axes = totals.axes();
     let has_stacks = source.trace().is_some_and(|trace| !trace.stacks.is_empty());
     let mut report = Report {
@@ -148,21 +101,51 @@ pub fn report(
         report.alive = Some(lines::alive(&courses, &axes, &mut told));
         let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
         report.suspects = suspects;
-        match selected {
-            None => {
-                let peak = summary.peak.as_ref().filter(|peak| peak.live.bytes > peak.at_the_end.bytes);
-                let peak = peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes });
-                let makers = Makers::of(&totals, &callers);
-                holders::add(population, reading, peak, &mut report, &keys, &makers, &mut told)?;
-            }
+        match heaps {
+            Some(heaps) => heaps.tell(population, &mut report, &keys, &makers, &mut told),
             // Objects of a range that has ended always are fewer in the end than in its middle.
-            Some(_) => report.suspects.growing.clear(),
+            None => report.suspects.growing.clear(),
         }
     }
     report.axes = axes;
     report.summary = Summary { held_by_running_methods: Vec::new(), ..summary.cut(TOP) };
     findings::add(&mut report);
     Ok(report)
+}
+
+/// Reads all records once, if any are wanted: without deaths it is unknown which objects can be forgotten. Of some of the objects there
+/// are no heaps: others hold them.
+fn read<'a>(
+    population: &Population,
+    has_all: bool,
+    peak: Option<PeakAt>,
+    makers: &Makers<'_>,
+    told: &mut Told<'a>,
+    reading: Reading,
+) -> Result<(Looked, Option<Heaps<'a>>), ReportError> {
+    let (source, mut looked) = (told.source, Looked::default());
+    if !population.has_deaths {
+        return Ok((looked, None));
+    }
+    let heaps = match has_all {
+        true => {
+            let pass = |record: &Record, at: &At<'_>| looked.record(source, at.types, record, true);
+            Some(Heaps::read(population, reading, peak, makers, told, pass)?)
+        }
+        false => {
+            let selected = selection::numbers(population).map_err(ReportError::Rows)?;
+            let mut next = 0;
+            source.for_each(reading, |record, at| {
+                let is_birth = matches!(record, Record::Alloc(_));
+                looked.record(source, at.types, record, !is_birth || selected.has(next));
+                next += u64::from(is_birth);
+                ControlFlow::Continue(())
+            })?;
+            None
+        }
+    };
+    looked.end();
+    Ok((looked, heaps))
 }
 
 fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flames {

@@ -3,27 +3,21 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use et_analysis::heap::Moment;
-use et_analysis::report::{self, Lack, LackKind, Records, Report, ReportError};
+use et_analysis::report::{self, Lack, LackKind, Report, ReportError};
 use et_analysis::summary::{summarize, summarize_selected};
 use et_analysis::{Selection, ShownStacks};
 use et_lives::LifeTable;
 use et_names::units::counted;
-use et_reader::observed::Observed;
-use et_reader::population::Population;
-use et_reader::record::Record;
 use et_reader::resolve::Lost;
-use et_reader::source::{At, Deaths, Reading, Source};
+use et_reader::source::{Deaths, Reading, Source};
 use et_report::{Excerpts, Part, Table, alive_at, page_with, tables, together};
 use serde::Serialize;
 
-use super::kept::{
-    KEPT_LINES, keep_observed, keep_report, keep_summary, kept_observed, kept_report, kept_summary, observed,
-};
+use super::kept::{KEPT_LINES, keep_report, keep_summary, kept_report, kept_summary, observed};
 use super::select::{SelectArgs, select};
 use super::sources::{SiteLine, SourceArgs, SourcesError, site_lines, table};
 use super::stacks::{StacksArgs, show};
@@ -207,23 +201,6 @@ fn shown(report: &Report, more: &[Table], path: &Path, wanted: &str, args: &Repo
     Ok(chosen.iter().map(Table::render).collect::<Vec<_>>().join("\n"))
 }
 
-/// Reads the records, once: the life table is made on the way.
-fn read<'a>(
-    source: &'a Source,
-    lives: Option<&LifeTable>,
-    reading: Reading,
-) -> Result<(Records<'a>, Population, Observed), CliError> {
-    let mut records = Records::new(source, reading);
-    let Some(observed) = kept_observed(lives) else {
-        let see = |record: &Record, at: &At<'_>| records.record(record, at);
-        let (population, observed) = et_lives::observe(source, lives, reading, see)?;
-        keep_observed(lives, &observed);
-        return Ok((records, population, observed));
-    };
-    see_all(source, reading, &mut records)?;
-    Ok((records, et_lives::population(source, lives, reading)?, observed))
-}
-
 /// The report that was kept with the life table, or a new one.
 pub(super) fn report_of(
     source: &Source,
@@ -236,7 +213,7 @@ pub(super) fn report_of(
     }
     say_without_deaths(source, reading);
     let fail = |source_error| NoReport::Rows { path: source.path().to_owned(), source: source_error }.into();
-    let (records, population, observed) = read(source, lives, reading)?;
+    let (population, observed) = observed(source, lives, reading)?;
     let summary = match kept_summary(source, lives, ClockArg::Et) {
         Some(summary) => summary,
         None => {
@@ -247,7 +224,7 @@ pub(super) fn report_of(
             summary
         }
     };
-    let report = report::report(source, summary, records, &population, reading).map_err(|error| match error {
+    let report = report::report(source, summary, &population, true, reading).map_err(|error| match error {
         ReportError::Read(error) => CliError::from(error),
         error => fail(error),
     })?;
@@ -271,33 +248,18 @@ fn other_report(
     let (population, observed) = observed(source, lives, reading)?;
     let (population, selected) = select(selection, source, population)?;
     let population = show(stacks, source, population);
-    let (summary, records) = match selected {
-        Some(selected) => (
-            summarize_selected(source, &population, &observed, selected, KEPT_LINES),
-            Records::of_selected(source, reading, &population),
-        ),
-        None => (summarize(source, &population, &observed, KEPT_LINES), Ok(Records::new(source, reading))),
+    let has_all = selected.is_none();
+    let summary = match selected {
+        Some(selected) => summarize_selected(source, &population, &observed, selected, KEPT_LINES),
+        None => summarize(source, &population, &observed, KEPT_LINES),
     };
     let summary = summary.map_err(|error| fail(error.into()))?;
-    let mut records = records.map_err(|error| fail(ReportError::Rows(error)))?;
-    see_all(source, reading, &mut records)?;
-    let mut report = report::report(source, summary, records, &population, reading).map_err(fail)?;
+    let mut report = report::report(source, summary, &population, has_all, reading).map_err(fail)?;
     if !stacks.is_whole() {
         report.lacks.push(Lack { kind: LackKind::Frames, why: stacks.text() });
     }
     let lost = report.summary.lost_details;
     Ok((report, lost))
-}
-
-/// Reads the trace for what a report needs of its records, if it needs any.
-fn see_all(source: &Source, reading: Reading, records: &mut Records<'_>) -> Result<(), CliError> {
-    if records.are_wanted() {
-        source.for_each(reading, |record, at| {
-            records.record(record, at);
-            ControlFlow::Continue(())
-        })?;
-    }
-    Ok(())
 }
 
 fn say_without_deaths(source: &Source, reading: Reading) {
