@@ -19,9 +19,9 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::labels::{Labels, Place};
 use crate::table::{more, table};
+use et_reader::amount::Amount;
 
 /// Result: with which objects others die.
 #[derive(Clone, Debug, Serialize)]

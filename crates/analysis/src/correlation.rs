@@ -12,11 +12,11 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::fold::in_order;
 use crate::labels::Labels;
 use crate::place::Spot;
 use crate::table::{more, table};
+use et_reader::amount::Amount;
 
 /// How objects are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

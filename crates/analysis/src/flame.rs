@@ -6,8 +6,8 @@ use std::ops::AddAssign;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::amount::Amount;
 use crate::summary::Origin;
+use et_reader::amount::Amount;
 
 /// A node of a flame graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

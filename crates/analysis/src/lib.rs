@@ -1,6 +1,5 @@
 //! Analyses of a trace, one module for each question: computed from its records, or from the rows of its objects.
 
-mod amount;
 pub mod changes;
 pub mod compare;
 pub mod connectivity;
@@ -36,7 +35,7 @@ mod table;
 mod testing;
 pub mod validate;
 
-pub use amount::Amount;
+pub use et_reader::amount::Amount;
 pub use excerpt::Excerpt;
 pub use flame::{Flame, Frame, FrameKind, FrameName};
 pub use fold::{fold, in_order};

@@ -15,7 +15,6 @@ use et_reader::source::Source;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::fold::{fold_groups, groups_where};
 use crate::heap::Watched;
 use crate::labels::Labels;
@@ -23,6 +22,7 @@ use crate::named::{self, Named};
 use crate::objects::{ObjectLine, line};
 use crate::span::{Bound, QueryError, Span};
 use crate::table::table;
+use et_reader::amount::Amount;
 
 /// Stays of one object that are listed at most: an array that every object passes through has as many as there are objects.
 const MOST: usize = 1 << 18;

@@ -14,7 +14,6 @@ use et_reader::types::TypeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::drag;
 use crate::fold::{fold, fold_groups};
 use crate::heap::{Moment, Resident, dominance};
@@ -23,6 +22,7 @@ use crate::pattern::fits;
 use crate::place::Spot;
 use crate::span::{Bound, Bounds, QueryError, Span};
 use crate::table::{more, table};
+use et_reader::amount::Amount;
 
 /// Number of methods of a calling context that are displayed.
 const CONTEXT: usize = 8;

@@ -16,11 +16,11 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::fold::fold;
 use crate::labels::{Labels, Place};
 use crate::place::{Spot, by_place};
 use crate::table::{more, table};
+use et_reader::amount::Amount;
 
 /// Result: how much survives.
 #[derive(Clone, Debug, Serialize)]

@@ -13,9 +13,9 @@ use et_reader::record::AllocKind;
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
-use crate::amount::Amount;
 use crate::drag;
 use crate::fold::fold;
+use et_reader::amount::Amount;
 
 /// Where objects were allocated, and what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

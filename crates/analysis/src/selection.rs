@@ -220,11 +220,11 @@ mod tests {
     use et_reader::source::Reading;
 
     use super::*;
-    use crate::amount::Amount;
     use crate::fold::in_order;
     use crate::profile::profile;
     use crate::summary::{summarize, summarize_selected};
     use crate::testing::REAL;
+    use et_reader::amount::Amount;
 
     fn open() -> (Source, Population) {
         let source = Source::from(Trace::open(REAL.as_ref()).unwrap());

@@ -14,8 +14,8 @@ use et_reader::source::{Deaths, Reading, Source, SourceError};
 use et_reader::told::{Hold, Told};
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::table::table;
+use et_reader::amount::Amount;
 
 /// The shape at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -167,6 +167,8 @@ fn main() {
         let (old, old_observed) = observe(&source, None, Reading::default(), |_, _| {}).unwrap();
         if old_observed != new_observed {
             println!("  observed {:?}\n  {:?}", new_observed.held_by_locals, old_observed.held_by_locals);
+            let (new, old) = (&new_observed.usage, &old_observed.usage);
+            println!("  usage is the same: {}", new == old);
         }
         println!(
             "  old: {:.2} s, {:.1} ns CPU",

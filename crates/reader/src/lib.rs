@@ -22,6 +22,7 @@
 
 pub mod file;
 
+pub mod amount;
 pub mod attribution;
 pub mod batch;
 pub mod blocked;

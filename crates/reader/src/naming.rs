@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::names::Names;
 use crate::source::Source;
 use crate::text::TextNames;
+use crate::trace::Trace;
 use crate::types::Types;
 
 /// Display names. An unknown id is displayed as a number.
@@ -41,11 +42,18 @@ pub struct MethodName {
     pub access: u16,
 }
 
+impl Trace {
+    /// Returns the names of its ids.
+    pub fn naming(&self) -> Naming<'_> {
+        Naming(Of::Trace(&self.names, &self.types))
+    }
+}
+
 impl Source {
     /// Returns the names of the trace's ids.
     pub fn naming(&self) -> Naming<'_> {
         Naming(match self {
-            Self::Trace(trace) => Of::Trace(&trace.names, &trace.types),
+            Self::Trace(trace) => return trace.naming(),
             Self::Text(text) => Of::Text(text.names()),
         })
     }

@@ -14,7 +14,6 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::fold::{fold_groups, groups_where};
 use crate::heap::Moment;
 use crate::labels::Labels;
@@ -23,6 +22,7 @@ use crate::pattern::fits;
 use crate::place::{Spot, by_place};
 use crate::span::{Bound, QueryError, in_order};
 use crate::table::{more, table};
+use et_reader::amount::Amount;
 
 /// Methods of a calling context that are displayed.
 const CONTEXT: usize = 4;

@@ -20,12 +20,12 @@ use et_reader::source::Source;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::amount::Amount;
 use crate::flame::FrameKind;
 use crate::fold::fold;
 use crate::labels::Labels;
 use crate::profile::profile;
 pub use condition::{BadCondition, Condition};
+use et_reader::amount::Amount;
 use keys::{Keys, stable};
 pub use render::{more, more_bytes, relative, render, spread};
 pub use stacks::Counted;

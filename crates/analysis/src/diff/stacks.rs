@@ -3,8 +3,8 @@
 use std::ops::AddAssign;
 
 use super::{Change, Differ, Numbers};
-use crate::amount::Amount;
 use crate::flame::{self, Flame, FrameKind, FrameName, Parts};
+use et_reader::amount::Amount;
 
 /// The values of a context. Increases and decreases of different callers do not cancel out: both are kept.
 #[derive(Clone, Copy, Debug, Default)]

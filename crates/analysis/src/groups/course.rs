@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::{Level, Line, Wanted};
-use crate::amount::Amount;
 use crate::fold::fold;
 use crate::heap::died_at;
 use crate::profile;
+use et_reader::amount::Amount;
 
 /// Moments of a curve.
 const MOMENTS: usize = 24;

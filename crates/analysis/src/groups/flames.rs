@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 
 use super::keys::Keys;
 use super::{Query, Subject, Wanted, What, each};
-use crate::amount::Amount;
 use crate::flame::{Flame, Parts};
 use crate::place::Spot;
 use crate::profile::{self, Cells, Profile, Row};
 use crate::report::{Told, flames};
+use et_reader::amount::Amount;
 
 /// What is at the bottom of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,6 @@ pub use flames::{Down, flame, profile};
 pub use keys::Level;
 use keys::{Key, Keys};
 
-use crate::amount::Amount;
 use crate::fold::{fold_groups, groups_where};
 use crate::heap::retained::retained_by_group;
 use crate::heap::{Dominance, Resident, died_at};
@@ -33,6 +32,7 @@ use crate::labels::Labels;
 use crate::objects::{ObjectLine, Sort, lines, with_method};
 use crate::pattern::fits;
 use crate::place::Spot;
+use et_reader::amount::Amount;
 
 /// A moment with what was alive, as far as it has been worked out.
 #[derive(Clone, Copy)]

@@ -99,12 +99,11 @@ pub fn tick_of(moment: &Moment, line: &Timeline) -> Result<Option<u64>, HeapErro
 
 /// Takes the heap at the end, and in the same reading calls `see` with the heap at each of `moments`, and its number among them, as far as the trace
 /// reaches them. They are in the order in which they come: one that is over when the one before it has come is taken at once. Shares and times are
-/// not known on the way: the heap at these is that of the end. `pass` gets all records.
+/// not known on the way: the heap at these is that of the end.
 pub fn take_on_the_way<'a>(
     source: &'a Source,
     reading: Reading,
     moments: &[Moment],
-    mut pass: impl FnMut(&Record, &At<'_>),
     mut see: impl FnMut(usize, &Snapshot<'a>),
 ) -> Result<Snapshot<'a>, HeapError> {
     references_known(source)?;
@@ -115,9 +114,6 @@ pub fn take_on_the_way<'a>(
     let request = Request { read_on: true, ..Request::default() };
     let mut taker = Taker::new(source, stop(next), &request, reading);
     let ending = source.for_each_told(reading, |told, at| {
-        if let Told::Record(record) = told {
-            pass(record, at);
-        }
         let _ = taker.told(told, at);
         while let Some((number, moment)) = next.filter(|_| taker.phase == Phase::Over) {
             taker.moment = moment.clone();

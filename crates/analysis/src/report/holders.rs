@@ -7,8 +7,7 @@ use et_names::{FieldId, SiteId};
 use et_reader::made_in::MadeIn;
 use et_reader::model::Node;
 use et_reader::population::Population;
-use et_reader::record::Record;
-use et_reader::source::{At, Reading};
+use et_reader::source::Reading;
 use et_reader::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 
@@ -65,14 +64,13 @@ pub(super) struct Heaps<'a> {
 }
 
 impl<'a> Heaps<'a> {
-    /// Reads all records, which `pass` gets. `peak`: `None` if most was alive at the end.
+    /// Reads all records. `peak`: `None` if most was alive at the end.
     pub fn read(
         population: &Population,
         reading: Reading,
         peak: Option<PeakAt>,
         makers: &Makers<'_>,
         told: &mut Told<'a>,
-        pass: impl FnMut(&Record, &At<'_>),
     ) -> Result<Self, HeapError> {
         let end = u128::from(population.end.tick);
         let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
@@ -82,7 +80,7 @@ impl<'a> Heaps<'a> {
         }
         let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
         let (mut looks, mut at_peak): (Vec<Look>, Option<AtPeak>) = (Vec::new(), None);
-        let at_end = heap::take_on_the_way(told.source, reading, &moments, pass, |number, snapshot| {
+        let at_end = heap::take_on_the_way(told.source, reading, &moments, |number, snapshot| {
             let dominance = heap::lasting_dominance(snapshot);
             let look = Look::at(snapshot, &dominance, &mut |field| told.is_outside_jdk(field));
             if is_peak[number] {

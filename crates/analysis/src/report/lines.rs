@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use et_names::MethodId;
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
+use et_reader::observed::usage::{ArrayUsage, Usage};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
@@ -13,8 +14,8 @@ use super::data::{
     Alive, ArrayLine, Axis, CollectionLine, ExceptionLine, Growth, Holder, LifeLine, Lifetimes, Series, Suspects,
 };
 use super::moments::{Course, Courses, most};
-use super::records::{Looked, Use};
 use super::totals::{LIMITS, Sums, Totals};
+use super::uses::{Use, Uses};
 use crate::heap::growth::{self, LOOKS, grows};
 use crate::summary::{Amount, Origin};
 
@@ -50,15 +51,10 @@ fn line(name: String, sums: &Sums, course: Option<&Course>, uses: Use) -> LifeLi
 pub(super) fn lifetimes(
     totals: &Totals,
     courses: &Courses,
-    looked: &Looked,
+    uses: &Uses,
     callers: &Callers,
     told: &mut Told<'_>,
 ) -> Lifetimes {
-    let all_uses = looked.classes.values().fold(Use::default(), |mut sum, uses| {
-        sum.all += uses.all;
-        sum.unused += uses.unused;
-        sum
-    });
     let classes = most(
         &courses.classes.keys().map(|class| (class.0, totals.classes[class])).collect::<FxHashMap<u32, Sums>>(),
         ROWS,
@@ -66,8 +62,8 @@ pub(super) fn lifetimes(
     );
     let classes = classes.into_iter().map(|class| {
         let class = TypeId(class);
-        let uses = looked.classes.get(&class).copied().unwrap_or_default();
-        line(told.class(class), &totals.classes[&class], courses.classes.get(&class), uses)
+        let used = uses.of_class(class);
+        line(told.class(class), &totals.classes[&class], courses.classes.get(&class), used)
     });
     let classes = classes.collect();
     let sites = most(
@@ -77,15 +73,15 @@ pub(super) fn lifetimes(
     );
     let sites = sites.into_iter().map(|(site, class)| {
         let key @ (site, class) = (site, TypeId(class));
-        let uses = site.site().and_then(|site| looked.sites.get(&(site, class))).copied().unwrap_or_default();
-        let line = line(told.place(site), &totals.sites[&key], courses.sites.get(&key), uses);
+        let used = site.site().map_or_else(Use::default, |site| uses.of_place(site, class));
+        let line = line(told.place(site), &totals.sites[&key], courses.sites.get(&key), used);
         let caller = callers.get(&key).map(|caller| format!(" for {}", told.method(*caller)));
         let detail = format!("{}{}", told.class(class), caller.unwrap_or_default());
         LifeLine { detail, origin: told.origin_of_place(site), ..line }
     });
     let sites = sites.collect();
     Lifetimes {
-        all: line("all objects".into(), &totals.all, Some(&courses.all), all_uses),
+        all: line("all objects".into(), &totals.all, Some(&courses.all), uses.all),
         classes,
         sites,
         limits: LIMITS.to_vec(),
@@ -151,19 +147,19 @@ pub(super) fn alive(courses: &Courses, axes: &[Axis], told: &mut Told<'_>) -> Al
 pub(super) fn suspects(
     totals: &Totals,
     courses: &Courses,
-    looked: &Looked,
+    uses: &Uses,
     callers: &Callers,
     told: &mut Told<'_>,
 ) -> (Suspects, Vec<(MadeIn, TypeId)>) {
-    let (keys, growing) = growing(totals, courses, looked, callers, told).into_iter().unzip();
+    let (keys, growing) = growing(totals, courses, uses, callers, told).into_iter().unzip();
     let suspects = Suspects {
         holdings: Vec::new(),
         idle: None,
         growing,
-        arrays: arrays(looked, told),
-        collections: collections(looked, told),
-        exceptions: exceptions(looked, told),
-        thrown: looked.thrown,
+        arrays: arrays(uses.usage, told),
+        collections: collections(uses, told),
+        exceptions: exceptions(uses.usage, told),
+        thrown: uses.usage.thrown,
     };
     (suspects, keys)
 }
@@ -185,7 +181,7 @@ fn still_grows(bytes: &[u64]) -> bool {
 fn growing(
     totals: &Totals,
     courses: &Courses,
-    looked: &Looked,
+    uses: &Uses,
     callers: &Callers,
     told: &mut Told<'_>,
 ) -> Vec<((MadeIn, TypeId), Growth)> {
@@ -239,11 +235,10 @@ fn growing(
         .into_iter()
         .map(|(key, growth)| {
             let context = contexts.get(&key).map(|(_, context)| *context).unwrap_or(ContextId::EMPTY);
-            let of_site = key.0.site().and_then(|site| looked.holders.get(&(site, key.1)));
-            let mut holders: Vec<Holder> = of_site
-                .into_iter()
-                .flatten()
-                .map(|(field, bytes)| Holder { field: told.source.naming().field(*field), bytes: *bytes })
+            let stored_in = key.0.site().map_or(&[][..], |site| uses.stored_in(site, key.1));
+            let mut holders: Vec<Holder> = stored_in
+                .iter()
+                .map(|stored| Holder { field: told.source.naming().field(stored.field), bytes: stored.bytes })
                 .collect();
             holders.sort_by_key(|holder| (Reverse(holder.bytes), holder.field.clone()));
             holders.truncate(3);
@@ -258,15 +253,15 @@ fn growing(
         .collect()
 }
 
-fn arrays(looked: &Looked, told: &mut Told<'_>) -> Vec<ArrayLine> {
+fn arrays(usage: &Usage, told: &mut Told<'_>) -> Vec<ArrayLine> {
     // By field where there is one, else by site.
     let mut lines: FxHashMap<(String, String), ArrayLine> = FxHashMap::default();
-    for ((owner, site, class), fill) in &looked.arrays {
+    for &ArrayUsage { owner, site, ty, fill } in &usage.arrays {
         let owner = match owner {
-            Some(field) => told.source.naming().field(*field),
-            None => told.place(MadeIn::of_site(*site)),
+            Some(field) => told.source.naming().field(field),
+            None => told.place(MadeIn::of_site(site)),
         };
-        let class = told.class(*class);
+        let class = told.class(ty);
         let line = lines.entry((owner.clone(), class.clone())).or_insert_with(|| ArrayLine {
             owner,
             class,
@@ -297,8 +292,8 @@ fn may_collect(class: &str) -> bool {
 }
 
 /// Classes of which some objects keep arrays, and others never do.
-fn collections(looked: &Looked, told: &mut Told<'_>) -> Vec<CollectionLine> {
-    let keeps = looked
+fn collections(uses: &Uses, told: &mut Told<'_>) -> Vec<CollectionLine> {
+    let keeps = uses
         .keeping
         .iter()
         .filter(|(_, keeping)| keeping.without.objects > 0 && keeping.without.objects < keeping.all.objects);
@@ -320,19 +315,19 @@ const OFTEN: u64 = 100;
 /// Maximum mean number of frames up to the handler.
 const NEAR: f64 = 8.0;
 
-fn exceptions(looked: &Looked, told: &mut Told<'_>) -> Vec<ExceptionLine> {
-    let mut lines: Vec<ExceptionLine> = looked
+fn exceptions(usage: &Usage, told: &mut Told<'_>) -> Vec<ExceptionLine> {
+    let mut lines: Vec<ExceptionLine> = usage
         .flights
         .iter()
-        .map(|((class, thrown_in, caught_in), flights)| {
+        .map(|flights| {
             let frames = flights.frames as f64 / flights.count.max(1) as f64;
             ExceptionLine {
-                class: told.class(*class),
-                thrown_in: told.method(*thrown_in),
-                caught_in: caught_in.map(|method| told.method(method)),
+                class: told.class(flights.ty),
+                thrown_in: told.method(flights.thrown_in),
+                caught_in: flights.caught_in.map(|method| told.method(method)),
                 count: flights.count,
                 frames,
-                is_control_flow: caught_in.is_some() && flights.count >= OFTEN && frames <= NEAR,
+                is_control_flow: flights.caught_in.is_some() && flights.count >= OFTEN && frames <= NEAR,
             }
         })
         .collect();

@@ -10,23 +10,22 @@ pub(crate) mod flames;
 mod holders;
 mod lines;
 mod moments;
-mod records;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod uses;
 
 use std::io;
-use std::ops::ControlFlow;
 
 use et_names::{EventSet, FieldId, MethodId};
 use et_reader::attribution::{Callers, NONE};
 use et_reader::made_in::{MadeIn, Places};
 use et_reader::model::ContextId;
+use et_reader::observed::Observed;
 use et_reader::owners::{Origin, Owners};
 use et_reader::population::Population;
-use et_reader::record::Record;
-use et_reader::source::{At, Reading, Source, SourceError};
+use et_reader::source::{Reading, Source, SourceError};
 use et_reader::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -40,13 +39,12 @@ pub use data::{
 use crate::flame::{self, FrameKind, FrameName};
 use crate::heap::HeapError;
 use crate::named;
-use crate::selection;
 use crate::summary::Summary;
 use flames::Label;
 use holders::{Heaps, Makers, PeakAt};
 use moments::Courses;
-use records::Looked;
 use totals::{LIMITS, Totals};
+use uses::Uses;
 
 /// Why there is no report.
 #[derive(Debug, Error)]
@@ -62,8 +60,8 @@ pub enum ReportError {
 /// Entries of the summary's lists.
 const TOP: usize = 100;
 
-/// Works out all that a report shows. The summary is that of the same trace, with the same reading. `has_all` says whether the population
-/// has all objects of the trace.
+/// Works out all that a report shows. The summary and what was observed are those of the same trace, with the same reading. `has_all` says
+/// whether the population has all objects of the trace.
 ///
 /// # Errors
 /// The trace or the rows cannot be read.
@@ -71,6 +69,7 @@ pub fn report(
     source: &Source,
     summary: Summary,
     population: &Population,
+    observed: &Observed,
     has_all: bool,
     reading: Reading,
 ) -> Result<Report, ReportError> {
@@ -82,9 +81,17 @@ pub fn report(
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
     let makers = Makers::of(&totals, &callers);
-    let peak = summary.peak.as_ref().filter(|peak| peak.live.bytes > peak.at_the_end.bytes);
-    let peak = peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes });
-    let (looked, heaps) = read(population, has_all, peak, &makers, &mut told, reading)?;
+    let of_selected = (!has_all).then(|| uses::of_selected(source, population, reading)).transpose()?;
+    let uses = Uses::of(of_selected.as_ref().unwrap_or(&observed.usage));
+    // Of some of the objects there are no heaps: others hold them.
+    let heaps = match has_all && population.has_deaths {
+        true => {
+            let peak = summary.peak.as_ref().filter(|peak| peak.live.bytes > peak.at_the_end.bytes);
+            let peak = peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes });
+            Some(Heaps::read(population, reading, peak, &makers, &mut told)?)
+        }
+        false => None,
+    };
     let axes = totals.axes();
     let has_stacks = source.trace().is_some_and(|trace| !trace.stacks.is_empty());
     let mut report = Report {
@@ -93,13 +100,13 @@ pub fn report(
         // Threads that ran before tracing began have frames even where calls have no events.
         has_contexts: population.contexts.len() > 1 && (source.events().has(EventSet::METHOD) || has_stacks),
         has_deaths: population.has_deaths,
-        has_witnesses: looked.has_witnesses,
-        lifetimes: lines::lifetimes(&totals, &courses, &looked, &callers, &mut told),
+        has_witnesses: uses.usage.has_witnesses,
+        lifetimes: lines::lifetimes(&totals, &courses, &uses, &callers, &mut told),
         ..Report::default()
     };
     if population.has_deaths {
         report.alive = Some(lines::alive(&courses, &axes, &mut told));
-        let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
+        let (suspects, keys) = lines::suspects(&totals, &courses, &uses, &callers, &mut told);
         report.suspects = suspects;
         match heaps {
             Some(heaps) => heaps.tell(population, &mut report, &keys, &makers, &mut told),
@@ -111,41 +118,6 @@ pub fn report(
     report.summary = Summary { held_by_running_methods: Vec::new(), ..summary.cut(TOP) };
     findings::add(&mut report);
     Ok(report)
-}
-
-/// Reads all records once, if any are wanted: without deaths it is unknown which objects can be forgotten. Of some of the objects there
-/// are no heaps: others hold them.
-fn read<'a>(
-    population: &Population,
-    has_all: bool,
-    peak: Option<PeakAt>,
-    makers: &Makers<'_>,
-    told: &mut Told<'a>,
-    reading: Reading,
-) -> Result<(Looked, Option<Heaps<'a>>), ReportError> {
-    let (source, mut looked) = (told.source, Looked::default());
-    if !population.has_deaths {
-        return Ok((looked, None));
-    }
-    let heaps = match has_all {
-        true => {
-            let pass = |record: &Record, at: &At<'_>| looked.record(source, at.types, record, true);
-            Some(Heaps::read(population, reading, peak, makers, told, pass)?)
-        }
-        false => {
-            let selected = selection::numbers(population).map_err(ReportError::Rows)?;
-            let mut next = 0;
-            source.for_each(reading, |record, at| {
-                let is_birth = matches!(record, Record::Alloc(_));
-                looked.record(source, at.types, record, !is_birth || selected.has(next));
-                next += u64::from(is_birth);
-                ControlFlow::Continue(())
-            })?;
-            None
-        }
-    };
-    looked.end();
-    Ok((looked, heaps))
 }
 
 fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flames {

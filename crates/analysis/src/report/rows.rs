@@ -8,8 +8,8 @@ use et_reader::population::{Columns, Moment, Population};
 use et_reader::record::AllocKind;
 use et_reader::types::TypeId;
 
-use crate::amount::Amount;
 use crate::fold::in_order;
+use et_reader::amount::Amount;
 
 /// An object's row.
 #[derive(Clone, Copy, Debug)]

@@ -18,9 +18,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io;
 
-pub use crate::amount::Amount;
 use crate::contention::{Contention, contention};
 use crate::selection::Selected;
+pub use et_reader::amount::Amount;
 
 use et_names::SiteId;
 use rustc_hash::{FxHashMap, FxHashSet};

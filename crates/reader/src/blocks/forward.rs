@@ -5,16 +5,19 @@
 mod apply;
 mod births;
 mod held;
+mod used;
 
 use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
 use self::held::HeldByLocals;
 use super::living::{Entry, Living};
+use super::usage::Fields;
 use super::weak::{Seen, WeakReferences};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, Objects, OnStack};
+use crate::observed::usage::{InUse, Kinds, Tally, Usage};
 use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, StackId, ThreadId, Totals};
 use crate::resolve::thread::Subject;
 use crate::resolve::{ObjectIds, Slots};
@@ -67,6 +70,7 @@ struct Life {
     bytes: u64,
     time: Option<Nanos>,
     last_use: u64,
+    in_use_as: InUse,
     escaped_thread: bool,
     holder: Option<Holder>,
     /// The last step that is known to have kept it alive.
@@ -102,6 +106,7 @@ impl Life {
             bytes: 0,
             time: None,
             last_use: 0,
+            in_use_as: InUse::default(),
             escaped_thread: false,
             holder: None,
             last,
@@ -185,6 +190,9 @@ pub struct Forward<'t, R> {
     entries: u64,
     noted: Option<u64>,
     held: HeldByLocals,
+    usage: Tally,
+    kinds: Kinds,
+    array_fields: Fields<'t>,
     wanted: Wanted,
     most_rows: usize,
 }
@@ -273,6 +281,9 @@ impl<'t, R: Rows> Forward<'t, R> {
             entries: 0,
             noted: None,
             held: HeldByLocals::default(),
+            usage: Tally::default(),
+            kinds: Kinds::default(),
+            array_fields: Fields::of(trace),
             wanted,
             most_rows,
         }
@@ -334,6 +345,7 @@ impl<'t, R: Rows> Forward<'t, R> {
                 bytes: last.bytes,
                 time: last.time,
                 last_use: last.tick,
+                in_use_as: InUse::default(),
                 escaped_thread: false,
                 holder: None,
                 last,
@@ -476,6 +488,8 @@ impl<'t, R: Rows> Forward<'t, R> {
         // Holders stay before what they hold.
         for node in deaths {
             let row = self.row_of(node, true);
+            let life = &self.heap.get(node).data;
+            self.usage.over(&life.alloc, &self.trace.types, &life.in_use_as);
             if let AllocFrame::Open(place) = self.heap.get(node).data.frame {
                 self.tracked.drop_object(place);
             }
@@ -547,6 +561,8 @@ impl<'t, R: Rows> Forward<'t, R> {
         rows.iter().for_each(|row| self.rows.row(&row.row));
         for node in alive {
             let row = self.row_of(node, false);
+            let life = &self.heap.get(node).data;
+            self.usage.remains(&life.alloc, &self.trace.types, &life.in_use_as);
             self.rows.row(&row.row);
         }
         let held_by_locals = self
@@ -568,6 +584,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         Finished {
             rows: self.rows,
             contexts: self.contexts,
+            usage: if self.wanted == Wanted::Deaths { self.usage.finish() } else { Usage::default() },
             sums: self.sums,
             late,
             held_by_stacks,
@@ -599,6 +616,7 @@ impl<'t, R: Rows> Forward<'t, R> {
 pub struct Finished<R> {
     pub rows: R,
     pub contexts: Contexts,
+    pub usage: Usage,
     pub sums: Sums,
     pub late: Late,
     pub held_by_stacks: Vec<HeldByStack>,

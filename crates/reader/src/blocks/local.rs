@@ -5,6 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Wanted;
+use super::usage::{Fields, Old, PartUsage};
 use super::walk::{NONE, Named, Part, Put, Stamp};
 use crate::model::Node;
 use crate::record::Slot;
@@ -128,6 +129,7 @@ pub struct Settled {
     /// allocations in order.
     pub born_in: Vec<Caller>,
     pub last_in: Vec<Caller>,
+    pub usage: PartUsage,
 }
 
 /// Slots that a part has stored to, in the order of their first stores.
@@ -194,8 +196,10 @@ fn changed(part: &mut Part, put: &Put) {
 }
 
 /// Finds what has died in the part, if deaths are wanted.
-pub fn settle(mut known: Known, wanted: Wanted) -> Settled {
+pub fn settle(mut known: Known, wanted: Wanted, fields: &mut Fields<'_>) -> Settled {
     let part = &mut known.part;
+    let mut usage =
+        if wanted == Wanted::Deaths { PartUsage::for_part(part, fields.types()) } else { PartUsage::default() };
     let mut nodes = Nodes::for_part(part);
     let mut unchanged = Vec::new();
     let mut weak = Vec::new();
@@ -218,6 +222,7 @@ pub fn settle(mut known: Known, wanted: Wanted) -> Settled {
                 if put.if_changed {
                     changed(part, put);
                 }
+                usage.put(part, put, Old::Known(old != NONE), fields);
                 if old != NONE {
                     later(&mut part.named[old as usize], put.at);
                 }
@@ -232,12 +237,14 @@ pub fn settle(mut known: Known, wanted: Wanted) -> Settled {
                     if put.if_changed {
                         changed(part, put);
                     }
+                    usage.put(part, put, Old::Known(false), fields);
                 } else {
                     // What was made here cannot have been there before.
                     let is_certain = !put.if_changed || is_new(put.target);
                     if put.if_changed && is_certain {
                         changed(part, put);
                     }
+                    usage.put(part, put, Old::First { is_certain }, fields);
                     let if_not = (!is_certain).then_some(put.target);
                     let in_context = match wanted {
                         Wanted::Births => Caller::Nothing,
@@ -329,6 +336,7 @@ pub fn settle(mut known: Known, wanted: Wanted) -> Settled {
             }
         }
     }
+    usage.died(part, &dead, fields.types());
     // Holders before what they hold.
     let mut stored = slots.all;
     stored.retain(|stored| stored.origin == NONE || !died[stored.origin as usize]);
@@ -342,12 +350,13 @@ pub fn settle(mut known: Known, wanted: Wanted) -> Settled {
             last_in[number] = nodes.of(part, last.frame);
         }
     }
-    Settled { known, nodes, dead, died, stored, weak, unchanged, born_in, last_in }
+    Settled { known, nodes, dead, died, stored, weak, unchanged, born_in, last_in, usage }
 }
 
 /// Only how objects were made is wanted.
 fn births(known: Known, mut nodes: Nodes, stored: Vec<Stored>, unchanged: Vec<u32>) -> Settled {
     let born_in = known.part.births.iter().map(|birth| nodes.of(&known.part, birth.frame)).collect();
     let (dead, died, weak, last_in) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Settled { known, nodes, dead, died, stored, weak, unchanged, born_in, last_in }
+    let usage = PartUsage::default();
+    Settled { known, nodes, dead, died, stored, weak, unchanged, born_in, last_in, usage }
 }

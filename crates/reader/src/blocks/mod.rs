@@ -26,6 +26,7 @@ mod schedule;
 mod stacks;
 #[cfg(test)]
 pub(crate) mod tests;
+mod usage;
 mod walk;
 mod weak;
 
@@ -46,6 +47,7 @@ use crate::classes::ClassIndex;
 use crate::file::ReadError;
 use crate::lifetimes::{self, Change, HeldByStack, Known as KnownStep, Vm, WeakSlots};
 use crate::model::{ContextId, Contexts, Node};
+use crate::observed::usage::Usage;
 use crate::record::{Alloc, ObjectId, RecordKind, ThreadId};
 use crate::resolve::allocs::Allocs;
 use crate::resolve::fields::Fields;
@@ -150,6 +152,8 @@ pub struct Passed {
     pub late: Late,
     pub held_by_stacks: Vec<HeldByStack>,
     pub held_by_locals: Vec<HeldByLocal>,
+    /// How objects were used, if deaths are known.
+    pub usage: Usage,
     /// Number of records by thread, computed ones not counted.
     pub records: FxHashMap<u32, u64>,
     /// Methods that were entered.
@@ -363,6 +367,7 @@ pub struct Hands<'a> {
     scanner: Scanner<'a>,
     walker: Walker<'a>,
     fields: FxHashMap<FieldRefId, FieldId>,
+    array_fields: usage::Fields<'a>,
 }
 
 impl<'a> Hands<'a> {
@@ -371,6 +376,7 @@ impl<'a> Hands<'a> {
             scanner: Scanner::new(&trace.names, &trace.classes),
             walker: Walker::new(trace, referent),
             fields: FxHashMap::default(),
+            array_fields: usage::Fields::of(trace),
         }
     }
 }
@@ -605,6 +611,7 @@ fn passed<R: Rows>(
         late: finished.late,
         held_by_stacks: finished.held_by_stacks,
         held_by_locals: finished.held_by_locals,
+        usage: finished.usage,
         records: sums.of_thread,
         ran,
         outcome,
@@ -953,7 +960,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
         self.ticks += u64::from(known.part.ticks);
         let wanted = self.wanted;
-        let settle = move |_: &mut Hands<'a>| local::settle(known, wanted);
+        let settle = move |hands: &mut Hands<'a>| local::settle(known, wanted, &mut hands.array_fields);
         self.settling.push_back(self.pool.add(Urgency::Settle, settle));
     }
 

@@ -23,6 +23,7 @@ impl Passed {
             threads,
             entered,
             held_by_locals: self.held(source),
+            usage: self.usage.clone(),
             cut_off: self.outcome.cut_off.clone(),
             anomalies: self.outcome.anomalies.clone(),
         }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lifetimes::{Played, Recording, Step};
+use crate::observed::usage::UsageObserver;
 use crate::record::{Record, Totals};
 
 #[derive(Debug, Default)]
@@ -35,10 +36,11 @@ pub(crate) fn ways() -> impl Strategy<Value = (bool, bool, usize, usize)> {
 /// clock, the thread, the number of the record.
 type Expected = BTreeMap<u64, (Alloc, u64, Option<(u64, u64, ThreadId)>)>;
 
-fn expected(recording: &Recording) -> (Expected, Vec<(u64, ObjectId, ObjectId)>, Totals) {
+fn expected(trace: &Trace, recording: &Recording) -> (Expected, Vec<(u64, ObjectId, ObjectId)>, Totals, Usage) {
     let mut all = Expected::new();
     let mut numbers: FxHashMap<ObjectId, u64> = FxHashMap::default();
     let (mut clearings, mut totals) = (Vec::new(), Totals::default());
+    let mut usage = UsageObserver::new(trace.naming());
     let (mut now, mut tick) = (0, 0);
     recording
         .replay_steps(|played| {
@@ -47,6 +49,7 @@ fn expected(recording: &Recording) -> (Expected, Vec<(u64, ObjectId, ObjectId)>,
                     now = number;
                     if let Some(record) = step.record() {
                         totals.count(&record);
+                        usage.record(&record, &trace.types, true);
                         if let Record::Alloc(alloc) = record {
                             numbers.insert(alloc.object, all.len() as u64);
                             all.insert(all.len() as u64, (alloc, tick, None));
@@ -56,6 +59,7 @@ fn expected(recording: &Recording) -> (Expected, Vec<(u64, ObjectId, ObjectId)>,
                 }
                 Played::Found(record) => {
                     totals.count(record);
+                    usage.record(record, &trace.types, true);
                     match *record {
                         Record::Death { object, thread } => {
                             all.get_mut(&numbers[&object]).unwrap().2 = Some((now, tick, thread));
@@ -70,7 +74,7 @@ fn expected(recording: &Recording) -> (Expected, Vec<(u64, ObjectId, ObjectId)>,
         })
         .unwrap();
     clearings.sort_unstable();
-    (all, clearings, totals)
+    (all, clearings, totals, usage.finish(&trace.types))
 }
 
 /// What stacks hold, in an order that does not depend on that of slots.
@@ -108,7 +112,7 @@ pub(crate) fn agrees(
         Ok(both) => both,
         Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
     };
-    let (all, clearings, totals) = expected(recording);
+    let (all, clearings, totals, usage) = expected(trace, recording);
     let found: Expected = collected
         .rows
         .iter()
@@ -131,6 +135,7 @@ pub(crate) fn agrees(
     found.sort_unstable();
     prop_assert_eq!(found, clearings);
     prop_assert_eq!(passed.outcome.totals, totals);
+    prop_assert_eq!(&passed.usage, &usage);
     prop_assert_eq!(&passed.outcome.cut_off, &outcome.cut_off);
     prop_assert_eq!(&passed.outcome.anomalies, &outcome.anomalies);
     let cost =

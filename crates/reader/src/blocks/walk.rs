@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Oracle;
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
+use crate::observed::usage::MakingChange;
 use crate::record::{Alloc, AllocKind, RecordKind, Slot, Totals};
 use crate::resolve::allocs::{Allocs, Use};
 use crate::resolve::recent::Recent;
@@ -43,6 +44,8 @@ pub struct Named {
     pub holder: u32,
     /// Its index in [`Part::births`]; `NONE` if it is older.
     pub birth: u32,
+    /// What the part does to how many constructors run on it.
+    pub making: MakingChange,
     pub flags: u8,
 }
 
@@ -122,9 +125,18 @@ pub struct Frame {
     pub receiver: u32,
     /// The step that left it; `NONE` if none did.
     pub left: u32,
+    pub is_constructor: bool,
     /// Number of entries of methods in the part up to its own; [`Frame::LEAF`] for leaf methods, which are entered and left at
     /// once.
     pub entries: u32,
+}
+
+/// An exception is thrown, leaves a method, or is handled.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    pub kind: RecordKind,
+    pub method: MethodId,
+    pub exception: u32,
 }
 
 /// Everything that happened in a part.
@@ -154,6 +166,8 @@ pub struct Part {
     pub entries: u32,
     /// The exception in flight at the end, `NONE` for none; `None` if it is the one at the beginning.
     pub in_flight: Option<u32>,
+    /// What exceptions did, in order.
+    pub flights: Vec<Flight>,
     /// Since when the chunk of events is from which the steps from that one on come.
     pub times: Vec<(u32, Wall)>,
     pub anomalies: Anomalies,
@@ -301,7 +315,8 @@ pub struct Walker<'a> {
     trace: &'a Trace,
     pub shared: Shared<'a>,
     allocs: Allocs<'a>,
-    methods: Recent<()>,
+    /// Which methods are constructors.
+    methods: Recent<bool>,
     /// Methods entered.
     pub ran: FxHashSet<MethodId>,
     recently_ran: Recent<()>,
@@ -624,7 +639,15 @@ impl<O: Oracle> Making<'_, '_, O> {
     /// An object that the part has not named yet.
     fn older(&mut self, key: u64) -> u32 {
         let number = self.part.named.len() as u32;
-        self.part.named.push(Named { key, last: Stamp::NEVER, used: NONE, holder: NONE, birth: NONE, flags: 0 });
+        self.part.named.push(Named {
+            key,
+            last: Stamp::NEVER,
+            used: NONE,
+            holder: NONE,
+            birth: NONE,
+            making: MakingChange::NONE,
+            flags: 0,
+        });
         match u32::try_from(key) {
             Ok(hash) => self.walker.table.put(hash, number),
             Err(_) => _ = self.walker.made_up.insert(key, number),
@@ -682,7 +705,7 @@ impl<O: Oracle> Making<'_, '_, O> {
         let (number, birth) = (self.part.named.len() as u32, self.part.births.len() as u32);
         let (tick, frame) = (self.part.ticks, self.top_of(thread));
         let last = Stamp { step, tick, frame, kind: alloc.kind.record_kind() as u8 };
-        self.part.named.push(Named { key, last, used: tick, holder: frame, birth, flags });
+        self.part.named.push(Named { key, last, used: tick, holder: frame, birth, making: MakingChange::NONE, flags });
         if alloc.kind != AllocKind::Initial {
             self.bytes += alloc.size;
         }
@@ -739,9 +762,9 @@ impl<O: Oracle> Making<'_, '_, O> {
 
     /// The receiver of a method that is entered.
     #[inline]
-    fn entered(&mut self, method: MethodId, receiver: Subject) -> u32 {
-        let names = &self.walker.trace.names;
-        if self.walker.methods.get(method.0, || names.method_index(method).map(|_| ())).is_none() {
+    fn entered(&mut self, method: MethodId, receiver: Subject) -> (u32, bool) {
+        let is_constructor = self.is_constructor(method);
+        if is_constructor.is_none() {
             self.anomalies().unknown_methods += 1;
         }
         let walker = &mut *self.walker;
@@ -749,7 +772,50 @@ impl<O: Oracle> Making<'_, '_, O> {
             walker.ran.insert(method);
             Some(())
         });
-        self.subject(receiver, method)
+        (self.subject(receiver, method), is_constructor.unwrap_or(false))
+    }
+
+    /// Whether a method is a constructor; `None` if it is not known.
+    #[inline]
+    fn is_constructor(&mut self, method: MethodId) -> Option<bool> {
+        let names = &self.walker.trace.names;
+        self.walker.methods.get(method.0, || {
+            let (table, method) = names.method(method)?;
+            Some(table.str(method.name) == "<init>")
+        })
+    }
+
+    /// What an event does to how many constructors run on an object.
+    #[inline]
+    fn make(&mut self, number: u32, change: impl FnOnce(&mut MakingChange)) {
+        if let Some(named) = self.part.named.get_mut(number as usize) {
+            change(&mut named.making);
+        }
+    }
+
+    /// The innermost method, which there is, and whether it is a constructor.
+    fn innermost_method(&mut self) -> (MethodId, bool) {
+        match self.part.frame(self.top) {
+            Some(frame) => (frame.method, frame.is_constructor),
+            None => {
+                let (method, _) = self.open[self.top as usize];
+                (method, self.is_constructor(method).unwrap_or(false))
+            }
+        }
+    }
+
+    /// The innermost method is left: is it a constructor, it no longer runs on its receiver.
+    #[inline]
+    fn made(&mut self, receiver: u32) {
+        if receiver != NONE && self.innermost_method().1 {
+            self.make(receiver, MakingChange::end);
+        }
+    }
+
+    /// Something happens to an exception in the innermost method.
+    fn flight(&mut self, kind: RecordKind, exception: u32) {
+        let (method, _) = self.innermost_method();
+        self.part.flights.push(Flight { kind, method, exception });
     }
 
     #[inline]
@@ -800,17 +866,22 @@ impl<O: Oracle> Making<'_, '_, O> {
     fn act(&mut self, action: Action) {
         match action {
             Action::Enter { method, receiver } => {
-                let receiver = self.entered(method, receiver);
+                let (receiver, is_constructor) = self.entered(method, receiver);
+                self.make(receiver, |change| if is_constructor { change.begin() } else { change.used() });
                 let step = self.record(RecordKind::Entry);
                 let (now, caller) = (self.part.ticks, self.top);
                 self.tick();
                 self.top = self.part.base + self.part.frames.len() as u32;
                 self.part.entries += 1;
-                self.part.frames.push(Frame { method, caller, receiver, left: NONE, entries: self.part.entries });
+                let entries = self.part.entries;
+                self.part.frames.push(Frame { method, caller, receiver, left: NONE, is_constructor, entries });
                 self.used(receiver, self.stamp(step, RecordKind::Entry), now, caller);
             }
             Action::Leaf { method, receiver } => {
-                let receiver = self.entered(method, receiver);
+                let (receiver, is_constructor) = self.entered(method, receiver);
+                if !is_constructor {
+                    self.make(receiver, MakingChange::used);
+                }
                 self.record(RecordKind::Entry);
                 let caller = self.top;
                 self.part.entries += 1;
@@ -826,6 +897,7 @@ impl<O: Oracle> Making<'_, '_, O> {
             }
             Action::Leave => {
                 let Some(receiver) = self.innermost() else { return };
+                self.made(receiver);
                 let step = self.record(RecordKind::Exit);
                 let (now, frame) = (self.part.ticks, self.top);
                 self.tick();
@@ -836,6 +908,8 @@ impl<O: Oracle> Making<'_, '_, O> {
             Action::LeaveThrow { exception } => {
                 let exception = self.object(exception, Use::Exception);
                 let Some(receiver) = self.innermost() else { return };
+                self.made(receiver);
+                self.flight(RecordKind::ExitThrow, exception);
                 let step = self.record(RecordKind::ExitThrow);
                 let (now, frame) = (self.part.ticks, self.top);
                 self.tick();
@@ -848,6 +922,8 @@ impl<O: Oracle> Making<'_, '_, O> {
             Action::Throw { exception } => {
                 let exception = self.object(exception, Use::Exception);
                 let Some(receiver) = self.innermost() else { return };
+                self.make(exception, MakingChange::flies);
+                self.flight(RecordKind::Throw, exception);
                 let step = self.record(RecordKind::Throw);
                 let (stamp, now) = (self.stamp(step, RecordKind::Throw), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
@@ -857,6 +933,8 @@ impl<O: Oracle> Making<'_, '_, O> {
             Action::Handle { exception } => {
                 let exception = self.object(exception, Use::Exception);
                 let Some(receiver) = self.innermost() else { return };
+                self.make(exception, MakingChange::flies);
+                self.flight(RecordKind::Handle, exception);
                 let step = self.record(RecordKind::Handle);
                 let (stamp, now) = (self.stamp(step, RecordKind::Handle), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
@@ -866,6 +944,7 @@ impl<O: Oracle> Making<'_, '_, O> {
             Action::Used { object } => {
                 let object = self.object(object, Use::Any);
                 if object != NONE {
+                    self.make(object, MakingChange::used);
                     let step = self.record(RecordKind::Use);
                     self.used(object, self.stamp(step, RecordKind::Use), self.part.ticks, self.top);
                 }
@@ -944,7 +1023,8 @@ impl<O: Oracle> Making<'_, '_, O> {
             last.left = step;
         } else {
             let entries = Frame::LEAF;
-            self.part.frames.push(Frame { method, caller, receiver, left: step, entries });
+            let is_constructor = false;
+            self.part.frames.push(Frame { method, caller, receiver, left: step, is_constructor, entries });
         }
         self.part.base + self.part.frames.len() as u32 - 1
     }

@@ -2,6 +2,7 @@
 
 mod held;
 mod locals;
+pub mod usage;
 
 use et_names::MethodId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,6 +14,7 @@ use crate::resolve::{Anomalies, CutOffThread};
 use crate::source::{At, Deaths, Ending, Reading, Source};
 use crate::types::TypeId;
 use locals::Locals;
+use usage::{Usage, UsageObserver};
 
 /// Small aggregates over the records of a whole trace. They do not depend on the clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,8 @@ pub struct Observed {
     pub entered: Vec<MethodId>,
     /// If deaths are known: objects that local variables of methods running at the end may have held.
     pub held_by_locals: Vec<HeldByLocal>,
+    /// If deaths are known: how objects were used.
+    pub usage: Usage,
     /// Threads whose stacks were not empty at the end.
     pub cut_off: Vec<CutOffThread>,
     pub anomalies: Anomalies,
@@ -57,6 +61,7 @@ pub struct HeldByLocal {
 /// Computes [`Observed`] from the records, in their order.
 #[derive(Debug)]
 pub struct Observer<'a> {
+    source: &'a Source,
     threads: Vec<ThreadRecords>,
     thread_numbers: FxHashMap<ThreadId, usize>,
     /// Number of the thread of the last record.
@@ -67,7 +72,7 @@ pub struct Observer<'a> {
 /// What is looked at.
 #[derive(Debug)]
 enum Looks<'a> {
-    Everything(Box<Locals<'a>>),
+    Everything(Box<Locals<'a>>, Box<UsageObserver<'a>>),
     /// If deaths are unknown: only which methods are entered.
     Entries(FxHashSet<MethodId>),
 }
@@ -77,9 +82,12 @@ impl<'a> Observer<'a> {
     pub fn new(source: &'a Source, reading: Reading) -> Self {
         let looks = match source.deaths(reading.deaths) {
             Deaths::None => Looks::Entries(FxHashSet::default()),
-            Deaths::Trace => Looks::Everything(Box::new(Locals::of(source))),
+            Deaths::Trace => {
+                Looks::Everything(Box::new(Locals::of(source)), Box::new(UsageObserver::new(source.naming())))
+            }
         };
         Self {
+            source,
             threads: vec![ThreadRecords::default()],
             thread_numbers: FxHashMap::from_iter([(ThreadId::default(), 0)]),
             current: 0,
@@ -89,13 +97,14 @@ impl<'a> Observer<'a> {
 
     /// The next record, in the order of the trace, with what is known there.
     pub fn record(&mut self, record: &Record, at: &At<'_>) {
-        if let Record::Death { object, .. } = *record {
-            if let Looks::Everything(locals) = &mut self.looks {
+        let is_computed = at.is_clearing || matches!(record, Record::Death { .. });
+        if let Looks::Everything(locals, usage) = &mut self.looks {
+            usage.record(record, at.types, true);
+            if let Record::Death { object, .. } = *record {
                 locals.died(object);
             }
-            return;
         }
-        if at.is_clearing {
+        if is_computed {
             return;
         }
         let thread = record.thread();
@@ -104,7 +113,7 @@ impl<'a> Observer<'a> {
         }
         self.threads[self.current].records += 1;
         match (&mut self.looks, record) {
-            (Looks::Everything(locals), _) => locals.record(record, at.types),
+            (Looks::Everything(locals, _), _) => locals.record(record, at.types),
             (Looks::Entries(entered), Record::Entry { method, .. }) => _ = entered.insert(*method),
             (Looks::Entries(_), _) => {}
         }
@@ -123,9 +132,13 @@ impl<'a> Observer<'a> {
         let mut threads = self.threads;
         threads.retain(|thread| thread.records > 0);
         threads.sort_unstable_by_key(|thread| thread.thread);
-        let (mut entered, held_by_locals): (Vec<MethodId>, _) = match self.looks {
-            Looks::Everything(locals) => (locals.entered().collect(), locals.held()),
-            Looks::Entries(entered) => (entered.into_iter().collect(), Vec::new()),
+        let types = match self.source {
+            Source::Trace(trace) => &*trace.types,
+            Source::Text(_) => &ending.text_types,
+        };
+        let (mut entered, held_by_locals, usage): (Vec<MethodId>, _, _) = match self.looks {
+            Looks::Everything(locals, usage) => (locals.entered().collect(), locals.held(), usage.finish(types)),
+            Looks::Entries(entered) => (entered.into_iter().collect(), Vec::new(), Usage::default()),
         };
         entered.sort_unstable();
         let outcome = &ending.outcome;
@@ -134,6 +147,7 @@ impl<'a> Observer<'a> {
             threads,
             entered,
             held_by_locals,
+            usage,
             cut_off: outcome.cut_off.clone(),
             anomalies: outcome.anomalies.clone(),
         }

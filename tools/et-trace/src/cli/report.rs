@@ -224,10 +224,11 @@ pub(super) fn report_of(
             summary
         }
     };
-    let report = report::report(source, summary, &population, true, reading).map_err(|error| match error {
-        ReportError::Read(error) => CliError::from(error),
-        error => fail(error),
-    })?;
+    let report =
+        report::report(source, summary, &population, &observed, true, reading).map_err(|error| match error {
+            ReportError::Read(error) => CliError::from(error),
+            error => fail(error),
+        })?;
     let lost = report.summary.lost_details;
     if let Some(lives) = lives {
         keep_report(lives, &report);
@@ -254,7 +255,7 @@ fn other_report(
         None => summarize(source, &population, &observed, KEPT_LINES),
     };
     let summary = summary.map_err(|error| fail(error.into()))?;
-    let mut report = report::report(source, summary, &population, has_all, reading).map_err(fail)?;
+    let mut report = report::report(source, summary, &population, &observed, has_all, reading).map_err(fail)?;
     if !stacks.is_whole() {
         report.lacks.push(Lack { kind: LackKind::Frames, why: stacks.text() });
     }

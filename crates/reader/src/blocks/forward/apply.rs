@@ -4,10 +4,13 @@ use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
 use super::super::local::{Caller, Dead, Known, Nodes, Settled, Stored};
+use super::super::usage::FieldStore;
 use super::super::walk::{NONE, Named, Part, Put, Stamp};
 use super::super::{BlocksError, LifeRow, Rows, Wanted};
+use super::used::InOrder;
 use super::{AllocFrame, At, Forward, Holder, Life, OpenFrame, Row, Stack, Sums, death, key_of, running};
 use crate::model::{ContextId, Contexts, Node};
+use crate::observed::usage::InUse;
 use crate::record::{Alloc, ObjectId, RecordKind, Slot, StackId};
 
 /// The context of a frame, relative or absolute.
@@ -63,6 +66,7 @@ struct Steps {
     used: Vec<(u32, Stamp)>,
     /// Objects that such stores have named, and those that have lost a reference.
     named: Vec<(Node, Stamp, Caller)>,
+    in_order: InOrder,
 }
 
 /// A store into a weak slot: step, the target before it according to the stores alone, reference, slot, target.
@@ -142,10 +146,10 @@ impl<R: Rows> Forward<'_, R> {
         if self.wanted == Wanted::Births {
             return self.apply_births(settled);
         }
-        let Settled { mut known, nodes, dead, died, stored, weak, unchanged, born_in, last_in } = settled;
+        let Settled { mut known, nodes, dead, died, stored, weak, unchanged, born_in, last_in, usage } = settled;
         let places = std::mem::take(&mut known.nodes);
         let mut part = self.begin(&known, places, &nodes)?;
-        self.add_births(&mut part, &died, &born_in);
+        self.add_births(&mut part, &died, &born_in, &usage.made);
         // Stores tell what steps there are.
         let mut steps = Steps { unchanged, ..Steps::default() };
         self.store(&part, &stored, &mut steps);
@@ -157,6 +161,7 @@ impl<R: Rows> Forward<'_, R> {
         self.name(&mut part, &scale, &died, &last_in)?;
         self.name_also(&mut part, &scale, &steps.used, steps.named);
         self.add_dead(&mut part, &scale, &dead);
+        self.add_usage(&part, &died, &scale.unchanged, &steps.in_order, usage);
         self.leave_and_enter(part, &scale);
         for &(key, node) in &known.last_named {
             if self.is_at(key, node) {
@@ -224,7 +229,7 @@ impl<R: Rows> Forward<'_, R> {
     }
 
     /// Adds the objects that were made here and remain.
-    fn add_births(&mut self, part: &mut Applying<'_>, died: &[bool], born_in: &[Caller]) {
+    fn add_births(&mut self, part: &mut Applying<'_>, died: &[bool], born_in: &[Caller], made: &[InUse]) {
         let Applying { known, .. } = *part;
         for (number, named) in known.part.named.iter().enumerate().filter(|(_, named)| named.birth != NONE) {
             let birth = &known.part.births[named.birth as usize];
@@ -240,6 +245,7 @@ impl<R: Rows> Forward<'_, R> {
                 tick,
                 bytes: known.bytes + birth.bytes,
                 last_use: tick,
+                in_use_as: made.get(number).copied().unwrap_or_default(),
                 last: At { step: 0, thread: known.part.thread, ..self.now(None) },
                 has_key: part.places[number] != NONE,
                 ..Life::vacant()
@@ -257,6 +263,9 @@ impl<R: Rows> Forward<'_, R> {
             let (of, to) = (part.node(origin), part.node(target));
             let old = self.put(origin == NONE, of, slot, to);
             let Some(first) = first else { continue };
+            if origin != NONE && matches!(slot, Slot::Element(_)) {
+                steps.in_order.held.push(old.is_some());
+            }
             if let Some(target) = first.if_not {
                 let target = part.node(target);
                 if old == target {
@@ -294,6 +303,10 @@ impl<R: Rows> Forward<'_, R> {
             if put.if_changed && is_same {
                 steps.unchanged.push(put.at.step);
                 continue;
+            }
+            if let (Slot::Field(field), true) = (put.slot, put.target != NONE) {
+                let &Put { at: Stamp { step, .. }, origin, target, .. } = put;
+                steps.in_order.weak.push(FieldStore { step, origin, target, field });
             }
             if put.if_changed {
                 steps.used.push((put.origin, put.at));

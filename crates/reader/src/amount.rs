@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use et_reader::population::Rows;
+use crate::population::Rows;
 use serde::{Deserialize, Serialize};
 
 /// A number of objects and their total size in bytes.
