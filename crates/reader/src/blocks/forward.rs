@@ -4,13 +4,16 @@
 
 mod apply;
 mod births;
+mod glimpses;
 mod held;
 mod used;
 
 use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
+pub use self::glimpses::Plan;
 use self::held::HeldByLocals;
+use super::glimpse::Glimpse;
 use super::living::{Entry, Living};
 use super::usage::Fields;
 use super::weak::{Seen, WeakReferences};
@@ -193,6 +196,7 @@ pub struct Forward<'t, R> {
     usage: Tally,
     kinds: Kinds,
     array_fields: Fields<'t>,
+    glimpses: glimpses::Taken,
     wanted: Wanted,
     most_rows: usize,
 }
@@ -254,7 +258,7 @@ impl Tracked {
 
 impl<'t, R: Rows> Forward<'t, R> {
     /// Begins before the first part. `most_rows` as [`MOST_ROWS`].
-    pub fn new(rows: R, trace: &'t Trace, weak_slots: WeakSlots, wanted: Wanted, most_rows: usize) -> Self {
+    pub fn new(rows: R, trace: &'t Trace, weak_slots: WeakSlots, wanted: Wanted, most_rows: usize, plan: Plan) -> Self {
         Self {
             rows,
             heap: Heap::default(),
@@ -284,6 +288,7 @@ impl<'t, R: Rows> Forward<'t, R> {
             usage: Tally::default(),
             kinds: Kinds::default(),
             array_fields: Fields::of(trace),
+            glimpses: glimpses::Taken::by(plan),
             wanted,
             most_rows,
         }
@@ -331,6 +336,7 @@ impl<'t, R: Rows> Forward<'t, R> {
     fn initial_life(&mut self, alloc: Alloc, is_held: bool, (in_blocks, by_vm): (bool, bool)) {
         self.weak_slots.saw(&alloc);
         let last = self.now(Some(RecordKind::Initial));
+        self.glimpses.bytes += alloc.size;
         let node = self.reserve();
         self.living.add(alloc.object.0 as u32, Entry::new(node, in_blocks, by_vm));
         self.heap.fill(
@@ -493,6 +499,7 @@ impl<'t, R: Rows> Forward<'t, R> {
             if let AllocFrame::Open(place) = self.heap.get(node).data.frame {
                 self.tracked.drop_object(place);
             }
+            self.glimpses.bytes -= row.row.alloc.size;
             let id = row.row.alloc.object;
             self.stored_weakly.remove(&id);
             self.waiting.push(row);
@@ -546,6 +553,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         // Nothing is in flight on a stack without frames, but until now others might have followed.
         self.stacks.retain(|_, stack| !stack.frames.is_empty());
         self.look_for_dead(true);
+        let glimpses = self.all_glimpses();
         self.late_clearings.sort_by_key(|(step, _)| *step);
         for (_, clearing) in &self.late_clearings {
             self.rows.clearing(clearing);
@@ -585,6 +593,7 @@ impl<'t, R: Rows> Forward<'t, R> {
             rows: self.rows,
             contexts: self.contexts,
             usage: if self.wanted == Wanted::Deaths { self.usage.finish() } else { Usage::default() },
+            glimpses,
             sums: self.sums,
             late,
             held_by_stacks,
@@ -617,6 +626,7 @@ pub struct Finished<R> {
     pub rows: R,
     pub contexts: Contexts,
     pub usage: Usage,
+    pub glimpses: Vec<Glimpse>,
     pub sums: Sums,
     pub late: Late,
     pub held_by_stacks: Vec<HeldByStack>,

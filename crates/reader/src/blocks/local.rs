@@ -24,6 +24,8 @@ pub struct Known {
     pub births: u64,
     pub bytes: u64,
     pub ticks: u64,
+    /// Number of blocks that are behind it.
+    pub blocks: u64,
 }
 
 /// A calling context, relative to the frames at the beginning of the part.

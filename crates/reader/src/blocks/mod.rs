@@ -16,6 +16,7 @@
 //! it depends on what was before it.
 
 mod forward;
+pub mod glimpse;
 mod literals;
 mod living;
 mod local;
@@ -55,7 +56,8 @@ use crate::resolve::{Anomalies, CutOffThread, Lost, ObjectIds, Outcome, each_ini
 use crate::told::Hold;
 use crate::trace::Trace;
 use crate::types::TypeId;
-use forward::Forward;
+use forward::{Forward, Plan};
+use glimpse::Glimpses;
 use literals::{BlockOf, Literals};
 use living::Entry;
 use local::{Known, Settled};
@@ -154,6 +156,8 @@ pub struct Passed {
     pub held_by_locals: Vec<HeldByLocal>,
     /// How objects were used, if deaths are known.
     pub usage: Usage,
+    /// The heap at some moments, if deaths are known and there are many blocks.
+    pub glimpses: Glimpses,
     /// Number of records by thread, computed ones not counted.
     pub records: FxHashMap<u32, u64>,
     /// Methods that were entered.
@@ -475,6 +479,8 @@ struct Options {
     threads: Option<usize>,
     /// At how many new objects dead ones are looked for.
     most_rows: Option<usize>,
+    /// Whether a glimpse is taken after each part.
+    glimpses: bool,
 }
 
 fn read_with<R: Rows + Send>(
@@ -495,6 +501,7 @@ fn read_with<R: Rows + Send>(
     filled.sort_unstable_by_key(|(filled, ..)| *filled);
     let numbers = filled.iter().enumerate().map(|(number, (_, piece, _))| (*piece, number)).collect();
     let blocks: Vec<BlockOf<'_>> = filled.iter().map(|(.., block)| *block).collect();
+    let count = blocks.len() as u64;
     let literals = match wanted {
         Wanted::Deaths | Wanted::Births => {
             trace.file.begin_events("finding last uses");
@@ -543,12 +550,14 @@ fn read_with<R: Rows + Send>(
                 WeakSlots::new(&special),
                 wanted,
                 options.most_rows.unwrap_or(forward::MOST_ROWS),
+                if options.glimpses { Plan::Always } else { Plan::of(count) },
             ),
             running: FxHashMap::default(),
             settling: VecDeque::new(),
             births: 0,
             bytes: 0,
             ticks: 0,
+            blocks: 0,
             anomalies: Anomalies::default(),
             lost: Lost::known(&trace.file),
             cost: Cost::default(),
@@ -612,6 +621,7 @@ fn passed<R: Rows>(
         held_by_stacks: finished.held_by_stacks,
         held_by_locals: finished.held_by_locals,
         usage: finished.usage,
+        glimpses: Glimpses { all: finished.glimpses, extra_fields: outcome.extra_fields.clone() },
         records: sums.of_thread,
         ran,
         outcome,
@@ -636,6 +646,8 @@ struct Reading<'r, 'a, R> {
     births: u64,
     bytes: u64,
     ticks: u64,
+    /// Number of blocks whose parts have been committed.
+    blocks: u64,
     anomalies: Anomalies,
     lost: Lost,
     cost: Cost,
@@ -822,6 +834,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
             self.cost.groups += 1;
             if let Some(planned) = schedule.finish(of.group) {
                 self.lost.add(&planned.lost);
+                self.blocks += planned.blocks.len() as u64;
                 if self.wanted != Wanted::Uses {
                     for block in planned.blocks {
                         for hash in self.literals.pass(block)? {
@@ -955,7 +968,15 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
                 Err(_) => last_named.extend(self.forward.living.made_up(key).map(|node| (key, node))),
             }
         }
-        let known = Known { last_named, births: self.births, bytes: self.bytes, ticks: self.ticks, nodes, part };
+        let known = Known {
+            last_named,
+            births: self.births,
+            bytes: self.bytes,
+            ticks: self.ticks,
+            blocks: self.blocks,
+            nodes,
+            part,
+        };
         self.births += known.part.births.len() as u64;
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
         self.ticks += u64::from(known.part.ticks);

@@ -8,7 +8,9 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::*;
+use crate::blocks::glimpse::{Glimpse, Glimpses, StackThen};
 use crate::lifetimes::{Played, Recording, Step};
+use crate::model::Stacks;
 use crate::observed::usage::UsageObserver;
 use crate::record::{Record, Totals};
 
@@ -107,7 +109,7 @@ pub(crate) fn agrees(
     outcome: &Outcome,
     (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
 ) -> Result<(), TestCaseError> {
-    let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows) };
+    let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows), glimpses: true };
     let (collected, passed) = match read_with(trace, Wanted::Deaths, Collected::default(), &options) {
         Ok(both) => both,
         Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
@@ -136,6 +138,7 @@ pub(crate) fn agrees(
     prop_assert_eq!(found, clearings);
     prop_assert_eq!(passed.outcome.totals, totals);
     prop_assert_eq!(&passed.usage, &usage);
+    glimpses_agree(&passed.glimpses, recording)?;
     prop_assert_eq!(&passed.outcome.cut_off, &outcome.cut_off);
     prop_assert_eq!(&passed.outcome.anomalies, &outcome.anomalies);
     let cost =
@@ -166,6 +169,96 @@ pub(crate) fn agrees(
         }
     }
     births_agree(trace, outcome, &all, &options)
+}
+
+/// What slots hold: of an object, or static fields.
+type SlotsThen = BTreeMap<(ObjectId, u32), ObjectId>;
+
+/// Checks that glimpses are the heap as it is when the records are followed.
+fn glimpses_agree(glimpses: &Glimpses, recording: &Recording) -> Result<(), TestCaseError> {
+    let mut numbers: FxHashMap<ObjectId, u64> = FxHashMap::default();
+    let mut alive: BTreeMap<ObjectId, u64> = BTreeMap::new();
+    let mut slots = SlotsThen::new();
+    let (mut stacks, mut records, mut left) = (Stacks::<()>::default(), 0, glimpses.all.iter().peekable());
+    let mut results = Vec::new();
+    let mut check = |glimpse: &Glimpse, alive: &BTreeMap<ObjectId, u64>, slots: &SlotsThen, stacks: &Stacks| {
+        let number = |id: &ObjectId| alive.get(id).copied();
+        let mut expected: Vec<(Option<u64>, u32, u64)> = slots
+            .iter()
+            .filter_map(|((origin, slot), target)| match origin.is_null() {
+                true => Some((None, *slot, number(target)?)),
+                false => Some((Some(number(origin)?), *slot, number(target)?)),
+            })
+            .collect();
+        expected.sort_unstable();
+        let living: FxHashSet<u64> = alive.values().copied().collect();
+        let statics = glimpse.statics.iter().map(|&(field, target)| (None, field, target));
+        let mut found: Vec<_> = statics.filter(|(.., target)| living.contains(target)).collect();
+        let damaged = glimpse.each_reference(|origin, slot, target| {
+            if living.contains(&origin) && living.contains(&target) {
+                found.push((Some(origin), slot, target));
+            }
+        });
+        found.sort_unstable();
+        let receivers: Vec<_> = stacks
+            .iter()
+            .filter(|(_, stack)| !stack.frames.is_empty())
+            .map(|(thread, stack)| {
+                let frame = |frame: &crate::model::Frame| (frame.method, number(&frame.receiver));
+                (thread, stack.frames.iter().map(frame).collect::<Vec<_>>(), number(&stack.in_flight))
+            })
+            .collect();
+        let receivers: BTreeMap<_, _> =
+            receivers.into_iter().map(|(thread, frames, in_flight)| (thread, (frames, in_flight))).collect();
+        // Another exception may have taken the place of one in flight, which is dead then.
+        let lives = |number: Option<u64>| number.filter(|number| living.contains(number));
+        let stack = |stack: &StackThen| {
+            let frames = stack.frames.iter().map(|&(method, receiver)| (method, lives(receiver)));
+            (stack.thread, (frames.collect::<Vec<_>>(), lives(stack.in_flight)))
+        };
+        let there: BTreeMap<_, _> = glimpse.stacks.iter().map(stack).collect();
+        results.push((damaged, found, expected, there, receivers));
+    };
+    recording
+        .replay_steps(|played| {
+            match played {
+                Played::Step(_, step) => {
+                    if step.record().is_some() {
+                        while let Some(glimpse) = left.next_if(|glimpse| glimpse.records == records) {
+                            check(glimpse, &alive, &slots, &stacks);
+                        }
+                        records += 1;
+                    }
+                    match step {
+                        Step::Record(Record::Update { origin, target, slot, .. })
+                        | Step::Initial { origin, target, slot, weak: false } => match target.is_null() {
+                            true => _ = slots.remove(&(*origin, slot.number())),
+                            false => _ = slots.insert((*origin, slot.number()), *target),
+                        },
+                        Step::Record(record) => {
+                            if let Record::Alloc(alloc) = record {
+                                let number = numbers.len() as u64;
+                                numbers.insert(alloc.object, number);
+                                alive.insert(alloc.object, number);
+                            }
+                            stacks.record(record);
+                        }
+                        Step::WeakUpdate { .. } | Step::Held { .. } | Step::Initial { .. } => {}
+                    }
+                }
+                Played::Found(Record::Death { object, .. }) => _ = alive.remove(object),
+                Played::Found(_) | Played::Time(_) | Played::At(_) => {}
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    left.for_each(|glimpse| check(glimpse, &alive, &slots, &stacks));
+    for (damaged, found, expected, there, receivers) in results {
+        prop_assert!(damaged.is_some());
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(there, receivers);
+    }
+    Ok(())
 }
 
 /// Checks that a reading of births says of them what a recording does, and counts the same records.

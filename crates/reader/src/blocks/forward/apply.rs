@@ -171,9 +171,12 @@ impl<R: Rows> Forward<'_, R> {
         let unchanged = scale.unchanged.len() as u64;
         self.sum_up(&known, unchanged);
         let enough = self.most_rows.max(self.alive / 4);
-        if self.waiting.len() + self.heap.len().saturating_sub(self.alive) >= enough {
+        let is_enough = self.waiting.len() + self.heap.len().saturating_sub(self.alive) >= enough;
+        if self.is_look_due(&known) || is_enough {
             self.look_for_dead(false);
+            self.consider_peak(known.part.ticket);
         }
+        self.take_glimpse(&known);
         Ok(())
     }
 
@@ -253,6 +256,7 @@ impl<R: Rows> Forward<'_, R> {
             if part.places[number] == NONE {
                 part.places[number] = self.reserve().0;
             }
+            self.glimpses.bytes += birth.alloc.size;
             self.heap.fill(Node(part.places[number]), birth.alloc.object, life);
         }
     }
