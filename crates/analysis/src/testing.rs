@@ -25,7 +25,7 @@ pub(crate) fn summarize(source: &Source, reading: Reading, top: usize) -> Result
 pub(crate) fn report_of(source: &Source, reading: Reading, top: usize) -> Report {
     let (population, observed) = observe(source, None, reading, |_, _| {}).unwrap();
     let summary = summary::summarize(source, &population, &observed, top).unwrap();
-    report(source, summary, &population, &observed, true, reading).unwrap()
+    report(source, summary, &population, &observed, None, true, reading).unwrap()
 }
 
 /// A trace with its objects and references.

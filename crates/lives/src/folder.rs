@@ -178,6 +178,7 @@ fn is_of_table(name: &OsStr) -> bool {
     name == MANIFEST
         || crate::TABLES.contains(&name)
         || crate::ADDED.contains(&name)
+        || name == crate::GLIMPSES
         || KEPT.iter().any(|kind| name.starts_with(kind)) && name.ends_with(".json")
         || name.starts_with(PREFIX)
 }

@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use et_columns::Written;
 use et_reader::Trace;
 use et_reader::blocks::Passed;
+use et_reader::blocks::glimpse::Glimpses;
 use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_reader::record::Clock;
 use et_reader::resolve::{Lost, Outcome};
@@ -66,6 +67,9 @@ const HELD: &str = "held.parquet";
 /// All tables.
 const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS, THREADS, HELD];
 
+/// File name of the heap at some moments. The number changes with its form.
+const GLIMPSES: &str = "heaps-1.bin";
+
 /// File name of the table of references.
 const REFERENCES: &str = "references.parquet";
 /// Contexts of its rows that the life table does not have.
@@ -86,6 +90,8 @@ pub struct LifeTable {
     stacks: Arc<StackTable>,
     /// The rows, if they were made but are not kept.
     passing: Mutex<Option<Passing>>,
+    /// The heap at some moments, if it was made by this process.
+    glimpses: Mutex<Option<Arc<Glimpses>>>,
     /// Why there is no table, or why it could not be kept.
     trouble: Mutex<Option<String>>,
 }
@@ -139,7 +145,8 @@ pub fn attach_passing(trace: &mut TraceSource, clock: Clock) -> Arc<LifeTable> {
 
 impl LifeTable {
     fn new(home: Option<Home>, clock: Clock, trouble: Option<String>) -> Self {
-        Self { home, clock, stacks: Arc::default(), passing: Mutex::default(), trouble: Mutex::new(trouble) }
+        let (stacks, passing, glimpses) = (Arc::default(), Mutex::default(), Mutex::default());
+        Self { home, clock, stacks, passing, glimpses, trouble: Mutex::new(trouble) }
     }
 
     fn of(self, trace: &mut TraceSource) -> Arc<Self> {
@@ -169,6 +176,14 @@ impl LifeTable {
             (Some(folder), Some(manifest)) => folder::open(folder, &manifest, name),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+
+    /// The heap at some moments, if the table was made by blocks, of a trace with many.
+    pub fn glimpses(&self) -> Option<Arc<Glimpses>> {
+        if let Some(made) = &*lock(&self.glimpses) {
+            return Some(Arc::clone(made));
+        }
+        Glimpses::from_bytes(&self.kept(GLIMPSES)?).map(Arc::new)
     }
 
     /// Reads the result kept under that name; `None` if there is none.
@@ -288,8 +303,14 @@ impl LifeTable {
             return None;
         }
         // Any error is reported by whoever makes it from the records.
-        let (made, passed) = by_blocks::make(trace, || self.files().ok_or_else(|| io::ErrorKind::Other.into())).ok()?;
+        let (made, mut passed) =
+            by_blocks::make(trace, || self.files().ok_or_else(|| io::ErrorKind::Other.into())).ok()?;
         self.take(trace, made, &passed.held_by_stacks, passed.outcome.lost);
+        let glimpses = std::mem::take(&mut passed.glimpses);
+        if !glimpses.all.is_empty() {
+            self.keep(GLIMPSES, &glimpses.to_bytes());
+            *lock(&self.glimpses) = Some(Arc::new(glimpses));
+        }
         Some(passed)
     }
 }

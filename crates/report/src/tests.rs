@@ -52,7 +52,7 @@ fn hostile() -> Report {
     let reading = Reading::default();
     let (population, observed) = et_lives::observe_rows(&source, None, reading).unwrap();
     let summary = summarize(&source, &population, &observed, 100).unwrap();
-    report(&source, summary, &population, &observed, true, reading).unwrap()
+    report(&source, summary, &population, &observed, None, true, reading).unwrap()
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! retain, so that independent leaks are reported separately, however close they are.
 
 use et_names::FieldId;
+use et_reader::blocks::glimpse::SHARES;
 use et_reader::model::Node;
 use et_reader::record::ObjectId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,8 +16,8 @@ use super::retained::Dominance;
 use super::snapshot::{ClassNumber, RootKind, Snapshot, Via};
 use et_names::SiteId;
 
-/// Thousandths of the run at which the heap is looked at before its end.
-pub const LOOKS: [u64; 3] = [500, 750, 875];
+/// Thousandths of the run at which the heap is looked at before its end: of its events, or of its calls and returns.
+pub const LOOKS: [u64; 3] = SHARES;
 
 /// Bytes at each look, and at the end.
 pub type Course = [u64; LOOKS.len() + 1];

@@ -6,6 +6,7 @@
 
 pub mod dominators;
 mod freeze;
+mod glimpsed;
 mod graph;
 pub mod growth;
 pub mod hprof;
@@ -23,6 +24,7 @@ mod take;
 pub(crate) mod tests;
 mod top;
 
+pub use glimpsed::glimpsed;
 pub use graph::Graph;
 pub use matching::Matching;
 pub use moment::{Moment, MomentError, Timeline, tick_of_percent};

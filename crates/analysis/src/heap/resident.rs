@@ -49,13 +49,13 @@ pub const COLUMNS: Columns = Columns::NUMBER
     .and(Columns::DEATH_BYTES);
 
 /// Which numbers are in a set, and how many before each.
-struct Ranks {
+pub(super) struct Ranks {
     words: Vec<u64>,
     before: Vec<u32>,
 }
 
 impl Ranks {
-    fn new(most: u64, numbers: &[u64]) -> Self {
+    pub fn new(most: u64, numbers: &[u64]) -> Self {
         let mut words = vec![0u64; (most / 64 + 1) as usize];
         numbers.iter().for_each(|number| words[(number / 64) as usize] |= 1 << (number % 64));
         let mut count = 0;
@@ -69,7 +69,7 @@ impl Ranks {
     }
 
     /// How many of the set are less than this number; `None`: it is not in the set.
-    fn of(&self, number: u64) -> Option<u32> {
+    pub fn of(&self, number: u64) -> Option<u32> {
         let (at, bit) = ((number / 64) as usize, 1u64 << (number % 64));
         let word = *self.words.get(at)?;
         (word & bit != 0).then(|| self.before[at] + (word & (bit - 1)).count_ones())
@@ -94,19 +94,29 @@ const LIFE: Columns = Columns::KIND.and(Columns::BIRTH_TICK).and(Columns::DEATH_
 /// The rows of all objects alive at a tick, in the order of births, and where they are.
 fn rows_at(objects: &dyn Groups, tick: u64) -> io::Result<(Rows, Vec<(u32, u32)>)> {
     let groups = groups_where(objects, |group| objects.may_have(group, tick))?;
+    rows_where(objects, &groups, LIFE, |rows, row| is_at(rows, row, tick))
+}
+
+/// The rows of all objects of some groups that are alive, which the columns `life` tell, in the order of births, and where they are.
+pub(super) fn rows_where(
+    objects: &dyn Groups,
+    groups: &[usize],
+    life: Columns,
+    is_alive: impl Fn(&Rows, usize) -> bool + Send + Sync,
+) -> io::Result<(Rows, Vec<(u32, u32)>)> {
     /// Rows of a group that are alive.
     type Part = (usize, Vec<usize>, Rows);
     let parts = fold_groups(
         objects,
-        &groups,
-        LIFE,
+        groups,
+        life,
         Vec::new,
         |parts: &mut Vec<io::Result<Part>>, group, rows| {
-            let alive: Vec<usize> = (0..rows.len).filter(|&row| is_at(rows, row, tick)).collect();
+            let alive: Vec<usize> = (0..rows.len).filter(|&row| is_alive(rows, row)).collect();
             // Most groups have few that were alive, or none: the other columns are only read if there are some.
             if !alive.is_empty() {
-                let others = objects.read(group, COLUMNS.without(LIFE));
-                let part = |others: Rows| rows.only(&alive, LIFE).with(others.only(&alive, COLUMNS.without(LIFE)));
+                let others = objects.read(group, COLUMNS.without(life));
+                let part = |others: Rows| rows.only(&alive, life).with(others.only(&alive, COLUMNS.without(life)));
                 parts.push(others.map(part).map(|part| (group, alive, part)));
             }
         },
@@ -162,6 +172,28 @@ fn allocated_by(objects: &dyn Groups, tick: u64) -> io::Result<(u64, Option<u64>
     )
 }
 
+/// Adds the objects of rows.
+pub(super) fn add_rows(freezing: &mut Freezing<'_, '_>, population: &Population, rows: &Rows) {
+    for row in 0..rows.len {
+        freezing.object(rows.class[row], &population.types, |class| Object {
+            id: rows.object[row],
+            size: rows.size[row],
+            class,
+            length: rows.length[row],
+            site: rows.site[row],
+            thread: rows.thread[row],
+            kind: rows.kind[row],
+            born: rows.birth_tick[row],
+        });
+    }
+}
+
+/// The hashes of the loaders of a trace's classes, which the VM holds with them.
+pub(super) fn loaders(source: &Source) -> FxHashSet<u32> {
+    let classes = source.trace().into_iter().flat_map(|trace| trace.classes.iter());
+    classes.map(|class| class.record.loader.0).filter(|&hash| hash != 0).collect()
+}
+
 /// Takes the heap at a tick, [as when the trace is read up to there](super::take); `u64::MAX`: at the end. `objects` are those of the
 /// population, in whatever order: in that of time, few of their groups are read.
 ///
@@ -178,18 +210,7 @@ pub fn resident<'a>(
     let ranks = Ranks::new(population.objects, &rows.number);
     let weak = source.weak_fields();
     let mut freezing = Freezing::new(source, &weak, rows.len);
-    for row in 0..rows.len {
-        freezing.object(rows.class[row], &population.types, |class| Object {
-            id: rows.object[row],
-            size: rows.size[row],
-            class,
-            length: rows.length[row],
-            site: rows.site[row],
-            thread: rows.thread[row],
-            kind: rows.kind[row],
-            born: rows.birth_tick[row],
-        });
-    }
+    add_rows(&mut freezing, population, &rows);
     let (mut edges, mut statics) = (Vec::new(), Vec::new());
     references.held_at(tick, &mut |Holding { origin, slot, target }| {
         let Some(target) = ranks.of(target) else { return };
@@ -203,11 +224,9 @@ pub fn resident<'a>(
     let threads = source.trace().map(|trace| &*trace.threads).unwrap_or_default();
     let of_threads: FxHashMap<u32, ThreadId> =
         threads.iter().rev().map(|thread| (thread.object.0, ThreadId(thread.index))).collect();
-    let classes = source.trace().into_iter().flat_map(|trace| trace.classes.iter());
-    let loaders: FxHashSet<u32> = classes.map(|class| class.record.loader.0).filter(|&hash| hash != 0).collect();
+    let loaders = loaders(source);
     let hash = |node: Node| freeze::hash(rows.object[node.0 as usize]);
     let nodes = (0..rows.len as u32).map(Node);
-    // The VM holds them with their classes.
     let is_loader = |node: &Node| hash(*node).is_some_and(|hash| loaders.contains(&hash));
     let roots = nodes.filter(is_loader).map(|node| Root { kind: RootKind::Loader, node }).collect();
     let unheld = |node: Node, thread| {

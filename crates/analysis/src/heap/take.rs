@@ -1,5 +1,6 @@
 //! Reads a trace up to a moment and keeps what is alive then.
 
+use std::io;
 use std::ops::ControlFlow;
 
 use et_names::{FieldId, MethodId, SiteId};
@@ -7,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
 
 use super::freeze::{Freezing, Outside, References};
+use super::glimpsed::threads_running;
 use super::moment::{Moment, Timeline};
 use super::snapshot::{Object, Root, RootKind, Snapshot, Taken, Watched};
 use et_names::units::{counted, number};
@@ -33,6 +35,8 @@ pub enum HeapError {
         "{path}: references are unknown: the classes have hooks for {events} events only (instrument them again, without --events)"
     )]
     NoReferences { path: String, events: String },
+    #[error("cannot read the rows of the life table: {0}")]
+    Rows(#[from] io::Error),
     #[error("{moment} is past the end of the trace, which is at {end}")]
     Beyond { moment: Moment, end: String },
     #[error("{moment}: method {method} was never entered (write it as in `et-trace summary`: com.acme.Main.run)")]
@@ -507,14 +511,11 @@ impl<'a> Taker<'a> {
     fn threads_running(&self) -> Vec<(ThreadId, Option<ObjectId>, u32)> {
         match self.source {
             Source::Trace(trace) => {
-                let is_running = |thread: &&et_reader::Thread| {
-                    thread.start.0 <= self.ticket && thread.end.is_none_or(|end| end.0 > self.ticket)
-                };
                 let of = |thread: &et_reader::Thread| {
                     let id = ThreadId(thread.index);
                     (id, self.thread_objects.get(&id).copied(), thread.object.0)
                 };
-                trace.threads.iter().filter(is_running).map(of).collect()
+                threads_running(trace, self.ticket).map(of).collect()
             }
             Source::Text(_) => {
                 let mut all: Vec<_> =

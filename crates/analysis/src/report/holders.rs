@@ -3,7 +3,10 @@
 //!
 //! Running methods hold only what nothing else does, here: a list that one is adding to is its holder's, as it was before.
 
+use std::io;
+
 use et_names::{FieldId, SiteId};
+use et_reader::blocks::glimpse::{Glimpses, When};
 use et_reader::made_in::MadeIn;
 use et_reader::model::Node;
 use et_reader::population::Population;
@@ -53,6 +56,7 @@ struct AtPeak {
 pub(super) struct PeakAt {
     pub tick: u64,
     pub made_bytes: u64,
+    pub live_bytes: u64,
 }
 
 /// The heap at the moments of a report.
@@ -64,32 +68,22 @@ pub(super) struct Heaps<'a> {
 }
 
 impl<'a> Heaps<'a> {
-    /// Reads all records. `peak`: `None` if most was alive at the end.
+    /// Looks at the heap in the second half of the run, at its end, and when most was alive: `peak`; `None` if that was at the end. Where there
+    /// are glimpses, these are it; otherwise all records are read.
     pub fn read(
         population: &Population,
         reading: Reading,
         peak: Option<PeakAt>,
+        glimpses: Option<&Glimpses>,
         makers: &Makers<'_>,
         told: &mut Told<'a>,
     ) -> Result<Self, HeapError> {
-        let end = u128::from(population.end.tick);
-        let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
-        let mut moments: Vec<(Moment, bool)> = ticks.iter().map(|&tick| (Moment::Tick(tick), false)).collect();
-        if let Some(PeakAt { tick, made_bytes }) = peak {
-            moments.insert(ticks.partition_point(|&look| look <= tick), (Moment::Bytes(made_bytes), true));
-        }
-        let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
-        let (mut looks, mut at_peak): (Vec<Look>, Option<AtPeak>) = (Vec::new(), None);
-        let at_end = heap::take_on_the_way(told.source, reading, &moments, |number, snapshot| {
-            let dominance = heap::lasting_dominance(snapshot);
-            let look = Look::at(snapshot, &dominance, &mut |field| told.is_outside_jdk(field));
-            if is_peak[number] {
-                let (retained, roots) = Teller::new(snapshot, population, makers, told).retained(&dominance);
-                at_peak = Some(AtPeak { look, retained, roots });
-            } else {
-                looks.push(look);
-            }
-        })?;
+        let mut seen = Seen { population, makers, told, looks: Vec::new(), at_peak: None };
+        let at_end = match glimpses.filter(|glimpses| suffice(glimpses, peak)) {
+            Some(glimpses) => seen.glimpses(glimpses)?,
+            None => seen.records(reading, peak)?,
+        };
+        let Seen { looks, at_peak, .. } = seen;
         Ok(Self { looks, at_peak, at_end })
     }
 
@@ -119,6 +113,75 @@ impl<'a> Heaps<'a> {
         report.retained_at_peak = at_peak.map(|(retained, _)| retained);
         let wanted = |growing: &Growth| growing.still_grows && growing.end.bytes.saturating_mul(100) >= live;
         add_ways(&snapshot, population, &mut report.suspects.growing, keys, wanted);
+    }
+}
+
+/// Whether glimpses show all that a report needs. That of the peak is of a moment at which dead objects were looked for: most may have been alive
+/// at another.
+fn suffice(glimpses: &Glimpses, peak: Option<PeakAt>) -> bool {
+    let mut most = 0;
+    let mut has = |when: When| {
+        let found = glimpses.all.iter().find(|glimpse| glimpse.when == when);
+        most = most.max(found.map_or(0, |glimpse| glimpse.live_bytes));
+        found.is_some()
+    };
+    let has_all = has(When::End) && LOOKS.iter().all(|&share| has(When::Share(share)));
+    let _ = has(When::Peak);
+    has_all && peak.is_none_or(|peak| most.saturating_mul(10) >= peak.live_bytes.saturating_mul(9))
+}
+
+/// What was seen of the heap on the way.
+struct Seen<'s, 'p, 'a> {
+    population: &'s Population,
+    makers: &'s Makers<'p>,
+    told: &'s mut Told<'a>,
+    looks: Vec<Look>,
+    at_peak: Option<AtPeak>,
+}
+
+impl<'a> Seen<'_, '_, 'a> {
+    fn see(&mut self, snapshot: &Snapshot<'a>, is_peak: bool) {
+        let Self { population, makers, told, .. } = self;
+        let dominance = heap::lasting_dominance(snapshot);
+        let look = Look::at(snapshot, &dominance, &mut |field| told.is_outside_jdk(field));
+        if is_peak {
+            let (retained, roots) = Teller::new(snapshot, population, makers, told).retained(&dominance);
+            self.at_peak = Some(AtPeak { look, retained, roots });
+        } else {
+            self.looks.push(look);
+        }
+    }
+
+    /// Returns the heap at the end.
+    fn records(&mut self, reading: Reading, peak: Option<PeakAt>) -> Result<Snapshot<'a>, HeapError> {
+        let end = u128::from(self.population.end.tick);
+        let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
+        let mut moments: Vec<(Moment, bool)> = ticks.iter().map(|&tick| (Moment::Tick(tick), false)).collect();
+        if let Some(PeakAt { tick, made_bytes, .. }) = peak {
+            moments.insert(ticks.partition_point(|&look| look <= tick), (Moment::Bytes(made_bytes), true));
+        }
+        let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
+        let source = self.told.source;
+        heap::take_on_the_way(source, reading, &moments, |number, snapshot| self.see(snapshot, is_peak[number]))
+    }
+
+    /// Returns the heap at the end.
+    fn glimpses(&mut self, glimpses: &Glimpses) -> Result<Snapshot<'a>, HeapError> {
+        let mut at_end = None;
+        for glimpse in &glimpses.all {
+            let moment = match glimpse.when {
+                When::End => Moment::End,
+                When::Share(_) | When::Peak => Moment::Tick(glimpse.tick),
+            };
+            let (source, extra_fields) = (self.told.source, &glimpses.extra_fields);
+            let snapshot = heap::glimpsed(source, self.population, glimpse, extra_fields, moment.to_string())?;
+            match glimpse.when {
+                When::End => at_end = Some(snapshot),
+                When::Peak => self.see(&snapshot, true),
+                When::Share(_) => self.see(&snapshot, false),
+            }
+        }
+        at_end.ok_or_else(|| HeapError::Rows(io::ErrorKind::NotFound.into()))
     }
 }
 

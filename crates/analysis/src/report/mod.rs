@@ -1,6 +1,6 @@
 //! The content of a report: where objects were allocated, what was alive when, how long it lived, what retains it, and
-//! suspected problems. Takes two passes over the rows of all objects, and one over the records, which rebuilds the heap;
-//! memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
+//! suspected problems. Takes two passes over the rows of all objects. The heap at some moments was kept with the life table, or else the records
+//! are read for it; memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
 //! many objects there were.
 
 mod bins;
@@ -20,6 +20,7 @@ use std::io;
 
 use et_names::{EventSet, FieldId, MethodId};
 use et_reader::attribution::{Callers, NONE};
+use et_reader::blocks::glimpse::Glimpses;
 use et_reader::made_in::{MadeIn, Places};
 use et_reader::model::ContextId;
 use et_reader::observed::Observed;
@@ -61,7 +62,7 @@ pub enum ReportError {
 const TOP: usize = 100;
 
 /// Works out all that a report shows. The summary and what was observed are those of the same trace, with the same reading. `has_all` says
-/// whether the population has all objects of the trace.
+/// whether the population has all objects of the trace; `glimpses` are those that were kept with its life table.
 ///
 /// # Errors
 /// The trace or the rows cannot be read.
@@ -70,6 +71,7 @@ pub fn report(
     summary: Summary,
     population: &Population,
     observed: &Observed,
+    glimpses: Option<&Glimpses>,
     has_all: bool,
     reading: Reading,
 ) -> Result<Report, ReportError> {
@@ -87,8 +89,9 @@ pub fn report(
     let heaps = match has_all && population.has_deaths {
         true => {
             let peak = summary.peak.as_ref().filter(|peak| peak.live.bytes > peak.at_the_end.bytes);
-            let peak = peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes });
-            Some(Heaps::read(population, reading, peak, &makers, &mut told)?)
+            let peak =
+                peak.map(|peak| PeakAt { tick: peak.tick, made_bytes: peak.made_bytes, live_bytes: peak.live.bytes });
+            Some(Heaps::read(population, reading, peak, glimpses, &makers, &mut told)?)
         }
         false => None,
     };

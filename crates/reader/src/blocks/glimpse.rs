@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::record::ThreadId;
 use crate::resolve::ExtraField;
 
+/// Thousandths of the blocks after which a glimpse is taken.
+pub const SHARES: [u64; 3] = [500, 750, 875];
+
 /// Why a glimpse was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -224,11 +224,12 @@ pub(super) fn report_of(
             summary
         }
     };
-    let report =
-        report::report(source, summary, &population, &observed, true, reading).map_err(|error| match error {
-            ReportError::Read(error) => CliError::from(error),
-            error => fail(error),
-        })?;
+    let glimpses = lives.and_then(LifeTable::glimpses);
+    let report = report::report(source, summary, &population, &observed, glimpses.as_deref(), true, reading);
+    let report = report.map_err(|error| match error {
+        ReportError::Read(error) => CliError::from(error),
+        error => fail(error),
+    })?;
     let lost = report.summary.lost_details;
     if let Some(lives) = lives {
         keep_report(lives, &report);
@@ -250,12 +251,14 @@ fn other_report(
     let (population, selected) = select(selection, source, population)?;
     let population = show(stacks, source, population);
     let has_all = selected.is_none();
+    let glimpses = lives.and_then(LifeTable::glimpses);
     let summary = match selected {
         Some(selected) => summarize_selected(source, &population, &observed, selected, KEPT_LINES),
         None => summarize(source, &population, &observed, KEPT_LINES),
     };
     let summary = summary.map_err(|error| fail(error.into()))?;
-    let mut report = report::report(source, summary, &population, &observed, has_all, reading).map_err(fail)?;
+    let mut report =
+        report::report(source, summary, &population, &observed, glimpses.as_deref(), has_all, reading).map_err(fail)?;
     if !stacks.is_whole() {
         report.lacks.push(Lack { kind: LackKind::Frames, why: stacks.text() });
     }

@@ -1,11 +1,9 @@
 //! When the heap is looked at ([`Glimpse`]), and what there is then.
 
-use super::super::glimpse::{Glimpse, Packer, StackThen, When};
+use super::super::glimpse::{Glimpse, Packer, SHARES, StackThen, When};
 use super::super::local::Known;
 use super::{Forward, Node, Rows, ThreadId, Wanted};
 
-/// Thousandths of the blocks after which a glimpse is taken.
-pub const SHARES: [u64; 3] = [500, 750, 875];
 /// Of traces with fewer blocks none is taken: their records are read soon enough, and parts are too large for moments.
 pub const LEAST_BLOCKS: u64 = 64;
 /// How often dead objects are looked for at least, if there are many new ones: how close the peak is to the real one.

@@ -1,0 +1,146 @@
+//! The heap at a moment of which the reading by blocks has kept a [`Glimpse`]: with a life table, nothing of the trace is read. As
+//! [when the trace is read up to there](super::take), except that weak slots are not among the references, and that of what nothing recorded holds the
+//! thread is the one that made it.
+
+use std::io;
+
+use et_names::FieldId;
+use et_reader::Trace;
+use et_reader::blocks::glimpse::{Glimpse, StackThen};
+use et_reader::model::{Frame, Node, Stack};
+use et_reader::population::{Columns, Population, Rows};
+use et_reader::record::{AllocKind, ObjectId, ThreadId};
+use et_reader::resolve::ExtraField;
+use et_reader::source::Source;
+
+use super::freeze::{self, Freezing, Outside};
+use super::resident::{self, Ranks};
+use super::snapshot::{Root, RootKind, Snapshot, Taken};
+
+/// What tells whether an object is alive.
+const LIFE: Columns = Columns::NUMBER
+    .and(Columns::BIRTH_TICK)
+    .and(Columns::DEATH_TICK)
+    .and(Columns::DEATH_KIND)
+    .and(Columns::DEATH_RECORD);
+
+/// Whether an object had been made and was alive.
+fn is_alive(rows: &Rows, row: usize, glimpse: &Glimpse) -> bool {
+    let is_dead = match (rows.death_record[row], rows.death_tick[row]) {
+        (Some(record), _) => record <= glimpse.records,
+        // The VM has let go of it.
+        (None, Some(tick)) => tick <= glimpse.tick,
+        (None, None) => false,
+    };
+    rows.number[row] < glimpse.births && !is_dead
+}
+
+/// Makes the heap at a glimpse. `moment` is what it is called.
+///
+/// # Errors
+/// A table cannot be read, or is damaged, or the glimpse is.
+pub fn glimpsed<'a>(
+    source: &'a Source,
+    population: &Population,
+    glimpse: &Glimpse,
+    extra_fields: &[ExtraField],
+    moment: String,
+) -> io::Result<Snapshot<'a>> {
+    let groups: Vec<usize> = (0..population.groups.len()).collect();
+    let (rows, _) = resident::rows_where(&*population.groups, &groups, LIFE, |rows, row| is_alive(rows, row, glimpse))?;
+    let ranks = Ranks::new(population.objects, &rows.number);
+    let node = |number: u64| ranks.of(number).map(Node);
+    let weak = source.weak_fields();
+    let mut freezing = Freezing::new(source, &weak, rows.len);
+    resident::add_rows(&mut freezing, population, &rows);
+    let mut edges: Vec<(u32, u32, u32)> = Vec::new();
+    let add = |origin, slot, target| {
+        if let (Some(origin), Some(target)) = (ranks.of(origin), ranks.of(target)) {
+            edges.push((origin, slot, target));
+        }
+    };
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "what slots held at a moment is damaged");
+    glimpse.each_reference(add).ok_or_else(damaged)?;
+    let statics = glimpse.statics.iter().filter_map(|&(field, target)| Some((FieldId(field), node(target)?)));
+    let of = |thread: &et_reader::Thread| (ThreadId(thread.index), thread.object.0);
+    let running: Vec<(ThreadId, u32)> =
+        source.trace().into_iter().flat_map(|trace| threads_running(trace, glimpse.ticket)).map(of).collect();
+    let named = freezing.named(running.iter().map(|&(_, hash)| hash));
+    let threads: Vec<(ThreadId, Option<Node>)> =
+        running.iter().map(|&(thread, hash)| (thread, named.get(&hash).copied())).collect();
+    let outside = Outside {
+        roots: roots(source, &rows, glimpse, &threads, node),
+        stacks: glimpse.stacks.iter().map(|stack| (stack.thread, stack_then(stack, &rows, node))).collect(),
+        threads,
+        unheld: |_, thread| RootKind::Unrecorded(thread),
+    };
+    let taken = Taken {
+        moment,
+        tick: glimpse.tick,
+        allocated_bytes: glimpse.bytes,
+        seconds: glimpse.nanos.map(|nanos| nanos as f64 / 1e9),
+        lost: population.lost,
+        ..Taken::default()
+    };
+    let (count, mut left, mut at) = (edges.len(), edges.into_iter().peekable(), 0);
+    let next_slots = |slots: &mut Vec<(u32, u32)>| {
+        while let Some((_, slot, target)) = left.next_if(|&(origin, ..)| origin == at) {
+            slots.push((slot, target));
+        }
+        at += 1;
+    };
+    let references = freeze::References { statics: statics.collect(), count, next_slots };
+    Ok(freezing.freeze(&named, references, outside, extra_fields, taken))
+}
+
+/// The threads that run behind the events of a ticket.
+pub(super) fn threads_running(trace: &Trace, ticket: u64) -> impl Iterator<Item = &et_reader::Thread> {
+    let is_running =
+        move |thread: &&et_reader::Thread| thread.start.0 <= ticket && thread.end.is_none_or(|end| end.0 > ticket);
+    trace.threads.iter().filter(is_running)
+}
+
+/// What holds objects from outside, but for static fields and mirrors.
+fn roots(
+    source: &Source,
+    rows: &Rows,
+    glimpse: &Glimpse,
+    threads: &[(ThreadId, Option<Node>)],
+    node: impl Fn(u64) -> Option<Node>,
+) -> Vec<Root> {
+    let mut roots: Vec<Root> = Vec::new();
+    let mut add = |kind, node: Option<Node>| roots.extend(node.map(|node| Root { kind, node }));
+    for StackThen { thread, frames, in_flight } in &glimpse.stacks {
+        let thread = *thread;
+        for (depth, &(method, receiver)) in (0..).zip(frames) {
+            add(RootKind::Receiver { thread, depth, method }, receiver.and_then(&node));
+        }
+        if let Some(&(method, _)) = frames.last() {
+            let depth = frames.len() as u32 - 1;
+            add(RootKind::Exception { thread, depth, method }, in_flight.and_then(&node));
+        }
+    }
+    threads.iter().for_each(|&(thread, object)| add(RootKind::Thread(thread), object));
+    let loaders = resident::loaders(source);
+    let kind = |node: Node| {
+        let row = node.0 as usize;
+        match freeze::hash(rows.object[row]) {
+            Some(hash) if loaders.contains(&hash) => RootKind::Loader,
+            _ if rows.kind[row] == AllocKind::Initial => RootKind::Vm,
+            _ => RootKind::Constant,
+        }
+    };
+    // The VM holds classes as well, which have roots of their own.
+    let class = source.types().get("Ljava/lang/Class;");
+    let held = glimpse.held.iter().filter_map(|&number| node(number));
+    let held = held.filter(|node| Some(rows.class[node.0 as usize]) != class);
+    held.for_each(|node| add(kind(node), Some(node)));
+    roots
+}
+
+fn stack_then(stack: &StackThen, rows: &Rows, node: impl Fn(u64) -> Option<Node>) -> Stack {
+    let id = |number: Option<u64>| number.and_then(&node).map_or(ObjectId::NULL, |node| rows.object[node.0 as usize]);
+    let frames = stack.frames.iter();
+    let frames = frames.map(|&(method, receiver)| Frame { method, receiver: id(receiver), serial: 0, data: () });
+    Stack { frames: frames.collect(), in_flight: id(stack.in_flight), left: 0 }
+}
