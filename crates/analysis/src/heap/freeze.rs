@@ -203,6 +203,13 @@ impl<'w, 'a> Freezing<'w, 'a> {
     }
 }
 
+/// The threads that run behind the events of a ticket.
+pub(super) fn threads_running(trace: &Trace, ticket: u64) -> impl Iterator<Item = &et_reader::Thread> {
+    let is_running =
+        move |thread: &&et_reader::Thread| thread.start.0 <= ticket && thread.end.is_none_or(|end| end.0 > ticket);
+    trace.threads.iter().filter(is_running)
+}
+
 /// The identity hash in an id; `None` of an object that was made up, or that has the hash of an earlier one.
 pub(super) fn hash(id: ObjectId) -> Option<u32> {
     (id.0 >> 62 == 0).then_some(id.0 as u32 & 0x7fff_ffff)

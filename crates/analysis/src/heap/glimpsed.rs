@@ -5,7 +5,6 @@
 use std::io;
 
 use et_names::FieldId;
-use et_reader::Trace;
 use et_reader::blocks::glimpse::{Glimpse, StackThen};
 use et_reader::model::{Frame, Node, Stack};
 use et_reader::population::{Columns, Population, Rows};
@@ -64,7 +63,7 @@ pub fn glimpsed<'a>(
     let statics = glimpse.statics.iter().filter_map(|&(field, target)| Some((FieldId(field), node(target)?)));
     let of = |thread: &et_reader::Thread| (ThreadId(thread.index), thread.object.0);
     let running: Vec<(ThreadId, u32)> =
-        source.trace().into_iter().flat_map(|trace| threads_running(trace, glimpse.ticket)).map(of).collect();
+        source.trace().into_iter().flat_map(|trace| freeze::threads_running(trace, glimpse.ticket)).map(of).collect();
     let named = freezing.named(running.iter().map(|&(_, hash)| hash));
     let threads: Vec<(ThreadId, Option<Node>)> =
         running.iter().map(|&(thread, hash)| (thread, named.get(&hash).copied())).collect();
@@ -91,13 +90,6 @@ pub fn glimpsed<'a>(
     };
     let references = freeze::References { statics: statics.collect(), count, next_slots };
     Ok(freezing.freeze(&named, references, outside, extra_fields, taken))
-}
-
-/// The threads that run behind the events of a ticket.
-pub(super) fn threads_running(trace: &Trace, ticket: u64) -> impl Iterator<Item = &et_reader::Thread> {
-    let is_running =
-        move |thread: &&et_reader::Thread| thread.start.0 <= ticket && thread.end.is_none_or(|end| end.0 > ticket);
-    trace.threads.iter().filter(is_running)
 }
 
 /// What holds objects from outside, but for static fields and mirrors.

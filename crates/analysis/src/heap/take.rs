@@ -7,8 +7,7 @@ use et_names::{FieldId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
 
-use super::freeze::{Freezing, Outside, References};
-use super::glimpsed::threads_running;
+use super::freeze::{self, Freezing, Outside, References};
 use super::moment::{Moment, Timeline};
 use super::snapshot::{Object, Root, RootKind, Snapshot, Taken, Watched};
 use et_names::units::{counted, number};
@@ -515,7 +514,7 @@ impl<'a> Taker<'a> {
                     let id = ThreadId(thread.index);
                     (id, self.thread_objects.get(&id).copied(), thread.object.0)
                 };
-                threads_running(trace, self.ticket).map(of).collect()
+                freeze::threads_running(trace, self.ticket).map(of).collect()
             }
             Source::Text(_) => {
                 let mut all: Vec<_> =

@@ -338,7 +338,7 @@ pub fn settle(mut known: Known, wanted: Wanted, fields: &mut Fields<'_>) -> Sett
             }
         }
     }
-    usage.died(part, &dead, fields.types());
+    usage.died(part, dead.iter().map(|dead| dead.object), fields.types());
     // Holders before what they hold.
     let mut stored = slots.all;
     stored.retain(|stored| stored.origin == NONE || !died[stored.origin as usize]);

@@ -4,7 +4,6 @@
 use et_names::FieldId;
 use rustc_hash::FxHashSet;
 
-use super::local::Dead;
 use super::walk::{NONE, Part, Put};
 use crate::observed::usage::{ForArrays, InUse, Kinds, Tally};
 use crate::record::Slot;
@@ -80,6 +79,15 @@ impl LastOwner {
     pub fn field(self) -> Option<FieldId> {
         (self.step != NONE).then_some(self.field)
     }
+}
+
+/// What only the order of the parts tells of their stores.
+#[derive(Debug, Default)]
+pub struct InOrder {
+    /// Whether elements of older arrays held something before the part, in the order of its first stores to them.
+    pub held: Vec<bool>,
+    /// Stores to fields that may be weak.
+    pub weak: Vec<FieldStore>,
 }
 
 /// How a part uses objects.
@@ -158,18 +166,18 @@ impl PartUsage {
     }
 
     /// Adds up what has died in the part.
-    pub fn died(&mut self, part: &Part, dead: &[Dead], types: &Types) {
+    pub fn died(&mut self, part: &Part, dead: impl Iterator<Item = u32>, types: &Types) {
         if self.owners.is_empty() {
             return;
         }
         let by_older = self.arrays.iter().map(|store| store.origin);
         let by_older: FxHashSet<u32> = by_older.filter(|&origin| part.named[origin as usize].birth != NONE).collect();
         for dead in dead {
-            if by_older.contains(&dead.object) {
-                self.died_later.push(dead.object);
+            if by_older.contains(&dead) {
+                self.died_later.push(dead);
                 continue;
             }
-            let number = dead.object as usize;
+            let number = dead as usize;
             let state = self.made[number].held_by(self.owners[number].field());
             let alloc = &part.births[part.named[number].birth as usize].alloc;
             self.dead.over(alloc, types, &state);

@@ -1,21 +1,12 @@
 //! How a part uses objects that are older than it, and what of those made in it depends on older ones.
 
 use super::super::Rows;
-use super::super::usage::{FieldStore, PartUsage};
+use super::super::usage::{InOrder, PartUsage};
 use super::super::walk::{NONE, Part};
 use super::apply::Applying;
 use super::{Forward, Wanted};
 use crate::record::{Alloc, ObjectId, RecordKind, ThreadId};
 use crate::types::TypeId;
-
-/// What only the order of the parts tells of their stores.
-#[derive(Debug, Default)]
-pub(super) struct InOrder {
-    /// Whether elements of older arrays held something before the part, in the order of its first stores to them.
-    pub held: Vec<bool>,
-    /// Stores to fields that may be weak.
-    pub weak: Vec<FieldStore>,
-}
 
 impl<R: Rows> Forward<'_, R> {
     /// Adds how a part uses objects. `unchanged`: steps that are none, in ascending order.
