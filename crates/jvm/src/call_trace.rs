@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "a function of libjvm, with its structures")]
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr;
 
 use jni_sys::{JNIEnv, jint, jmethodID};
@@ -55,8 +56,9 @@ impl CallTraces {
     /// all of them, for example since a method was never asked for its id.
     pub fn innermost(self, env: Env, most: usize, frames: &mut Vec<RawFrame>) -> bool {
         frames.clear();
-        let mut room = [CallFrame { bci: 0, method: ptr::null_mut() }; MOST];
-        let mut trace = CallTrace { env: env.raw(), count: 0, frames: room.as_mut_ptr() };
+        // Not cleared: that takes as long as walking some frames.
+        let mut room = [const { MaybeUninit::<CallFrame>::uninit() }; MOST];
+        let mut trace = CallTrace { env: env.raw(), count: 0, frames: room.as_mut_ptr().cast() };
         let most = most.min(MOST);
         #[repr(align(16))]
         struct Context([u8; CONTEXT]);
@@ -67,10 +69,12 @@ impl CallTraces {
         let Some(count) = usize::try_from(trace.count).ok().filter(|count| (1..=most).contains(count)) else {
             return false;
         };
-        if room[..count].iter().any(|frame| frame.method.is_null()) {
+        // SAFETY: the VM has written as many frames as it says.
+        let found = unsafe { std::slice::from_raw_parts(room.as_ptr().cast::<CallFrame>(), count) };
+        if found.iter().any(|frame| frame.method.is_null()) {
             return false;
         }
-        frames.extend(room[..count].iter().map(|frame| RawFrame { method: frame.method, location: frame.bci.into() }));
+        frames.extend(found.iter().map(|frame| RawFrame { method: frame.method, location: frame.bci.into() }));
         true
     }
 }

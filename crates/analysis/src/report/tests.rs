@@ -1,11 +1,16 @@
+use std::fmt::Debug;
+use std::fs;
+
 use et_format::event::{Event, ObjectHash};
 use et_names::{FieldRefId, MethodId, SiteId};
-use et_reader::source::{Reading, Source};
+use et_reader::blocks::glimpse::Glimpses;
+use et_reader::source::{Reading, Source, TraceSource};
 use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_reader::{Trace, TraceFile};
 
-use super::{AxisUnit, LackKind, Report, Weight};
+use super::{AxisUnit, LackKind, Report, Weight, report};
 use crate::FrameKind;
+use crate::summary::summarize;
 use crate::testing::report_of;
 
 const BASE: u32 = 5_000_000;
@@ -19,6 +24,11 @@ const OOPS: u32 = 0x15;
 /// A program that adds an entry to a cache on each call, allocates an array of four elements of which it fills one, and
 /// sometimes throws an exception.
 fn program(calls: u32) -> TraceBuilder {
+    program_in(calls, 1, false)
+}
+
+/// The same with its events in several blocks. At the end it may forget all entries.
+fn program_in(calls: u32, blocks: usize, forgets: bool) -> TraceBuilder {
     let mut builder = TraceBuilder::new();
     builder.names(&table(
         "jdk",
@@ -76,7 +86,11 @@ fn program(calls: u32) -> TraceBuilder {
         }
         events.push(Event::Exit { method: put });
     }
-    builder.events(1, 3, &events);
+    if forgets {
+        events.push(Event::PutField { field: last, origin: cache, target: ObjectHash(0), if_changed: false });
+    }
+    let per_block = events.len().div_ceil(blocks);
+    (3..).zip(events.chunks(per_block)).for_each(|(ticket, events)| _ = builder.events(1, ticket, events));
     builder
 }
 
@@ -86,6 +100,47 @@ fn open(bytes: Vec<u8>) -> Source {
 
 fn of(source: &Source) -> Report {
     report_of(source, Reading::default(), 100)
+}
+
+/// The heap at moments that the reading by blocks has passed is the heap that the records tell.
+#[test]
+fn glimpses_tell_what_records_do() {
+    for forgets in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ettrace");
+        fs::write(&path, program_in(2000, 100, forgets).finish()).unwrap();
+        // From the table that was just made, and then from the one that is kept.
+        for is_first in [true, false] {
+            let mut trace = TraceSource::open(&path).unwrap();
+            let lives = et_lives::attach(&mut trace, None).unwrap();
+            let source = Source::from(trace);
+            let reading = Reading::default();
+            let (population, observed) = et_lives::observe_rows(&source, Some(&lives), reading).unwrap();
+            let glimpses = lives.glimpses().unwrap();
+            assert_eq!(glimpses.all.len(), if forgets { 5 } else { 4 });
+            let of = |glimpses: Option<&Glimpses>| {
+                let summary = summarize(&source, &population, &observed, 100).unwrap();
+                report(&source, summary, &population, &observed, glimpses, true, reading).unwrap()
+            };
+            let (by_glimpses, by_records) = (of(Some(&glimpses)), of(None));
+            let text = |value: &dyn Debug| format!("{value:?}");
+            assert_eq!(text(&by_glimpses.retained), text(&by_records.retained), "{is_first}");
+            assert_eq!(text(&by_glimpses.lifetimes), text(&by_records.lifetimes));
+            let held = |report: &Report| {
+                let holdings = report.suspects.holdings.iter();
+                holdings.map(|holding| (holding.ways.clone(), holding.retained)).collect::<Vec<_>>()
+            };
+            assert_eq!(held(&by_glimpses), held(&by_records));
+            assert_eq!(held(&by_glimpses).is_empty(), forgets);
+            let [one, other] = [&by_glimpses, &by_records].map(|report| report.retained_at_peak.as_ref());
+            // What is dropped at once is a peak of its own in the records.
+            assert_eq!((one.is_some(), other.is_some()), (forgets, true));
+            if let (Some(one), Some(other)) = (one, other) {
+                assert!(one.bytes * 10 >= other.bytes * 9 && one.bytes <= other.bytes, "{} {}", one.bytes, other.bytes);
+                assert_eq!(one.objects[0].holder, other.objects[0].holder);
+            }
+        }
+    }
 }
 
 #[test]
