@@ -87,7 +87,9 @@ fn program_in(calls: u32, blocks: usize, forgets: bool) -> TraceBuilder {
         events.push(Event::Exit { method: put });
     }
     if forgets {
-        events.push(Event::PutField { field: last, origin: cache, target: ObjectHash(0), if_changed: false });
+        let none = ObjectHash(0);
+        events.push(Event::PutField { field: last, origin: cache, target: none, if_changed: false });
+        events.push(Event::PutField { field: array_of, origin: cache, target: none, if_changed: false });
     }
     let per_block = events.len().div_ceil(blocks);
     (3..).zip(events.chunks(per_block)).for_each(|(ticket, events)| _ = builder.events(1, ticket, events));
