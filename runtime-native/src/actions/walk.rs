@@ -18,7 +18,7 @@ use crate::tracer::Tracer;
 use crate::tracer::machine::Machine;
 
 /// Frames that are asked for at first: those of the hooks, and the next ones.
-const FIRST_FRAMES: usize = 12;
+const FIRST_FRAMES: usize = 8;
 /// Maximum number of frames of a stack.
 const MOST_FRAMES: usize = 1 << 16;
 /// The multiplier of the way back.
@@ -91,7 +91,7 @@ impl Walk<'_, '_> {
             let frames = &mut self.room.frames;
             let known = frames.len();
             if let Some(call_traces) = self.call_traces {
-                let most = (known * 2).max(FIRST_FRAMES);
+                let most = (known * 4).max(FIRST_FRAMES);
                 if most <= call_trace::MOST && call_traces.innermost(self.env, most, frames) {
                     self.is_whole = frames.len() < most;
                     self.state.counts.frames += frames.len().saturating_sub(known) as u64;
