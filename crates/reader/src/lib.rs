@@ -49,6 +49,7 @@ pub mod source;
 pub mod stack_contexts;
 pub mod stacks;
 mod store;
+pub mod survival;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;

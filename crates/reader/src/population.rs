@@ -12,6 +12,7 @@ use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
 use crate::record::{AllocKind, ObjectId, RecordKind, ThreadId};
 use crate::resolve::Lost;
+use crate::survival::{Fate, Survival};
 use crate::types::{TypeId, Types};
 
 /// A set of columns of [`Rows`]. Columns that are not read save time.
@@ -139,6 +140,8 @@ columns! {
     DEATH_RECORD: death_record Option<u64>,
     /// `death_kind`: kind of that record.
     DEATH_KIND: death_kind Option<RecordKind>,
+    /// Which collections it survived, where walks through the heap tell; `None`: no walk came after it.
+    FATE: fate Option<Fate>,
 }
 
 impl Columns {
@@ -234,6 +237,8 @@ pub struct Population {
     pub types: Arc<Types>,
     /// Whether deaths are known; if not, all objects are alive at the end.
     pub has_deaths: bool,
+    /// What walks through the heap say of the objects, if deaths are not known and there were walks.
+    pub survival: Option<Arc<Survival>>,
     /// The end of the trace.
     pub end: Moment,
     /// What is missing from the trace.
