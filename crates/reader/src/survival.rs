@@ -24,12 +24,21 @@ pub struct Fate {
     pub survived: u32,
     /// The most that it can have survived: walks have not looked at all of them.
     pub survived_at_most: u32,
+    /// The first walk after its birth.
+    pub first: u32,
     /// The last walk that found it; `None`: none did.
     pub seen: Option<u32>,
     /// The first walk after that, which did not; `None`: it was there at the last walk.
     pub missed: Option<u32>,
     /// What walks say of it does not fit, or may be of another object with the same id.
     pub is_uncertain: bool,
+}
+
+impl Fate {
+    /// Whether it was there at that walk.
+    pub fn is_there_at(&self, walk: u32) -> bool {
+        self.first <= walk && self.seen.is_some_and(|seen| walk <= seen)
+    }
 }
 
 /// A walk, and where in the trace it is.
@@ -193,7 +202,7 @@ impl Survival {
         // The next object with the id may have been what the last of the walks found.
         let may_be_the_next = next.is_some() && seen.is_some_and(|seen| seen + 1 == walks.end);
         let is_uncertain = may_be_the_next || found.is_some_and(|(_, is_complete)| !is_complete);
-        Some(Fate { survived, survived_at_most, seen, missed, is_uncertain })
+        Some(Fate { survived, survived_at_most, first: walks.start, seen, missed, is_uncertain })
     }
 }
 
@@ -266,15 +275,26 @@ mod tests {
         marker.finish(Moment { bytes: 100 * births.len() as u64, ..Moment::default() }, births.len() as u64)
     }
 
-    fn fate(survived: u32, at_most: u32, seen: Option<u32>, missed: Option<u32>) -> Option<Fate> {
-        Some(Fate { survived, survived_at_most: at_most, seen, missed, is_uncertain: false })
+    fn fate(
+        survived: u32,
+        at_most: u32,
+        seen: Option<u32>,
+        missed: Option<u32>,
+    ) -> Option<(u32, u32, Option<u32>, Option<u32>)> {
+        Some((survived, at_most, seen, missed))
+    }
+
+    /// What is certain of an object.
+    fn certain(survival: &Survival, number: u64, object: u64) -> Option<(u32, u32, Option<u32>, Option<u32>)> {
+        let fate = survival.fate(number, ObjectId(object)).filter(|fate| !fate.is_uncertain)?;
+        Some((fate.survived, fate.survived_at_most, fate.seen, fate.missed))
     }
 
     #[test]
     fn objects_are_gone_by_the_first_walk_that_lacks_them() {
         let trace = trace(&[(10, &[1, 2]), (20, &[2]), (30, &[2, 4])], &[9, 19, 29]);
         let survival = survival(&trace, &[(2, 1), (3, 2), (4, 3), (21, 4), (22, 5), (31, 6)]);
-        let fates: Vec<_> = (0..6).map(|number| survival.fate(number, ObjectId(number + 1))).collect();
+        let fates: Vec<_> = (0..6).map(|number| certain(&survival, number, number + 1)).collect();
         let expected = [
             fate(1, 1, Some(0), Some(1)),
             fate(3, 3, Some(2), None),
@@ -294,19 +314,19 @@ mod tests {
     fn what_is_not_certainly_earlier_is_not_missed() {
         let trace = trace(&[(10, &[]), (20, &[])], &[9]);
         let survival = survival(&trace, &[(9, 1), (10, 2), (11, 3)]);
-        assert_eq!(survival.fate(0, ObjectId(1)), fate(0, 0, None, Some(0)));
-        assert_eq!(survival.fate(1, ObjectId(2)), fate(0, 0, None, Some(1)));
-        assert_eq!(survival.fate(2, ObjectId(3)), fate(0, 0, None, Some(1)));
+        assert_eq!(certain(&survival, 0, 1), fate(0, 0, None, Some(0)));
+        assert_eq!(certain(&survival, 1, 2), fate(0, 0, None, Some(1)));
+        assert_eq!(certain(&survival, 2, 3), fate(0, 0, None, Some(1)));
     }
 
     #[test]
     fn collections_that_no_walk_looked_at_leave_room() {
         let trace = trace(&[(10, &[1, 2]), (40, &[2])], &[9, 19, 29, 39, 49]);
         let survival = survival(&trace, &[(2, 1), (3, 2), (11, 3), (25, 4)]);
-        assert_eq!(survival.fate(0, ObjectId(1)), fate(1, 3, Some(0), Some(1)));
-        assert_eq!(survival.fate(1, ObjectId(2)), fate(4, 5, Some(1), None), "one more came after the last walk");
-        assert_eq!(survival.fate(2, ObjectId(3)), fate(0, 2, None, Some(1)));
-        assert_eq!(survival.fate(3, ObjectId(4)), fate(0, 1, None, Some(1)));
+        assert_eq!(certain(&survival, 0, 1), fate(1, 3, Some(0), Some(1)));
+        assert_eq!(certain(&survival, 1, 2), fate(4, 5, Some(1), None), "one more came after the last walk");
+        assert_eq!(certain(&survival, 2, 3), fate(0, 2, None, Some(1)));
+        assert_eq!(certain(&survival, 3, 4), fate(0, 1, None, Some(1)));
         assert_eq!(survival.not_looked_at(), 3);
     }
 
@@ -325,8 +345,8 @@ mod tests {
         let trace = trace(&[(10, &[7]), (20, &[7]), (30, &[]), (40, &[7])], &[]);
         let again = 7 + NEXT;
         let survival = survival(&trace, &[(2, 7), (35, again)]);
-        assert_eq!(survival.fate(0, ObjectId(7)), fate(0, 0, Some(1), Some(2)));
-        assert_eq!(survival.fate(1, ObjectId(again)), fate(0, 0, Some(3), None));
+        assert_eq!(certain(&survival, 0, 7), fate(0, 0, Some(1), Some(2)));
+        assert_eq!(certain(&survival, 1, again), fate(0, 0, Some(3), None));
         // Which of the two the second walk found is not known.
         let survival = super::tests::survival(&trace, &[(2, 7), (25, again)]);
         let first = survival.fate(0, ObjectId(7)).unwrap();
