@@ -45,8 +45,9 @@ impl Fate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Walk {
     pub heap: HeapWalk,
-    /// The trace when it began.
+    /// The trace when it began, and when it ended.
     pub begin: Moment,
+    pub end: Moment,
     /// Number of objects that existed when it began: the first whose event is not certainly earlier.
     pub born: u64,
     /// Number of collections that were over.
@@ -102,8 +103,10 @@ impl Presence {
 #[derive(Debug)]
 pub struct Marker {
     survival: Survival,
-    /// Tickets of walks, and of the starts of collections, that have not been passed, the first last.
+    /// Tickets of the beginnings and ends of walks, and of the starts of collections, that have not been passed, the first
+    /// last.
     walks_to_come: Vec<Ticket>,
+    ends_to_come: Vec<Ticket>,
     collections_to_come: Vec<Ticket>,
 }
 
@@ -136,6 +139,7 @@ impl Survival {
             survival.walks.push(Walk {
                 heap,
                 begin: Moment::default(),
+                end: Moment::default(),
                 born: 0,
                 collections: finishes.partition_point(|finish| *finish < heap.begin) as u32,
                 found: read.iter().map(|part| part.objects.len() as u64).sum(),
@@ -147,7 +151,8 @@ impl Survival {
         let mut collections_to_come: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.start).collect();
         collections_to_come.sort_unstable_by(|one, other| other.cmp(one));
         let walks_to_come = survival.walks.iter().rev().map(|walk| walk.heap.begin).collect();
-        Ok(Some(Marker { survival, walks_to_come, collections_to_come }))
+        let ends_to_come = survival.walks.iter().rev().map(|walk| walk.heap.end).collect();
+        Ok(Some(Marker { survival, walks_to_come, ends_to_come, collections_to_come }))
     }
 
     /// The walks, in order.
@@ -174,6 +179,12 @@ impl Survival {
     /// Whether the last walk was at the end of the trace, so that what it found is what was there.
     pub fn reaches_the_end(&self) -> bool {
         self.walks.last().is_some_and(|walk| walk.heap.at_the_end)
+    }
+
+    /// Between which moments an object died: when a walk found it last, or its birth, and when it was gone; `None`: it was not.
+    pub fn death_of(&self, fate: &Fate, born: Moment) -> (Moment, Option<Moment>) {
+        let after = fate.seen.map_or(born, |seen| self.walks[seen as usize].begin);
+        (after, fate.missed.map(|missed| self.walks[missed as usize].end))
     }
 
     /// What walks say of the object with this number in the order of births; `None`: no walk came after it.
@@ -214,7 +225,7 @@ impl Marker {
     #[inline]
     pub fn at(&mut self, ticket: Ticket, now: impl FnOnce() -> (Moment, u64)) {
         let is_passed = |to_come: &[Ticket]| to_come.last().is_some_and(|next| *next <= ticket);
-        if is_passed(&self.walks_to_come) || is_passed(&self.collections_to_come) {
+        if is_passed(&self.walks_to_come) || is_passed(&self.ends_to_come) || is_passed(&self.collections_to_come) {
             self.pass(ticket, now());
         }
     }
@@ -224,6 +235,12 @@ impl Marker {
             let at = self.survival.walks.len() - self.walks_to_come.len() - 1;
             let walk = &mut self.survival.walks[at];
             (walk.begin, walk.born) = (Moment { nanos: now.nanos.map(|_| walk.heap.nanos.0), ..now }, born);
+        }
+        while self.ends_to_come.pop_if(|next| *next <= ticket).is_some() {
+            let at = self.survival.walks.len() - self.ends_to_come.len() - 1;
+            let walk = &mut self.survival.walks[at];
+            let nanos = walk.heap.nanos.0.saturating_add(walk.heap.duration.0);
+            walk.end = Moment { nanos: now.nanos.map(|_| nanos), ..now };
         }
         while self.collections_to_come.pop_if(|next| *next <= ticket).is_some() {
             self.survival.born_before.push(born);
