@@ -273,11 +273,35 @@ fn walks(survival: &Survival, came: &[Amount], went: &[Amount]) -> Vec<WalkLine>
     survival.walks().iter().enumerate().map(&mut line).collect()
 }
 
+impl SurvivedLine {
+    /// `3`, `4 to 7`.
+    pub fn text(&self) -> String {
+        match self.to <= self.from {
+            true => number(self.from.into()),
+            false => format!("{} to {}", number(self.from.into()), number(self.to.into())),
+        }
+    }
+}
+
 impl SurvivalPart {
     /// Cuts lists to `top` entries.
     pub fn cut(&mut self, top: usize) {
         self.classes.truncate(top);
         self.sites.truncate(top);
+    }
+
+    /// When the last walk was.
+    pub fn when_last(&self) -> &'static str {
+        if self.reaches_the_end { "at the end" } else { "at the last walk through the heap" }
+    }
+
+    /// What the last walk found.
+    pub fn last_walk(&self) -> &'static str {
+        if self.reaches_the_end {
+            "what is there at the end"
+        } else {
+            "what was there at the last walk through the heap"
+        }
     }
 
     /// How often was looked, and what is not known for certain, in whole sentences.
@@ -312,19 +336,18 @@ impl SurvivalPart {
         notes
     }
 
+    /// Bytes and objects of which it is known how many collections they survived.
+    pub fn judged(&self) -> (u64, u64) {
+        let amounts = self.survived.iter().map(|line| line.amount);
+        amounts.fold((0, 0), |(bytes, objects), amount| (bytes + amount.bytes, objects + amount.objects))
+    }
+
     /// By how many collections, as rows of a table.
     pub fn rows(&self) -> Vec<Vec<String>> {
-        let whole = self.survived.iter().fold(Amount::default(), |mut sum, line| {
-            sum += line.amount;
-            sum
-        });
+        let (all_bytes, all) = self.judged();
         let row = |line: &SurvivedLine| {
             let Amount { objects, bytes: size } = line.amount;
-            let how_many = match line {
-                SurvivedLine { from, to, .. } if to <= from => number((*from).into()),
-                SurvivedLine { from, to, .. } => format!("{} to {}", number((*from).into()), number((*to).into())),
-            };
-            vec![how_many, bytes(size), percent(size, whole.bytes), number(objects), percent(objects, whole.objects)]
+            vec![line.text(), bytes(size), percent(size, all_bytes), number(objects), percent(objects, all)]
         };
         self.survived.iter().map(row).collect()
     }
@@ -351,5 +374,126 @@ impl SurvivalPart {
                 table(out, 5, &["bytes", "", "objects", "at the end", "in the middle", ""], &rows);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use et_format::event::{Event, ObjectHash, Ticket};
+    use et_format::{GcRecord, HeapWalk, Nanos};
+    use et_names::SiteId;
+    use et_reader::source::{Deaths, Reading, Source};
+    use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
+    use et_reader::{Trace, TraceFile};
+
+    use super::*;
+    use crate::objects::{Query, Sort, objects, render};
+    use crate::summary;
+    use crate::testing::{report_of, summarize};
+
+    fn reading() -> Reading {
+        Reading { deaths: Deaths::None, ..Reading::default() }
+    }
+    const OBJECT: u32 = 0x10;
+    const SHORT: u32 = 0x12;
+    const LONG: u32 = 0x13;
+
+    fn new(object: u32, class: u32) -> Event<'static> {
+        Event::New { site: SiteId(0), object: ObjectHash(object), class: ObjectHash(class), known: false }
+    }
+
+    /// Ten objects of each class in each of three rounds; the long ones are kept, and after each round is a collection, and a
+    /// walk after the first and the last.
+    fn rounds() -> Source {
+        let mut builder = TraceBuilder::new();
+        builder.names(&table("jdk", 1, &[class("java/lang/Object", "", &["<init> ()V"])]));
+        let app = [class("shop/Short", "java/lang/Object", &[]), class("shop/Long", "java/lang/Object", &[])];
+        builder.names(&table("shop.jar", 5_000_000, &app.map(|class| class.with_fields(&[]))));
+        builder.loaded_classes(&[
+            (OBJECT, 16, "Ljava/lang/Object;"),
+            (0x11, 0, "Ljava/lang/Class;"),
+            (SHORT, 16, "Lshop/Short;"),
+            (LONG, 32, "Lshop/Long;"),
+        ]);
+        builder.first_thread(1, "main", Vec::new());
+        let mut kept = Vec::new();
+        for round in 0..3_u32 {
+            let (short, long) = (0x1000 + 10 * round, 0x2000 + 10 * round);
+            let events: Vec<_> = (0..10).flat_map(|at| [new(short + at, SHORT), new(long + at, LONG)]).collect();
+            let ticket = u64::from(10 * round + 1);
+            builder.events(1, ticket, &events);
+            kept.extend(long..long + 10);
+            builder.gc(&GcRecord { start: Ticket(ticket + 2), finish: Ticket(ticket + 3), ..GcRecord::default() });
+            if round != 1 {
+                let walk = HeapWalk {
+                    begin: Ticket(ticket + 4),
+                    end: Ticket(ticket + 5),
+                    nanos: Nanos(1_000_000_000),
+                    duration: Nanos(1_000_000),
+                    collections: u64::from(round + 1),
+                    at_the_end: round == 2,
+                    is_exact: round == 2,
+                };
+                builder.survivors(walk, &kept);
+            }
+        }
+        Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap().into()
+    }
+
+    #[test]
+    fn what_survived_is_summed_up() {
+        let summary = summarize(&rounds(), reading(), 10).unwrap();
+        let survival = summary.survival.as_ref().unwrap();
+        let amount = |objects, bytes| Amount { objects, bytes };
+        let lines: Vec<_> = survival.survived.iter().map(|line| (line.text(), line.amount)).collect();
+        // The mirrors are made when their classes are loaded, before all else, and no walk has found them.
+        let mirrors = summary.allocated.objects - 60;
+        assert_eq!(lines[0].1.objects, 30 + mirrors);
+        assert_eq!(lines[1], ("1".to_owned(), amount(10, 320)));
+        assert_eq!(lines[2], ("2 to 3".to_owned(), amount(20, 640)));
+        assert_eq!((survival.at_least_one, survival.at_the_end), (amount(30, 960), amount(30, 960)));
+        assert_eq!((survival.collections, survival.not_looked_at), (3, 1));
+        // Of the second round the short ones may have survived one.
+        assert_eq!(survival.maybe_more.objects, 10);
+        assert_eq!((survival.uncertain.objects, survival.unknown.objects), (0, 0));
+        let alive: Vec<u64> = survival.walks.iter().map(|walk| walk.alive.bytes).collect();
+        assert_eq!(alive, [320, 960]);
+        let long = &survival.classes[0];
+        assert_eq!((long.ty.as_str(), long.made, long.in_the_middle), ("shop.Long", amount(30, 960), amount(30, 960)));
+        assert_eq!(survival.classes.len(), 1, "{:?}", survival.classes);
+        let text = summary::render_long(&summary);
+        for part in ["Collections survived", "960 B at the end", "2 walks through the heap, 3 collections, 1 of them"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn objects_are_listed_by_what_they_survived() {
+        let source = rounds();
+        let population = et_lives::births(&source, reading()).unwrap().0;
+        let query = Query { survived: Some(2), sort: Sort::Survived, top: 25, ..Query::default() };
+        let found = objects(&population, Labels::of(&source, &population), &query, None).unwrap();
+        assert_eq!((found.found.objects, found.objects.len()), (20, 20));
+        let survived = found.objects[0].survival.unwrap();
+        assert_eq!((survived.collections, survived.at_most, survived.gone_by), (3, 3, None));
+        assert!(render(&found).contains("collections"));
+        let query = Query { class: Some("shop.Short".to_owned()), top: 25, ..query };
+        let none = objects(&population, Labels::of(&source, &population), &query, None).unwrap();
+        assert_eq!(none.found.objects, 0);
+        let query = Query { survived: None, sort: Sort::Birth, ..query };
+        let short = objects(&population, Labels::of(&source, &population), &query, None).unwrap();
+        let second = short.objects[10].survival.unwrap();
+        assert_eq!((second.collections, second.at_most), (0, 1));
+        assert!(second.gone_after == short.objects[10].born && second.gone_by.is_some());
+    }
+
+    /// By allocated, there, and survived.
+    #[test]
+    fn the_report_weighs_stacks_by_what_survived() {
+        let report = report_of(&rounds(), reading(), 10);
+        let root = &report.flames.by_context.frames[0];
+        assert_eq!((root.bytes[1], root.bytes[2]), (960, 960));
+        assert!(root.bytes[0] > 960 + 480 - 1);
+        assert!(report.summary.survival.is_some() && !report.has_deaths);
     }
 }

@@ -118,7 +118,7 @@ fn header(out: &mut String, summary: &Summary) {
         }
         None => {
             if let Some(survival) = &summary.survival {
-                let when = if survival.reaches_the_end { "at the end" } else { "at the last walk through the heap" };
+                let when = survival.when_last();
                 let most = survival.walks.iter().map(|walk| walk.alive.bytes).max().unwrap_or(0);
                 let last = survival.walks.last().map_or(0, |walk| walk.alive.bytes);
                 line(out, "live", &format!("{} {when}; {} at most, as far as was looked", bytes(last), bytes(most)));
