@@ -51,7 +51,8 @@ impl HeapWalk {
         let mut out = Vec::with_capacity(64 + 3 * objects.len());
         let Self { begin, end, nanos, duration, collections, at_the_end, is_exact } = self;
         [begin.0, end.0, nanos.0, duration.0, collections].into_iter().for_each(|value| put_u64(&mut out, value));
-        out.push(u8::from(at_the_end) * AT_THE_END | u8::from(is_exact) * IS_EXACT);
+        let flags = [(at_the_end, AT_THE_END), (is_exact, IS_EXACT)].into_iter().filter(|(is_set, _)| *is_set);
+        out.push(flags.map(|(_, bit)| bit).sum());
         [part, parts].into_iter().for_each(|value| super::fields::put_u32(&mut out, value));
         put_len(&mut out, objects.len());
         let mut last = 0;

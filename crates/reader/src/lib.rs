@@ -33,6 +33,7 @@ pub mod lifetimes;
 pub mod made_in;
 pub mod merge;
 pub mod model;
+mod moment;
 pub mod names;
 pub mod naming;
 pub mod observed;

@@ -6,10 +6,10 @@ use std::ops::{BitOr, RangeInclusive};
 use std::sync::Arc;
 
 use et_names::SiteId;
-use serde::Serialize;
 
 use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
+pub use crate::moment::Moment;
 use crate::record::{AllocKind, ObjectId, RecordKind, ThreadId};
 use crate::resolve::Lost;
 use crate::survival::{Fate, Survival};
@@ -212,17 +212,6 @@ pub trait Groups: Send + Sync {
 
     /// What is alive at the end only because methods that have not returned hold it; empty if that is unknown.
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>>;
-}
-
-/// A point in the course of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Moment {
-    /// Value of the clock.
-    pub tick: u64,
-    /// Bytes allocated so far, not counting initial objects.
-    pub bytes: u64,
-    /// Nanoseconds since the start of the run; `None` if the trace has no times.
-    pub nanos: Option<u64>,
 }
 
 /// All objects of a trace.

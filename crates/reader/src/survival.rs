@@ -12,7 +12,7 @@ use et_format::{BlockKind, HeapWalk, Survivors};
 use rustc_hash::FxHashMap;
 
 use crate::file::ReadError;
-use crate::population::Moment;
+use crate::moment::Moment;
 use crate::record::ObjectId;
 use crate::resolve::ObjectIds;
 use crate::trace::Trace;
