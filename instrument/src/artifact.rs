@@ -70,6 +70,9 @@ pub struct Settings {
     pub events: EventSet,
     /// Whether programs that are run with these settings count allocations in place of writing events.
     pub counts: bool,
+    /// How much of the time programs that are run with these settings spend on looking what survives collections, in
+    /// percent.
+    pub survival: Option<u32>,
     /// As in [`Options::leaves`].
     pub leaves: bool,
     /// Which classes get hooks.

@@ -48,6 +48,7 @@ fn settings(memory: usize, check: bool) -> Settings {
     Settings {
         events: EventSet::ALL,
         counts: false,
+        survival: None,
         leaves: true,
         filter: Filter::default(),
         strict: false,

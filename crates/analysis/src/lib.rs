@@ -30,6 +30,7 @@ pub mod shape;
 mod shown;
 mod span;
 pub mod summary;
+pub mod survival;
 mod table;
 #[cfg(test)]
 mod testing;

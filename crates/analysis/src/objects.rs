@@ -43,6 +43,8 @@ pub enum Sort {
     Birth,
     /// In the order of their deaths; those alive at the end last.
     Death,
+    /// First those that survived most collections, as far as walks through the heap tell.
+    Survived,
 }
 
 impl Sort {
@@ -54,6 +56,7 @@ impl Sort {
             Self::Drag => Columns::KIND | Columns::LAST_USE_TICK | Columns::DEATH_TICK,
             Self::Birth | Self::Retained => Columns::NUMBER,
             Self::Death => Columns::DEATH_TICK,
+            Self::Survived => Columns::FATE,
         }
     }
 
@@ -70,6 +73,7 @@ impl Sort {
             Self::Retained => 0,
             Self::Birth => u64::MAX - rows.number[row],
             Self::Death => u64::MAX - rows.death_tick[row].unwrap_or(u64::MAX),
+            Self::Survived => rows.fate[row].map_or(0, |fate| fate.survived.into()),
         }
     }
 }
@@ -90,6 +94,8 @@ pub struct Query {
     pub died: Option<Span>,
     /// The program allocated more than that during its life, in bytes.
     pub older_than: Option<u64>,
+    /// It certainly survived that many collections.
+    pub survived: Option<u32>,
     pub sort: Sort,
     /// Maximum number of objects to list.
     pub top: usize,
@@ -107,6 +113,12 @@ impl Query {
             (self.sort == Sort::Retained, "--sort retained"),
             (self.sort == Sort::Death, "--sort death"),
         ];
+        needs.into_iter().find(|(is_asked, _)| *is_asked).map(|(_, option)| option)
+    }
+
+    /// The first condition that only walks through the heap can tell.
+    pub fn needs_walks(&self) -> Option<&'static str> {
+        let needs = [(self.survived.is_some(), "--survived"), (self.sort == Sort::Survived, "--sort survived")];
         needs.into_iter().find(|(is_asked, _)| *is_asked).map(|(_, option)| option)
     }
 }
@@ -164,6 +176,23 @@ pub struct ObjectLine {
     pub age_bytes: u64,
     /// Ticks between its last use and its death; `None` if it is alive at the end.
     pub drag_ticks: Option<u64>,
+    /// What walks through the heap say of it, where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survival: Option<Survived>,
+}
+
+/// What walks through the heap say of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Survived {
+    /// Number of collections that it has certainly survived.
+    pub collections: u32,
+    pub at_most: u32,
+    /// It was there then, and was gone at that time; `None`: it was not.
+    pub gone_after: When,
+    pub gone_by: Option<When>,
+    /// Walks say what does not fit, or may say it of another object with the same id.
+    pub is_uncertain: bool,
 }
 
 /// What the objects that are alive at a moment retain.
@@ -232,6 +261,7 @@ impl<'q> Wanted<'q> {
         need(query.site.is_some(), Spot::columns());
         need(query.context.is_some(), Columns::CONTEXT);
         need(query.thread.is_some(), Columns::THREAD);
+        need(query.survived.is_some(), Columns::FATE);
         need(query.older_than.is_some(), Columns::BIRTH_BYTES | Columns::DEATH_BYTES);
         columns | query.sort.columns()
     }
@@ -241,6 +271,7 @@ impl<'q> Wanted<'q> {
         if query.thread.is_some_and(|thread| rows.thread[row] != ThreadId(thread))
             || self.classes.as_ref().is_some_and(|classes| !classes.contains(&rows.class[row]))
             || self.contexts.as_ref().is_some_and(|contexts| !contexts[rows.context[row].0 as usize])
+            || query.survived.is_some_and(|least| rows.fate[row].is_none_or(|fate| fate.survived < least))
             || query.older_than.is_some_and(|least| age(rows, row, self.end) <= least)
         {
             return false;
@@ -413,7 +444,8 @@ const COLUMNS: Columns = Spot::columns()
     .and(Columns::DEATH_BYTES)
     .and(Columns::DEATH_NANOS)
     .and(Columns::DEATH_THREAD)
-    .and(Columns::DEATH_CONTEXT);
+    .and(Columns::DEATH_CONTEXT)
+    .and(Columns::FATE);
 
 /// What a row says.
 pub(crate) fn line(
@@ -443,7 +475,20 @@ pub(crate) fn line(
         death_thread: rows.death_thread[row].map(|thread| thread.0),
         age_bytes: age(rows, row, population.end),
         drag_ticks: drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]),
+        survival: survived(population, rows, row),
     }
+}
+
+fn survived(population: &Population, rows: &Rows, row: usize) -> Option<Survived> {
+    let (survival, fate) = (population.survival.as_ref()?, rows.fate.get(row).copied().flatten()?);
+    let (gone_after, gone_by) = survival.death_of(&fate, born(rows, row));
+    Some(Survived {
+        collections: fate.survived,
+        at_most: fate.survived_at_most,
+        gone_after,
+        gone_by,
+        is_uncertain: fate.is_uncertain,
+    })
 }
 
 /// The answer first, then a table.
@@ -462,6 +507,8 @@ pub fn render(found: &Objects) -> String {
         Some(nanos) => format!("{} ({})", number(when.tick), seconds(nanos as f64 / 1e9)),
         None => number(when.tick),
     };
+    // Then nobody knows deaths.
+    let has_walks = objects.iter().any(|line| line.survival.is_some());
     let rows: Vec<Vec<String>> = objects
         .iter()
         .map(|line| {
@@ -484,10 +531,23 @@ pub fn render(found: &Objects) -> String {
             if let Some(retained) = line.retained_bytes {
                 cells.insert(0, bytes(retained));
             }
+            if has_walks {
+                // Without calls the clock stands still.
+                let fate = line.survival.map_or_else(Default::default, |survived| gone(line.born, &survived));
+                cells.truncate(5);
+                cells[1] = bytes(line.born.bytes);
+                cells.splice(0..0, fate);
+            }
             cells
         })
         .collect();
     let _ = writeln!(out);
+    if has_walks {
+        let head = ["collections", "gone after", "gone by", "size", "born at", "object", "class", "made at"];
+        table(&mut out, 5, &head, &rows);
+        more(&mut out, all.objects as usize, objects.len());
+        return out;
+    }
     let head = ["retained", "size", "age", "object", "class", "made at", "born at tick", "died at tick", "in"];
     match objects[0].retained_bytes {
         Some(_) => table(&mut out, 3, &head, &rows),
@@ -495,6 +555,18 @@ pub fn render(found: &Objects) -> String {
     }
     more(&mut out, all.objects as usize, objects.len());
     out
+}
+
+/// How many collections it survived, and when it was gone, in bytes allocated since its birth.
+fn gone(born: When, survived: &Survived) -> [String; 3] {
+    let Survived { collections, at_most, gone_after, gone_by, is_uncertain } = *survived;
+    let doubt = if is_uncertain { "?" } else { "" };
+    let collections = match at_most > collections {
+        true => format!("{collections} to {at_most}{doubt}"),
+        false => format!("{collections}{doubt}"),
+    };
+    let since = |when: When| bytes(when.bytes.saturating_sub(born.bytes));
+    [collections, since(gone_after), gone_by.map_or_else(|| "-".to_owned(), since)]
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct Cell {
     pub alive: Amount,
     /// Objects that died before the requested number of bytes was allocated after them.
     pub young: Amount,
+    /// Allocated while tracing was on; survived at least one collection, as far as walks through the heap tell.
+    pub survived: Amount,
     /// Bytes times thousands of ticks between the last use and the death of those allocated.
     pub drag: u64,
 }
@@ -48,6 +50,7 @@ impl Cell {
         self.allocated += other.allocated;
         self.alive += other.alive;
         self.young += other.young;
+        self.survived += other.survived;
         self.drag = self.drag.saturating_add(other.drag);
     }
 }
@@ -82,7 +85,8 @@ impl<K: Eq + Hash> Cells<K> {
         .and(Columns::BIRTH_BYTES)
         .and(Columns::LAST_USE_TICK)
         .and(Columns::DEATH_TICK)
-        .and(Columns::DEATH_BYTES);
+        .and(Columns::DEATH_BYTES)
+        .and(Columns::FATE);
 
     pub fn new(young: u64) -> Self {
         Self { cells: FxHashMap::default(), young }
@@ -100,7 +104,12 @@ impl<K: Eq + Hash> Cells<K> {
         if !is_initial {
             cell.allocated += amount;
         }
+        let fate = rows.fate.get(row).copied().flatten();
+        if !is_initial && fate.is_some_and(|fate| fate.survived > 0) {
+            cell.survived += amount;
+        }
         match rows.death_bytes[row] {
+            None if fate.is_some_and(|fate| fate.missed.is_some()) => {}
             None => cell.alive += amount,
             Some(died) if !is_initial && died.saturating_sub(rows.birth_bytes[row]) < self.young => {
                 cell.young.add(size);

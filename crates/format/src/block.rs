@@ -43,13 +43,14 @@ pub enum BlockKind {
     Monitors = 13,
     Stacks = 14,
     End = 15,
+    Survivors = 16,
 }
 
 impl BlockKind {
     /// Returns the kind with this number, or `None` if there is no such kind.
     pub fn from_u8(number: u8) -> Option<Self> {
         use BlockKind::*;
-        const ALL: [BlockKind; 15] = [
+        const ALL: [BlockKind; 16] = [
             Meta,
             Names,
             Events,
@@ -65,6 +66,7 @@ impl BlockKind {
             Monitors,
             Stacks,
             End,
+            Survivors,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)
     }
@@ -141,7 +143,7 @@ pub struct BlockHeader {
     pub crc: u32,
     /// Sequence number of the block in its file, from 0.
     pub sequence: u64,
-    /// First ticket of an `Events` block; 0 for other kinds.
+    /// First ticket of an `Events` block, ticket of the walk of `Survivors`; 0 for other kinds.
     pub first_ticket: Ticket,
     /// Whether the stored bytes start with timestamps, which [`wall`](Self::wall) reads.
     pub is_timed: bool,

@@ -15,6 +15,7 @@ pub mod packing;
 pub mod progress;
 mod records;
 mod stacks;
+mod survivors;
 #[cfg(test)]
 mod tests;
 pub mod trace_path;
@@ -29,13 +30,14 @@ pub use json::{ArrayLayout, End, Jvm, LATE, Meta, Packing, Problem, decode_json,
 pub use monitors::{MonitorEvent, MonitorPlace, MonitorRecord};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};
 pub use stacks::{STACK, StackCounts, StackRecord};
+pub use survivors::{HeapWalk, Survivors};
 
 use progress::RunId;
 
 /// Magic number at the start of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;
 /// Format version that this crate writes. Version 2 added timestamps to event blocks, version 3 entries that say that
-/// the method was left as well, version 4 blocks of monitors, version 5 blocks of stacks.
+/// the method was left as well, version 4 blocks of monitors, version 5 blocks of stacks and of survivors.
 pub const VERSION: u16 = 5;
 /// The oldest version that this crate reads.
 pub const OLDEST_VERSION: u16 = 1;

@@ -24,6 +24,7 @@ mod population;
 mod references;
 mod rows;
 mod stamp;
+mod surviving;
 pub mod tables;
 #[cfg(test)]
 mod tests;

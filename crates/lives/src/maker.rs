@@ -233,6 +233,11 @@ impl Maker {
         }
     }
 
+    /// How far the trace has come, and how many objects there have been.
+    pub fn now(&self) -> (Moment, u64) {
+        (Moment { tick: self.tick, bytes: self.made_bytes, nanos: self.time.map(|time| time.0) }, self.born)
+    }
+
     #[inline]
     fn step(&mut self, number: u64, step: &Step) {
         let Some(record) = step.record() else {

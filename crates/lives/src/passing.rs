@@ -51,6 +51,7 @@ impl Passing {
             contexts: self.contexts.plain(),
             types: source.types(),
             has_deaths: true,
+            survival: None,
             end: self.end,
             lost: self.lost,
             warnings: Vec::new(),

@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 
 use et_columns::TableReader;
+use et_format::BlockKind;
 use et_reader::blocks::Passed;
 use et_reader::counted::counted;
 use et_reader::deaths_unknown;
@@ -16,6 +17,7 @@ use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::record::{Clock, Record};
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
+use et_reader::survival::Survival;
 use et_reader::told::Told;
 use thiserror::Error;
 
@@ -23,6 +25,7 @@ use crate::late::LateRows;
 use crate::maker::{Follows, Maker};
 use crate::names::read_contexts;
 use crate::rows::{range, stored, wider};
+use crate::surviving::Surviving;
 use crate::{BY_RECORDS, CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, by_blocks, held, lock};
 
 /// Why there are no rows.
@@ -131,6 +134,10 @@ fn births_by_records(source: &Source, reading: Reading) -> Result<(Population, O
 /// As [`births`], without making records. `None` if that cannot be done: then they are made, and any error shows again.
 fn births_by_blocks(source: &Source, reading: Reading) -> Option<(Population, Observed)> {
     let trace = source.trace()?;
+    // Where walks are between births is known by the tickets of records.
+    if trace.file.of_kind(BlockKind::Survivors).next().is_some() {
+        return None;
+    }
     if reading.clock != Clock::default() || std::env::var_os(BY_RECORDS).is_some() {
         return None;
     }
@@ -145,6 +152,7 @@ fn births_by_blocks(source: &Source, reading: Reading) -> Option<(Population, Ob
         contexts: passed.contexts,
         types: source.types(),
         has_deaths: false,
+        survival: None,
         warnings: deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace).into_iter().collect(),
     };
     Some((population, observed))
@@ -173,7 +181,7 @@ impl LifeTable {
             let Manifest { objects, .. } = manifest;
             let (end, types) = (manifest.end(), source.types());
             let (lost, warnings) = (Lost::default(), Vec::new());
-            Ok(Population { groups, objects, contexts, types, has_deaths: true, end, lost, warnings })
+            Ok(Population { groups, objects, contexts, types, has_deaths: true, survival: None, end, lost, warnings })
         };
         read().inspect_err(|_| self.doubt()).ok()
     }
@@ -191,7 +199,17 @@ fn pass(
     let mut maker = Maker::new(stacks, [file()?, file()?], reading.clock, follows);
     let has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
     let reading = Reading { holders: has_deaths && source.tells_holders(), places: true, ..reading };
+    let mut marker = match source.trace().filter(|_| !has_deaths) {
+        Some(trace) => Survival::of(trace).map_err(SourceError::from)?,
+        None => None,
+    };
     let mut ending = source.for_each_told(reading, |told, at| {
+        if let (Some(marker), Some(ticket)) = (&mut marker, at.place.ticket()) {
+            marker.at(ticket, || maker.now());
+            if let Told::Record(Record::Alloc(alloc)) = told {
+                marker.born(alloc.object, maker.now().1);
+            }
+        }
         maker.told(told, at);
         if let Told::Record(record) = told {
             see(record, at);
@@ -202,8 +220,14 @@ fn pass(
     let held = ending.cost.as_ref().map(|cost| cost.held_by_stacks.clone()).unwrap_or_default();
     let text_types = std::mem::take(&mut ending.text_types);
     let table = Table::open(made.lives.file, HeldRows::Known(held), 0..0).map_err(PopulationError::Temporary)?;
+    let survival = marker.map(|marker| Arc::new(marker.finish(made.end, made.objects)));
+    let groups: Box<dyn Groups> = match &survival {
+        Some(survival) => Box::new(Surviving::of(Box::new(table), survival.clone())),
+        None => Box::new(table),
+    };
     let population = Population {
-        groups: Box::new(table),
+        groups,
+        survival,
         objects: made.objects,
         contexts: made.contexts,
         types: if matches!(source, Source::Text(_)) { Arc::new(text_types) } else { source.types() },

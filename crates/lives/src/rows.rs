@@ -41,6 +41,8 @@ pub(crate) fn stored(table: &TableReader, group: usize, columns: Columns) -> io:
         escaped_frame: reader.wanted(Columns::ESCAPED_FRAME, || table.flags(group, "escaped_frame"))?,
         death_record: reader.wanted(Columns::DEATH_RECORD, || reader.maybe("death_record"))?,
         death_kind: reader.wanted(Columns::DEATH_KIND, || reader.record_kinds("death_kind"))?,
+        // Of objects whose deaths are known.
+        fate: reader.wanted(Columns::FATE, || Ok(vec![None; table.rows_of(group)]))?,
     })
 }
 

@@ -154,6 +154,7 @@ fn with_limit(trace: &Trace, most: usize) -> (Population, Observed) {
         contexts,
         types: Arc::clone(&trace.types),
         has_deaths: false,
+        survival: None,
         end: Moment { tick: 0, bytes, nanos },
         lost,
         warnings: Vec::new(),
@@ -235,6 +236,7 @@ impl Groups for CountedRows {
             escaped_frame: vec![None; len],
             death_record: vec![None; len],
             death_kind: vec![None; len],
+            fate: vec![None; len],
         })
     }
 

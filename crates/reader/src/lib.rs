@@ -34,6 +34,7 @@ pub mod lifetimes;
 pub mod made_in;
 pub mod merge;
 pub mod model;
+mod moment;
 pub mod names;
 pub mod naming;
 pub mod observed;
@@ -50,6 +51,7 @@ pub mod source;
 pub mod stack_contexts;
 pub mod stacks;
 mod store;
+pub mod survival;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;

@@ -6,12 +6,13 @@ use std::ops::{BitOr, RangeInclusive};
 use std::sync::Arc;
 
 use et_names::SiteId;
-use serde::Serialize;
 
 use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
+pub use crate::moment::Moment;
 use crate::record::{AllocKind, ObjectId, RecordKind, ThreadId};
 use crate::resolve::Lost;
+use crate::survival::{Fate, Survival};
 use crate::types::{TypeId, Types};
 
 /// A set of columns of [`Rows`]. Columns that are not read save time.
@@ -139,6 +140,8 @@ columns! {
     DEATH_RECORD: death_record Option<u64>,
     /// `death_kind`: kind of that record.
     DEATH_KIND: death_kind Option<RecordKind>,
+    /// Which collections it survived, where walks through the heap tell; `None`: no walk came after it.
+    FATE: fate Option<Fate>,
 }
 
 impl Columns {
@@ -211,17 +214,6 @@ pub trait Groups: Send + Sync {
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>>;
 }
 
-/// A point in the course of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Moment {
-    /// Value of the clock.
-    pub tick: u64,
-    /// Bytes allocated so far, not counting initial objects.
-    pub bytes: u64,
-    /// Nanoseconds since the start of the run; `None` if the trace has no times.
-    pub nanos: Option<u64>,
-}
-
 /// All objects of a trace.
 #[allow(missing_debug_implementations)]
 pub struct Population {
@@ -234,6 +226,8 @@ pub struct Population {
     pub types: Arc<Types>,
     /// Whether deaths are known; if not, all objects are alive at the end.
     pub has_deaths: bool,
+    /// What walks through the heap say of the objects, if deaths are not known and there were walks.
+    pub survival: Option<Arc<Survival>>,
     /// The end of the trace.
     pub end: Moment,
     /// What is missing from the trace.

@@ -7,9 +7,9 @@ use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::{Event, ObjectHash, Ticket, encode};
 use et_format::progress::{Progress, RunId};
 use et_format::{
-    ArrayLayout, BlockKind, BlockPacker, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject,
-    InitialReferences, Jvm, Meta, MonitorRecord, NewBlock, Problem, ThreadRecord, Wall, encode_json, file_header,
-    thread_flags, write_block,
+    ArrayLayout, BlockKind, BlockPacker, ClassRecord, Codec, End, GcRecord, HeapWalk, InitialFrame, InitialObject,
+    InitialReferences, Jvm, Meta, MonitorRecord, NewBlock, Problem, Survivors, ThreadRecord, Wall, encode_json,
+    file_header, thread_flags, write_block,
 };
 use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldId, FieldNames,
@@ -238,6 +238,20 @@ impl TraceBuilder {
         let mut raw = Vec::new();
         records.iter().for_each(|record| record.encode(&mut raw));
         self.block(BlockKind::Monitors, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// Adds what a walk through the heap found.
+    pub fn survivors(&mut self, walk: HeapWalk, objects: &[u32]) -> &mut Self {
+        for raw in walk.encode(objects) {
+            self.survivors_block(&raw);
+        }
+        self
+    }
+
+    /// Adds a `Survivors` block.
+    pub fn survivors_block(&mut self, raw: &[u8]) -> &mut Self {
+        self.block(BlockKind::Survivors, 0, Survivors::ticket(raw), raw);
         self
     }
 

@@ -1,6 +1,7 @@
 //! The report as a page.
 
-use et_analysis::report::{AxisUnit, Finding, Lack, LackKind, Page, Report, Top, Weight};
+use et_analysis::report::{AxisUnit, Finding, Glance, Lack, LackKind, Page, Report, Top, Weight};
+use et_analysis::survival::SurvivalPart;
 use et_names::shell::quoted;
 use et_names::units::{bytes, counted, counted_as, number, percent, seconds};
 use maud::{Markup, html};
@@ -113,6 +114,10 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
             @if report.lack(LackKind::Others).is_some() && report.has_deaths {
                 @let alive = report.lifetimes.all.alive;
                 (fact("Alive at the end", &bytes(alive.bytes), &counted(alive.objects, "object")))
+            }
+            @if let Some(survival) = &summary.survival {
+                @let last = survival.walks.last().map(|walk| walk.alive).unwrap_or_default();
+                (fact("There", &bytes(last.bytes), &format!("{}, {}", counted(last.objects, "object"), survival.when_last())))
             }
             @if let Some(run) = summary.seconds {
                 (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted_as(summary.ticks, "call or return", "calls and returns"))))
@@ -263,6 +268,8 @@ fn allocation(report: &Report) -> Markup {
     if report.has_deaths {
         parts.push("what is alive at the end".to_owned());
         parts.extend(report.flames.limits.iter().map(|limit| format!("what died within {}", bytes(*limit))));
+    } else if let Some(survival) = &report.summary.survival {
+        parts.extend([survival.last_walk().to_owned(), "what survived a collection".to_owned()]);
     }
     html! {
         @if !report.has_contexts {
@@ -304,7 +311,32 @@ fn alive(report: &Report) -> Markup {
     }
 }
 
+/// Which collections objects survived, where deaths are not known.
+fn survival(report: &Report, survival: &SurvivalPart) -> Markup {
+    let last = survival.walks.last().map_or(0, |walk| walk.alive.bytes);
+    let found = Glance {
+        figure: format!("{} {}", bytes(last), survival.when_last()),
+        course: survival.walks.iter().map(|walk| walk.alive.bytes).collect(),
+        ..Glance::default()
+    };
+    html! {
+        p {
+            "When exactly objects die is not known. After collections the runtime looked which of them were still there: "
+            "an object has survived the collections between its birth and the last walk through the heap that found it."
+        }
+        h3 { "What walks through the heap found" }
+        p { (glance(&found)) }
+        ul { @for note in survival.notes() { li { (note) } } }
+        p.hint { "Stacks that made what survived are under " a href={ "#" (Page::Allocation.id()) } { (Page::Allocation.title()) } ", by the weight of the graph." }
+        p.hint { "Exact deaths need references and calls: run with --mode everything." }
+        (command_line(&format!("et-trace objects {} --sort survived", quoted(&report.summary.trace))))
+    }
+}
+
 fn lifetimes(report: &Report) -> Markup {
+    if let Some(part) = report.summary.survival.as_ref().filter(|_| !report.has_deaths) {
+        return survival(report, part);
+    }
     if let Some(lack) = without_deaths(report, "Lifetimes") {
         return lack;
     }

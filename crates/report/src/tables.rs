@@ -2,6 +2,7 @@
 
 mod methods;
 mod monitors;
+mod survival;
 
 use et_analysis::heap::ClassLine;
 use et_analysis::report::{Held, LifeLine, Page, Report, Retained, RetainedLine, RootLine};
@@ -22,6 +23,9 @@ pub fn tables(report: &Report) -> Vec<Table> {
         tables.extend([at_end(report), lives(report, true), lives(report, false)]);
         tables.extend([holding(report), growing(report), ways(report), arrays(report), collections(report)]);
         tables.push(exceptions(report));
+    }
+    if let Some(survival) = report.summary.survival.as_ref().filter(|_| !report.has_deaths) {
+        tables.extend(survival::tables(survival));
     }
     tables.extend([threads(report), gcs(report)]);
     if let Some(contention) = &report.summary.contention {

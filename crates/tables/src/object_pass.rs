@@ -5,7 +5,7 @@ use std::io;
 use et_names::SiteId;
 use et_reader::made_in::{Made, MadeIn, Places};
 use et_reader::model::ContextId;
-use et_reader::population::{Columns, Population};
+use et_reader::population::{Columns, Moment, Population};
 use et_reader::record::{AllocKind, ThreadId};
 use et_reader::source::Source;
 use et_reader::types::TypeId;
@@ -81,6 +81,12 @@ pub fn over(
                 }
             }
             let Some(table) = &mut table else { continue };
+            let fate = rows.fate[at];
+            let birth = Moment { tick: rows.birth_tick[at], bytes: rows.birth_bytes[at], nanos: rows.birth_nanos[at] };
+            let gone = population.survival.as_ref().zip(fate).map(|(walks, fate)| walks.death_of(&fate, birth));
+            let (after, by) = gone.map_or((None, None), |(after, by)| (Some(after), by));
+            let bytes = |moment: Option<Moment>| moment.map(|moment| moment.bytes.cast_signed());
+            let time = |moment: Option<Moment>| signed(moment.and_then(|moment| moment.nanos));
             table.push(objects::Row {
                 number: rows.number[at].cast_signed(),
                 object: rows.object[at].0.cast_signed(),
@@ -104,6 +110,13 @@ pub fn over(
                 escaped_thread: rows.escaped_thread[at],
                 // Without deaths it is unknown which objects were dead when the method returned.
                 escaped_frame: rows.escaped_frame[at].filter(|_| population.has_deaths),
+                survived_collections: fate.map(|fate| fate.survived.into()),
+                survived_at_most: fate.map(|fate| fate.survived_at_most.into()),
+                gone_after_bytes: bytes(after),
+                gone_by_bytes: bytes(by),
+                gone_after_nanos: time(after),
+                gone_by_nanos: time(by),
+                survival_uncertain: fate.map(|fate| fate.is_uncertain),
             });
         }
         if table.as_ref().is_some_and(TableWriter::has_failed) {

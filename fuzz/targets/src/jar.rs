@@ -30,6 +30,7 @@ pub(crate) fn settings() -> Settings {
     Settings {
         events: EventSet::ALL,
         counts: false,
+        survival: None,
         leaves: true,
         filter: Filter::default(),
         strict: false,

@@ -15,7 +15,7 @@ use crate::run::RunError;
 enum Mode {
     /// How much is allocated, by stack and class: --events counts
     Counts,
-    /// Each object with its stack: --events alloc,stacks
+    /// Each object with its stack, and how many collections it survives: --events alloc,stacks with -Det.survival=5
     Objects,
     /// Objects, references, calls, exceptions and deaths: --events all
     Everything,
@@ -28,6 +28,12 @@ impl Mode {
             Self::Objects => Told::STACKS,
             Self::Everything => Told::ALL,
         }
+    }
+
+    /// The share of the time for walks through the heap, in percent.
+    fn survival(self) -> Option<u32> {
+        // Deaths tell more, and counts have no objects.
+        (self == Self::Objects).then_some(5)
     }
 }
 
@@ -57,7 +63,8 @@ impl ProgramArgs {
         job: impl FnOnce(&Settings) -> Result<T, RunError> + Send,
     ) -> Result<T, Error> {
         let events = self.mode.map(Mode::events);
-        let settings = self.hooks.settings_of(events.as_ref(), rules, progress.clone())?;
+        let mut settings = self.hooks.settings_of(events.as_ref(), rules, progress.clone())?;
+        settings.survival = self.mode.and_then(Mode::survival);
         let done = self.threads.pool().run(|| job(&settings));
         progress.finish();
         Ok(done?)

@@ -88,6 +88,7 @@ impl HookArgs {
         Ok(Settings {
             events: events.with(self.witness),
             counts,
+            survival: None,
             leaves: !self.no_leaves,
             filter: filter_of(rules)?,
             strict: false,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::error::RunError;
 use super::launcher::{Launcher, Surroundings};
 use super::prepare::Workplace;
-use super::{counting, excluded, paths, program, variable};
+use super::{excluded, paths, program, telling, variable};
 use crate::artifact::Settings;
 use crate::cache::program::Programs;
 use crate::files::{FileError, Umask};
@@ -87,7 +87,7 @@ impl PrepareJob {
             done.warnings().into_iter().chain(settings.filter.unused_includes()).chain(settings.filter.of_jdk()),
         );
         Ok(Ready {
-            options: prepared.options.iter().cloned().chain(excluded(settings)).chain(counting(settings)).collect(),
+            options: prepared.options.iter().cloned().chain(excluded(settings)).chain(telling(settings)).collect(),
             java_home: prepared.home,
             class_path,
             rewrote: done.text(),

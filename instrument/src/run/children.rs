@@ -13,16 +13,17 @@ use super::trace_file::quoted;
 /// How many traces are named one by one.
 const NAMED: usize = 8;
 
-/// Sets the variable for a program whose trace goes to `trace`, or removes it if its JVMs are not to be traced.
-pub fn set(command: &mut Command, trace: Option<&str>, excluded: Option<&str>, counts: Option<&str>) {
+/// Sets the variable for a program whose trace goes to `trace`, or removes it if its JVMs are not to be traced. `others` are
+/// further options of the runtime.
+pub fn set(command: &mut Command, trace: Option<&str>, excluded: Option<&str>, others: &[String]) {
     match trace {
-        Some(trace) => command.env(trace_path::CHILDREN, options(trace, excluded, counts)),
+        Some(trace) => command.env(trace_path::CHILDREN, options(trace, excluded, others)),
         None => command.env_remove(trace_path::CHILDREN),
     };
 }
 
 /// The value; empty if children can have no traces of their own.
-fn options(trace: &str, excluded: Option<&str>, counts: Option<&str>) -> String {
+fn options(trace: &str, excluded: Option<&str>, others: &[String]) -> String {
     let path = Path::new(trace);
     let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
     let Some(place) = (!is_special).then(|| trace_path::of_children(trace)).flatten() else { return String::new() };
@@ -32,8 +33,8 @@ fn options(trace: &str, excluded: Option<&str>, counts: Option<&str>) -> String 
         false => std::path::absolute(&place).map_or(place, |path| path.display().to_string()),
     };
     let excluded = excluded.map(|classes| format!("@dynamicExclude={classes}")).unwrap_or_default();
-    let counts = counts.map(|slice| format!("@counts={slice}")).unwrap_or_default();
-    format!("traceFile={place}{excluded}{counts}")
+    let others: String = others.iter().map(|option| format!("@{option}")).collect();
+    format!("traceFile={place}{excluded}{others}")
 }
 
 /// What there is to say about them after the run.
@@ -74,14 +75,14 @@ mod tests {
 
     #[test]
     fn each_has_a_place_of_its_own() {
-        assert_eq!(options("/x/et-%p.ettrace", None, None), "traceFile=/x/et-%p.ettrace");
+        assert_eq!(options("/x/et-%p.ettrace", None, &[]), "traceFile=/x/et-%p.ettrace");
         assert_eq!(
-            options("/x/app.ettrace", Some("a.**,b.C"), Some("1s")),
+            options("/x/app.ettrace", Some("a.**,b.C"), &["counts=1s".to_owned()]),
             "traceFile=/x/app.%p.ettrace@dynamicExclude=a.**,b.C@counts=1s"
         );
-        assert!(options("app.ettrace", None, None).starts_with("traceFile=/"));
-        assert_eq!(options(">(cat > %p)", None, None), "traceFile=>(cat > %p)");
-        assert_eq!([options(">(cat)", None, None), options("/dev/null", None, None)], ["", ""]);
+        assert!(options("app.ettrace", None, &[]).starts_with("traceFile=/"));
+        assert_eq!(options(">(cat > %p)", None, &[]), "traceFile=>(cat > %p)");
+        assert_eq!([options(">(cat)", None, &[]), options("/dev/null", None, &[])], ["", ""]);
     }
 
     #[test]

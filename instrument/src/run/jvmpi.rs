@@ -106,6 +106,7 @@ impl JvmpiJob {
         let methods = Settings {
             events: EventSet::METHOD,
             counts: false,
+            survival: None,
             filter: Filter::default(),
             progress: settings.progress.clone(),
             ..*settings

@@ -149,7 +149,7 @@ impl RunJob {
             &mut command,
             self.children.then(|| trace.given()),
             excluded_classes(settings).as_deref(),
-            slice(settings),
+            &about_objects(settings),
         );
         let ended = child::run(&mut command)?;
         children::lines(&report.children()).iter().for_each(|line| say(line));
@@ -161,7 +161,7 @@ impl RunJob {
     fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
         let program = typed(&self.command);
         let trace = self.trace().map(|trace| format!("-Det.traceFile={trace}"));
-        trace.into_iter().chain(excluded(settings)).chain(counting(settings)).chain([format!("-Det.program={program}")])
+        trace.into_iter().chain(excluded(settings)).chain(telling(settings)).chain([format!("-Det.program={program}")])
     }
 
     /// What comes first, whatever is run: where work is done, and what keeps its files from others while it is prepared.
@@ -263,14 +263,15 @@ fn excluded_classes(settings: &Settings) -> Option<String> {
     (!excluded.is_empty()).then_some(excluded)
 }
 
-/// What has the runtime count allocations.
-fn counting(settings: &Settings) -> Option<String> {
-    slice(settings).map(|slice| format!("-Det.counts={slice}"))
+/// What the runtime is to tell of objects, as options of the JVM.
+fn telling(settings: &Settings) -> impl Iterator<Item = String> {
+    about_objects(settings).into_iter().map(|option| format!("-Det.{option}"))
 }
 
-/// How long slices of counts are.
-fn slice(settings: &Settings) -> Option<&'static str> {
-    settings.counts.then_some("1s")
+/// The same as options of the runtime: how long slices of counts are, how much of the time it may look what survives.
+fn about_objects(settings: &Settings) -> Vec<String> {
+    let counts = settings.counts.then(|| "counts=1s".to_owned());
+    counts.into_iter().chain(settings.survival.map(|percent| format!("survival={percent}"))).collect()
 }
 
 /// A variable that is set to something.

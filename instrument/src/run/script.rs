@@ -12,7 +12,7 @@ use super::launcher::{Launcher, Surroundings};
 use super::left_out::LeftOut;
 use super::report::Report;
 use super::trace_file::TraceFile;
-use super::{RunJob, child, children, excluded_classes, lead_to, slice, teller, variable};
+use super::{RunJob, about_objects, child, children, excluded_classes, lead_to, teller, variable};
 use crate::artifact::Settings;
 use crate::jdk::is_instrumented;
 
@@ -52,7 +52,12 @@ impl RunJob {
         let trace = TraceFile::new(in_variable.into_iter().chain(self.trace()));
         let report = Report::new(&scratch)?;
         command.env(trace_path::REPORT, report.path());
-        children::set(&mut command, Some(trace.given()), excluded_classes(settings).as_deref(), slice(settings));
+        children::set(
+            &mut command,
+            Some(trace.given()),
+            excluded_classes(settings).as_deref(),
+            &about_objects(settings),
+        );
         let ended = child::run(&mut command)?;
         let told = children::lines(&report.children());
         told.iter().for_each(|line| say(line));

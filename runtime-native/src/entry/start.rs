@@ -39,11 +39,12 @@ use crate::tracer::machine::Machine;
 use crate::tracer::object_ids::ObjectIds;
 use crate::tracer::output::Output;
 use crate::tracer::run::Run;
+use crate::tracer::survival::Survival;
 use crate::tracer::vm_calls::Call;
 use crate::tracing::Tracing;
 use crate::tracing::begin::StartError;
 use crate::tracing::control::Control;
-use crate::tracing::slices;
+use crate::tracing::{slices, survivors};
 use et_jvm::env::{Env, Object, Vm};
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
@@ -169,7 +170,7 @@ impl Start<'_> {
         let packers = Packers::new(Limits::here(options.writers));
         let output = Output::new(buffers, &early.queue, packers, patience, sink, options.discard);
         let classes = ClassTables::new(slots, dynamic, &early.ids);
-        let collections = Collections::new(options.collector.map(Collector::new));
+        let collections = Collections::new(options.collector.map(Collector::new), options.survival.map(Survival::new));
         let tracer = Tracer::new(run, machine, output, classes, ids, collections, options.monitors);
         let tracer = tracer.with_stacks(Stacks::new(options.stacks));
         let Some(tracer) = tracer.install() else { return Ok(None) };
@@ -232,6 +233,7 @@ impl Start<'_> {
         if let Some(slice) = self.options.counts {
             slices::begin(tracer, slice);
         }
+        survivors::begin(tracer, &tracing.control, env).inspect_err(|_| tracer.abandon(env))?;
         tracing.control.open(tracer, env, thread)?;
         look_for_names(&tracer.output, jvmti, installed.meta.java_home, self.options);
         Ok(())

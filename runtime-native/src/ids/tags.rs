@@ -118,11 +118,16 @@ impl Tags {
         block.count > 0
     }
 
+    /// Calls `visit` with the id of each object that has one, reachable or not.
+    pub fn list(&self, mut visit: impl FnMut(u32)) -> Result<(), JvmtiError> {
+        self.jvmti.tags(|tag| visit(tag as u32))
+    }
+
     /// All ids of objects, including ids being assigned.
     fn live(&self) -> Option<FxHashSet<u32>> {
         // Pending ids first: after the walk they may be tags.
         let mut live: FxHashSet<u32> = self.claims.ids().into_iter().collect();
-        self.jvmti.tags(|tag| _ = live.insert(tag as u32)).ok().map(|()| live)
+        self.list(|id| _ = live.insert(id)).ok().map(|()| live)
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, the most important first.
-pub const OPTIONS: [Described; 25] = [
+pub const OPTIONS: [Described; 26] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -117,6 +117,13 @@ pub const OPTIONS: [Described; 25] = [
         default: Some("off"),
         meaning: "only count allocations, by stack and class, in slices of this length (`10ms` to `60m`; units as for `patience`): \
             see [counts](stacks.md#counts-only). `et-instrument run --events counts` sets it to `1s`",
+    },
+    Described {
+        name: "survival",
+        value: "<PERCENT>",
+        default: Some("0"),
+        meaning: "after collections, look which objects are still there; walks through the heap take at most this share of the time, \
+            from `0` (never) to `50`: see [survival](stacks.md#does-it-survive). `et-instrument run --mode objects` sets it to `5`",
     },
     Described {
         name: "monitors",

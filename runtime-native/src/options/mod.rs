@@ -37,6 +37,8 @@ const MAX_STACKS: u32 = 100_000_000;
 /// Lengths of slices of counts.
 const SHORTEST_SLICE: Duration = Duration::from_millis(10);
 const LONGEST_SLICE: Duration = Duration::from_secs(3600);
+/// Walks through the heap must not take more of the time than the program, in percent.
+const MAX_SURVIVAL: u32 = 50;
 /// The share is an `int` of HeapProxy.
 const MAX_SHARE: u32 = i32::MAX as u32;
 /// Maximum number of options files that name each other; more are taken for a cycle.
@@ -84,6 +86,10 @@ pub enum OptionError {
     /// `counts` together with an option that is about single objects.
     #[error("counts have no objects: leave out {0}, or counts")]
     CountsWith(&'static str),
+    #[error(
+        "survival={0}: write how much of the time walks through the heap may take, in percent: 0 (none) to {MAX_SURVIVAL}"
+    )]
+    Survival(String),
     #[error("monitors={0}: write on or off")]
     Monitors(String),
     #[error("discard={0}: write on or off")]
@@ -164,6 +170,8 @@ pub struct Options {
     pub stacks: u32,
     /// Allocations are only counted, in slices of this length.
     pub counts: Option<Duration>,
+    /// How much of the time may be spent on looking what has survived, in percent; `None`: none.
+    pub survival: Option<u32>,
     /// The agent for monitors, if it is part of the run.
     pub live: Option<Wanted>,
     /// Whether events are discarded instead of written.
@@ -325,8 +333,18 @@ impl Given {
                 Some(slice.ok_or_else(|| OptionError::Counts(text.to_owned()))?)
             }
         };
-        let about_objects =
-            [("format=text", text.is_some()), ("deaths=gc", value("deaths").is_some_and(|text| text != "trace"))];
+        let survival = match value("survival") {
+            None => None,
+            Some(text) => {
+                let percent = text.parse().ok().filter(|percent: &u32| *percent <= MAX_SURVIVAL);
+                Some(percent.ok_or_else(|| OptionError::Survival(text.to_owned()))?).filter(|percent| *percent > 0)
+            }
+        };
+        let about_objects = [
+            ("format=text", text.is_some()),
+            ("deaths=gc", value("deaths").is_some_and(|text| text != "trace")),
+            ("survival", survival.is_some()),
+        ];
         if let Some((with, _)) = about_objects.into_iter().find(|(_, is_given)| *is_given && counts.is_some()) {
             return Err(OptionError::CountsWith(with));
         }
@@ -374,6 +392,7 @@ impl Given {
             monitors,
             stacks,
             counts,
+            survival,
             live: Wanted::read(value)?,
             discard,
             given: self.values,

@@ -156,18 +156,28 @@ impl Queue {
     /// Queues one of many large blocks; first waits until at most `MANY_BYTES` are queued. Call it only where the
     /// caller blocks nothing but the program.
     pub fn large_block(&self, kind: BlockKind, raw: Vec<u8>) {
+        self.wait_for_room();
+        self.block(kind, raw);
+    }
+
+    fn wait_for_room(&self) {
         let mut waiting = lock(&self.waiting);
         while waiting.block_bytes() > MANY_BYTES && !waiting.finished {
             waiting = wait(&self.taken, waiting, None);
         }
-        drop(waiting);
-        self.block(kind, raw);
     }
 
     /// Queues a report of the collector. There are too many for the journal: if the process is killed, some are lost.
     pub fn collected(&self, record: &Collected) {
         let raw = encoded(|raw| record.encode(raw));
         self.add(|waiting| waiting.blocks.push_back((BlockKind::Collector, raw)));
+    }
+
+    /// Queues what a walk through the heap has found: too much for the journal. If the process is killed, it is not known.
+    /// Waits like [`large_block`](Self::large_block).
+    pub fn survivors(&self, raw: Vec<u8>) {
+        self.wait_for_room();
+        self.add(|waiting| waiting.blocks.push_back((BlockKind::Survivors, raw)));
     }
 
     /// Queues a problem, for readers of the trace.

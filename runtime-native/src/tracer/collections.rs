@@ -2,6 +2,7 @@
 //! called at a safepoint, on any thread of the VM: no JNI, no JVMTI.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use et_format::event::Ticket;
 use et_format::{GcRecord, Nanos};
@@ -12,20 +13,30 @@ use et_jvm::sync::lock;
 use super::collector::Collector;
 use super::output::Output;
 use super::run::Run;
+use super::survival::Survival;
 
 /// The collections of a run.
 #[derive(Debug)]
 pub struct Collections {
     /// Start of the current collection.
     current: Mutex<Option<(Ticket, Nanos)>>,
+    /// Number of those that have finished.
+    finished: AtomicU64,
     /// Reports which objects are freed; `None` without `deaths=gc`.
     pub collector: Option<Collector>,
+    /// When to look what has survived; `None` with `survival=0`.
+    pub survival: Option<Survival>,
 }
 
 impl Collections {
     /// The state at the beginning of a run.
-    pub fn new(collector: Option<Collector>) -> Self {
-        Self { current: Mutex::new(None), collector }
+    pub fn new(collector: Option<Collector>, survival: Option<Survival>) -> Self {
+        Self { current: Mutex::new(None), finished: AtomicU64::new(0), collector, survival }
+    }
+
+    /// Number of collections that have finished.
+    pub fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Acquire)
     }
 
     /// All threads have been stopped for a collection.
@@ -49,6 +60,10 @@ impl Collections {
                 heap_used: 0,
                 heap_committed: 0,
             });
+            self.finished.fetch_add(1, Ordering::Release);
+            if let Some(survival) = &self.survival {
+                survival.collected();
+            }
         }
     }
 

@@ -161,7 +161,7 @@ impl Collector {
 
 /// Whether collections run on threads concurrent with the program. No interface reports that, but the names of worker
 /// threads, which exist longer than the threads that control them.
-fn is_concurrent() -> bool {
+pub fn is_concurrent() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let mut names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
     names.any(|name| collects_concurrently(&name))

@@ -7,6 +7,7 @@ pub mod machine;
 pub mod object_ids;
 pub mod output;
 pub mod run;
+pub mod survival;
 pub mod vm_calls;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

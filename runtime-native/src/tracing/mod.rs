@@ -3,6 +3,7 @@
 pub mod begin;
 pub mod control;
 pub mod slices;
+pub mod survivors;
 
 use et_jvm::env::{Env, MethodId, Object};
 use et_jvm::listener::{ClassFile, Listener};

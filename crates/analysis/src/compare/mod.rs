@@ -33,7 +33,7 @@ use said::Said;
 use et_reader::Trace;
 use et_reader::file::ReadError;
 use et_reader::lifetimes::{self, LifetimesError, Limits, Played, Step};
-use et_reader::model::Stacks;
+use et_reader::model::{Node, Object, Stacks};
 use et_reader::record::{Alloc, ObjectId, Record, ThreadId};
 use et_reader::resolve::{IdSet, Outcome};
 use et_reader::source::deaths_unknown;
@@ -44,7 +44,7 @@ use et_reader::types::TypeId;
 #[derive(Debug, Error)]
 pub enum CompareError {
     /// Collector reports were not requested for the run.
-    #[error("{0} has no collector records: run the program with -Det.deaths=gc")]
+    #[error("{0} has no collector records: run the program with -Det.deaths=gc or -Det.survival=5")]
     NotAsked(String),
     /// Events are missing that are necessary to compute deaths.
     #[error("{0}: {1}")]
@@ -128,7 +128,9 @@ struct Collections {
 
 impl Collections {
     fn new(trace: &Trace, said: &Said<'_>) -> Self {
-        let mut starts: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.start).chain(said.collections()).collect();
+        // Walks say what was freed by then, in whatever collection.
+        let gcs = trace.gcs.iter().filter(|_| !said.is_by_walks()).map(|gc| gc.start);
+        let mut starts: Vec<Ticket> = gcs.chain(said.collections()).collect();
         starts.sort_unstable();
         starts.dedup();
         Self { starts, steps: Vec::new() }
@@ -292,12 +294,31 @@ impl Comparison<'_> {
                 self.tally.unknown += 1;
             }
         })?;
+        if let Some(found) = self.said.found_at(self.collections.starts[number])? {
+            self.missed(&found, number, &mut freed);
+        }
         self.begun += 1;
         if self.over.is_none() && self.said.held_by.is_some_and(|by| by <= self.collections.starts[number]) {
             self.over = Some(self.position);
         }
         self.early.add(&freed, &mut self.heap, &self.stacks, &self.trace.types, (self.begun, self.position));
         Ok(())
+    }
+
+    /// A walk found only these.
+    fn missed(&mut self, found: &FxHashSet<u32>, number: usize, freed: &mut Vec<Node>) {
+        let tally = &mut self.tally;
+        self.dead.retain(|hash, dead| {
+            let is_there = found.contains(hash);
+            if !is_there {
+                tally.freed(number - dead.begun as usize);
+            }
+            is_there
+        });
+        let is_gone = |object: &Object<Known>| {
+            self.is_asked(object.id) && object.data.early.is_none() && !found.contains(&(object.id.0 as u32))
+        };
+        freed.extend(self.heap.iter().filter(|(_, object)| is_gone(object)).map(|(node, _)| node));
     }
 
     fn finish(mut self, outcome: &Outcome, examples: usize) -> Result<Report, ReadError> {

@@ -1,8 +1,8 @@
-//! The reports of the collector in the trace.
+//! The reports of the collector in the trace, or what walks through the heap found after collections.
 
-use et_format::BlockKind;
 use et_format::collector::{Collected, Fate};
 use et_format::event::{ObjectHash, Ticket};
+use et_format::{BlockKind, Survivors};
 use rustc_hash::FxHashSet;
 
 use et_reader::file::ReadError;
@@ -16,6 +16,8 @@ pub struct Said<'a> {
     pub share: u32,
     /// Blocks that name freed objects, in order of the collections.
     freed: Vec<(Ticket, Block)>,
+    /// If there are no reports: blocks with what walks found, in their order.
+    walks: Vec<(Ticket, Block)>,
     /// Start of the collection after which it was asked what it held.
     pub held_by: Option<Ticket>,
     /// What it held at the end; `None` if there was no report then.
@@ -23,9 +25,9 @@ pub struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// `None` if there are no reports.
+    /// `None` if there are neither reports nor walks.
     pub fn read(file: &'a TraceFile) -> Result<Option<Self>, ReadError> {
-        let mut said = Self { file, share: 1, freed: Vec::new(), held_by: None, held: None };
+        let mut said = Self { file, share: 1, freed: Vec::new(), walks: Vec::new(), held_by: None, held: None };
         for block in file.of_kind(BlockKind::Collector) {
             for record in decode(file, block)? {
                 said.share = record.share.max(1);
@@ -40,12 +42,44 @@ impl<'a> Said<'a> {
         }
         said.freed.sort_by_key(|&(by, block)| (by, block.header.sequence));
         said.freed.dedup_by_key(|&mut (by, block)| (by, block.header.sequence));
-        Ok((said.held.is_some() || !said.freed.is_empty()).then_some(said))
+        if said.held.is_none() && said.freed.is_empty() {
+            said.read_walks()?;
+        }
+        Ok((said.held.is_some() || !said.freed.is_empty() || !said.walks.is_empty()).then_some(said))
     }
 
-    /// Starts of the collections that freed something.
+    fn read_walks(&mut self) -> Result<(), ReadError> {
+        let blocks = self.file.of_kind(BlockKind::Survivors).map(|block| (block.header.first_ticket, *block));
+        self.walks = blocks.collect();
+        self.walks.sort_by_key(|&(by, block)| (by, block.header.sequence));
+        let Some(&(last, block)) = self.walks.last() else { return Ok(()) };
+        if decode_walk(self.file, &block)?.walk.at_the_end {
+            self.held_by = Some(last);
+            self.held = self.found_at(last)?;
+        }
+        Ok(())
+    }
+
+    /// Starts of the collections that freed something, or of walks.
     pub fn collections(&self) -> impl Iterator<Item = Ticket> + '_ {
-        self.freed.iter().map(|&(by, _)| by)
+        self.freed.iter().chain(&self.walks).map(|&(by, _)| by)
+    }
+
+    /// Whether walks say what was freed.
+    pub fn is_by_walks(&self) -> bool {
+        !self.walks.is_empty()
+    }
+
+    /// What a walk found that began there; `None` if none did.
+    pub fn found_at(&self, begin: Ticket) -> Result<Option<FxHashSet<u32>>, ReadError> {
+        let first = self.walks.partition_point(|&(at, _)| at < begin);
+        let parts = self.walks[first..].iter().take_while(|&&(at, _)| at == begin);
+        let mut found = None;
+        for (_, block) in parts {
+            let part = decode_walk(self.file, block)?;
+            found.get_or_insert_with(FxHashSet::default).extend(part.objects.iter().map(|object| object.0));
+        }
+        Ok(found)
     }
 
     /// Calls `visit` with each object that the collection which began there may have freed, and no earlier one has.
@@ -64,6 +98,10 @@ impl<'a> Said<'a> {
     pub fn asked(&self, hash: u32) -> bool {
         hash.is_multiple_of(self.share)
     }
+}
+
+fn decode_walk(file: &TraceFile, block: &Block) -> Result<Survivors, ReadError> {
+    Survivors::decode(&file.unpack(block)?).map_err(|source| file.block_error(block, source))
 }
 
 fn decode(file: &TraceFile, block: &Block) -> Result<Vec<Collected>, ReadError> {

@@ -1,6 +1,6 @@
 use et_format::collector::Fate;
 use et_format::event::{Event, ObjectHash, Ticket};
-use et_format::{ClassRecord, GcRecord, ThreadRecord};
+use et_format::{ClassRecord, GcRecord, HeapWalk, ThreadRecord};
 use et_names::{FieldRefId, MethodId, SiteId};
 
 use super::{CompareError, Report, compare, render};
@@ -256,5 +256,36 @@ fn a_trace_that_did_not_ask_says_how_to() {
     let trace = Trace::from_file(TraceFile::from_bytes(boxes().finish(), None).unwrap()).unwrap();
     let error = compare(&trace, Limits::default(), 5).unwrap_err();
     assert!(matches!(error, CompareError::NotAsked(_)));
-    assert!(error.to_string().ends_with("run the program with -Det.deaths=gc"), "{error}");
+    assert!(error.to_string().ends_with("run the program with -Det.deaths=gc or -Det.survival=5"), "{error}");
+}
+
+#[test]
+fn walks_stand_in_for_the_collector() {
+    let walked = |found: &[u32]| {
+        let mut builder = boxes();
+        let events = [new(0xa1, BOX), keep(0xa1), new(0xa2, BOX), new(0xa3, BOX), keep(0xa3), keep(0)];
+        builder.events(1, 3, &events[..4]);
+        let walk = |begin: u64, at_the_end| HeapWalk {
+            begin: Ticket(begin),
+            end: Ticket(begin + 1),
+            at_the_end,
+            ..HeapWalk::default()
+        };
+        let mirrors = [0x10, 0x11, STRING, 0x13, SOFT, BOX];
+        let with = |objects: &[u32]| {
+            let mut all = [&mirrors[..], objects].concat();
+            all.sort_unstable();
+            all
+        };
+        builder.survivors(walk(10, false), &with(found));
+        builder.events(1, 12, &events[4..]);
+        builder.survivors(walk(20, true), &with(&[]));
+        compared(builder.finish())
+    };
+    // The third is held by nothing that the trace knows when the walk looks, and stored afterwards.
+    let report = walked(&[0xa1, 0xa3]);
+    assert!(report.is_clean(), "{:?}", report.errors);
+    assert!(report.freed_at_once >= 2 && report.asked_at_end && report.collections == 2, "{report:?}");
+    // The first was in a static field then.
+    assert!(!walked(&[0xa3]).is_clean());
 }

@@ -6,6 +6,7 @@ use et_reader::made_in::{Made, MadeIn, Places};
 use et_reader::model::ContextId;
 use et_reader::population::{Columns, Moment, Population};
 use et_reader::record::AllocKind;
+use et_reader::survival::Fate;
 use et_reader::types::TypeId;
 
 use crate::fold::in_order;
@@ -26,13 +27,22 @@ pub(super) struct Object {
     pub last_use: u64,
     /// `None` if it is alive at the end.
     pub death: Option<Moment>,
+    /// What walks through the heap say of it, where they do.
+    pub fate: Option<Fate>,
     pub escaped_thread: Option<bool>,
     pub escaped_frame: Option<bool>,
 }
 
+impl Object {
+    /// Whether the last walk through the heap did not find it.
+    pub fn is_missed(&self) -> bool {
+        self.fate.is_some_and(|fate| fate.missed.is_some())
+    }
+}
+
 /// Calls `see` with each object.
 pub(super) fn each(population: &Population, places: &mut Places<'_>, mut see: impl FnMut(&Object)) -> io::Result<()> {
-    const WANTED: [Columns; 14] = [
+    const WANTED: [Columns; 15] = [
         Columns::CLASS,
         Columns::KIND,
         Columns::SIZE,
@@ -47,6 +57,7 @@ pub(super) fn each(population: &Population, places: &mut Places<'_>, mut see: im
         Columns::DEATH_NANOS,
         Columns::ESCAPED_THREAD,
         Columns::ESCAPED_FRAME,
+        Columns::FATE,
     ];
     let wanted = WANTED.into_iter().fold(WANTED[0], |all, column| all | column);
     in_order(population, wanted, |rows| {
@@ -68,6 +79,7 @@ pub(super) fn each(population: &Population, places: &mut Places<'_>, mut see: im
                 birth,
                 last_use: rows.last_use_tick[at],
                 death,
+                fate: rows.fate[at],
                 escaped_thread: rows.escaped_thread[at],
                 escaped_frame: rows.escaped_frame[at],
             });

@@ -84,7 +84,8 @@ pub(super) struct Sums {
 pub(super) struct Weights {
     pub made: Amount,
     pub alive: Amount,
-    pub young: [Amount; LIMITS.len()],
+    /// Dead within each limit. Where walks through the heap stand in for deaths, the first is what survived a collection.
+    pub others: [Amount; LIMITS.len()],
 }
 
 impl Weights {
@@ -92,19 +93,26 @@ impl Weights {
         let size = object.size;
         self.made += object.amount;
         match &object.death {
-            None => self.alive += object.amount,
+            None => {
+                if !object.is_missed() {
+                    self.alive += object.amount;
+                }
+                if object.fate.is_some_and(|fate| fate.survived > 0) {
+                    self.others[0] += object.amount;
+                }
+            }
             Some(death) => {
                 let age = death.bytes.saturating_sub(object.birth.bytes);
-                self.young.iter_mut().zip(LIMITS).filter(|(_, limit)| age < *limit).for_each(|(sum, _)| sum.add(size));
+                self.others.iter_mut().zip(LIMITS).filter(|(_, limit)| age < *limit).for_each(|(sum, _)| sum.add(size));
             }
         }
     }
 }
 
-/// Allocated, alive, and dead within each limit.
+/// Allocated, alive, and the others.
 impl Parts for Weights {
     fn all(&self) -> impl Iterator<Item = Amount> {
-        [self.made, self.alive].into_iter().chain(self.young)
+        [self.made, self.alive].into_iter().chain(self.others)
     }
 }
 
@@ -112,7 +120,7 @@ impl AddAssign for Weights {
     fn add_assign(&mut self, other: Self) {
         self.made += other.made;
         self.alive += other.alive;
-        self.young.iter_mut().zip(other.young).for_each(|(sum, other)| *sum += other);
+        self.others.iter_mut().zip(other.others).for_each(|(sum, other)| *sum += other);
     }
 }
 
@@ -121,6 +129,7 @@ impl Sums {
         let size = object.size;
         self.made += object.amount;
         match &object.death {
+            None if object.is_missed() => {}
             None => {
                 self.alive += object.amount;
                 if object.last_use < end.tick / 2 {

@@ -17,6 +17,9 @@ impl Summary {
         if let Some(contention) = &mut self.contention {
             contention.cut(top);
         }
+        if let Some(survival) = &mut self.survival {
+            survival.cut(top);
+        }
         if let Some(lifetimes) = &mut self.lifetimes {
             lifetimes.classes.truncate(top);
             lifetimes.sites.truncate(top);

@@ -16,6 +16,9 @@ pub fn render_long(summary: &Summary) -> String {
     let mut out = render(summary);
     objects(&mut out, summary);
     lifetimes(&mut out, summary);
+    if let Some(survival) = &summary.survival {
+        survival.render(&mut out);
+    }
     threads(&mut out, summary);
     collections(&mut out, summary);
     if let Some(contention) = &summary.contention {

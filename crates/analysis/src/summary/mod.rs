@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::contention::{Contention, contention};
+use crate::labels::Labels;
 use crate::selection::Selected;
+use crate::survival::{SurvivalPart, survival};
 pub use et_reader::amount::Amount;
 
 use et_names::SiteId;
@@ -269,6 +271,9 @@ pub struct Summary {
     pub held_by_running_methods: Vec<HeldLine>,
     /// Without `--deaths=none`, if they can be known.
     pub lifetimes: Option<LifetimesPart>,
+    /// Which collections objects survived, if deaths are not known and the runtime looked (`survival=5`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survival: Option<SurvivalPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
     /// Only with `monitors=on`.
@@ -356,6 +361,10 @@ fn sum_up(
             summary.trace_bytes = text.size();
             summary.threads = thread_lines(&[], &sums, observed);
         }
+    }
+    if let Some(walks) = &population.survival {
+        let labels = Labels::of(source, population);
+        summary.survival = Some(survival(population, walks, labels, summary.seconds, top)?);
     }
     summary.bytes_per_record = summary.trace_bytes as f64 / observed.totals.sum().max(1) as f64;
     Ok(summary)

@@ -60,6 +60,7 @@ pub fn render(summary: &Summary) -> String {
     packages(&mut out, summary);
     sites(&mut out, summary);
     grew(&mut out, summary);
+    survived(&mut out, summary);
     held(&mut out, summary);
     health(&mut out, summary);
     out
@@ -116,6 +117,13 @@ fn header(out: &mut String, summary: &Summary) {
             line(out, "live", &format!("{objects}, {} at the end", bytes(alive.bytes)));
         }
         None => {
+            if let Some(survival) = &summary.survival {
+                let when = survival.when_last();
+                let most = survival.walks.iter().map(|walk| walk.alive.bytes).max().unwrap_or(0);
+                let last = survival.walks.last().map_or(0, |walk| walk.alive.bytes);
+                line(out, "live", &format!("{} {when}; {} at most, as far as was looked", bytes(last), bytes(most)));
+                return;
+            }
             let used = summary.gcs.last().filter(|gc| gc.heap_used_bytes > 0);
             let heap = used.map_or_else(String::new, |gc| {
                 format!("; heap after the last collection: {}", bytes(gc.heap_used_bytes))
@@ -180,6 +188,24 @@ fn grew(out: &mut String, summary: &Summary) {
         ];
         let caller = asked_by(line.caller.as_deref(), line.callers, (line.for_callers, line.at_the_end));
         entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &caller);
+    }
+}
+
+fn survived(out: &mut String, summary: &Summary) {
+    let Some(survival) = &summary.survival else { return };
+    let _ = writeln!(out, "\nCollections survived");
+    for row in survival.rows() {
+        let _ = writeln!(out, "{:>11} {:>7} {:>11}  {}", row[1], row[2], row[3], row[0]);
+    }
+    let sites: Vec<_> = survival.sites.iter().filter(|line| line.survived.objects > 0).take(SHOWN).collect();
+    if !sites.is_empty() {
+        let _ = writeln!(out, "\nBytes that survived a collection, by site");
+    }
+    for line in sites {
+        let numbers = amounts(line.survived, survival.at_least_one);
+        let share = percent(line.survived.bytes, line.made.bytes);
+        let site = line.site.as_deref().unwrap_or_default();
+        entry(out, borrowed(&numbers), &format!("{}  {site}", line.ty), &format!("{share} of what it made"));
     }
 }
 
@@ -250,6 +276,9 @@ fn health(out: &mut String, summary: &Summary) {
                 &format!("{count} beyond the limit of stacks have only their nearest callers: run with -Det.stacks=N"),
             );
         }
+    }
+    for note in summary.survival.iter().flat_map(|survival| survival.notes()) {
+        line(out, "", &format!("survival: {note}"));
     }
     for problem in summary.problems.iter().filter(|problem| problem.is_serious()) {
         line(out, "", &format!("the runtime reports: {} ({})", problem.what, number(problem.count)));

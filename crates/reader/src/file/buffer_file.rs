@@ -162,7 +162,7 @@ pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
         BlockKind::InitialObjects => InitialObject::decode_block(records).is_ok(),
         BlockKind::InitialReferences => InitialReferences::decode_block(records).is_ok(),
         // Kinds that are not kept in journals.
-        BlockKind::Events | BlockKind::Progress | BlockKind::Collector | BlockKind::End => false,
+        BlockKind::Events | BlockKind::Progress | BlockKind::Collector | BlockKind::Survivors | BlockKind::End => false,
     }
 }
 

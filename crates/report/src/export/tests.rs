@@ -12,7 +12,7 @@ fn frame(name: &str, line: u32) -> Frame {
 
 fn cell(objects: u64, bytes: u64, alive: u64) -> Cell {
     let (allocated, alive) = (Amount { objects, bytes }, Amount { objects: alive, bytes: alive * 16 });
-    Cell { allocated, alive, young: Amount::default(), drag: 7 }
+    Cell { allocated, alive, young: Amount::default(), survived: Amount::default(), drag: 7 }
 }
 
 /// `main` calls `run`, and both allocate; names of classes contain special characters.
@@ -95,7 +95,17 @@ fn pprof_has_all_weights() {
     let types: Vec<&str> = of(1).map(|value| name(&fields_of(value, 1)[0])).collect();
     assert_eq!(
         types,
-        ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "young_objects", "young_space", "drag"]
+        [
+            "alloc_objects",
+            "alloc_space",
+            "inuse_objects",
+            "inuse_space",
+            "young_objects",
+            "young_space",
+            "survived_objects",
+            "survived_space",
+            "drag"
+        ]
     );
     assert_eq!(of(14).map(name).collect::<Vec<_>>(), ["inuse_space"]);
     let comments = of(13).flat_map(|packed| varints(packed.bytes())).map(|at| strings[at as usize].as_str());
@@ -118,9 +128,9 @@ fn pprof_has_all_weights() {
         })
         .collect();
     assert_eq!(samples[0].0, ["byte[]:0", "shop.Main.run:12", "shop.Main.main:0"]);
-    assert_eq!(samples[0].1, [3, 300, 0, 0, 0, 0, 7]);
+    assert_eq!(samples[0].1, [3, 300, 0, 0, 0, 0, 0, 0, 7]);
     assert_eq!(samples[2].0, ["byte[]:0", "shop.Main.main:5"]);
-    assert_eq!(samples[2].1, [2, 40, 2, 32, 0, 0, 7]);
+    assert_eq!(samples[2].1, [2, 40, 2, 32, 0, 0, 0, 0, 7]);
 }
 
 #[derive(Clone, Debug)]

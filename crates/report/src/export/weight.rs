@@ -17,6 +17,10 @@ pub enum Weight {
     YoungBytes,
     /// Objects that died young.
     YoungObjects,
+    /// Bytes that survived at least one collection.
+    SurvivedBytes,
+    /// Objects that survived at least one collection.
+    SurvivedObjects,
     /// Bytes times thousands of ticks between last use and death.
     Drag,
 }
@@ -30,13 +34,15 @@ pub enum Unit {
 }
 
 impl Weight {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Objects,
         Self::Bytes,
         Self::AliveObjects,
         Self::AliveBytes,
         Self::YoungObjects,
         Self::YoungBytes,
+        Self::SurvivedObjects,
+        Self::SurvivedBytes,
         Self::Drag,
     ];
 
@@ -49,6 +55,8 @@ impl Weight {
             Self::AliveObjects => cell.alive.objects,
             Self::YoungBytes => cell.young.bytes,
             Self::YoungObjects => cell.young.objects,
+            Self::SurvivedBytes => cell.survived.bytes,
+            Self::SurvivedObjects => cell.survived.objects,
             Self::Drag => cell.drag,
         }
     }
@@ -61,6 +69,8 @@ impl Weight {
             Self::AliveObjects => "objects alive at the end",
             Self::YoungBytes => "bytes that died young",
             Self::YoungObjects => "objects that died young",
+            Self::SurvivedBytes => "bytes that survived a collection",
+            Self::SurvivedObjects => "objects that survived a collection",
             Self::Drag => "drag (bytes times thousands of ticks after the last use)",
         }
     }
@@ -74,14 +84,16 @@ impl Weight {
             Self::AliveObjects => "inuse_objects",
             Self::YoungBytes => "young_space",
             Self::YoungObjects => "young_objects",
+            Self::SurvivedBytes => "survived_space",
+            Self::SurvivedObjects => "survived_objects",
             Self::Drag => "drag",
         }
     }
 
     pub(crate) fn unit(self) -> Unit {
         match self {
-            Self::Bytes | Self::AliveBytes | Self::YoungBytes => Unit::Bytes,
-            Self::Objects | Self::AliveObjects | Self::YoungObjects => Unit::Count,
+            Self::Bytes | Self::AliveBytes | Self::YoungBytes | Self::SurvivedBytes => Unit::Bytes,
+            Self::Objects | Self::AliveObjects | Self::YoungObjects | Self::SurvivedObjects => Unit::Count,
             Self::Drag => Unit::Drag,
         }
     }

@@ -50,5 +50,19 @@ table! {
         escaped_thread: Option<bool> as Dictionary,
         /// Whether it outlived the method that allocated it; null if no method was running, or deaths are not known.
         escaped_frame: Option<bool> as Dictionary,
+        /// Number of collections that it certainly survived, where walks through the heap tell and deaths are not known; null elsewhere, and if no walk came after it.
+        survived_collections: Option<i64> as Dictionary,
+        /// The most that it can have survived: walks do not look at all collections.
+        survived_at_most: Option<i64> as Dictionary,
+        /// Bytes allocated when the last walk began that found it; if none did, at its birth.
+        gone_after_bytes: Option<i64> as Dictionary,
+        /// Bytes allocated when the next walk had ended, which did not find it; null if it was there at the last.
+        gone_by_bytes: Option<i64> as Dictionary,
+        /// Time of the former; null if no walk found it and the trace has no times.
+        gone_after_nanos: Option<i64> as Dictionary,
+        /// Time of the latter.
+        gone_by_nanos: Option<i64> as Dictionary,
+        /// Whether walks say what does not fit, or may say it of another object with the same id.
+        survival_uncertain: Option<bool> as Dictionary,
     }
 }

@@ -1,7 +1,7 @@
 //! Appends blocks: records are packed here, events are packed already.
 
 use et_format::event::Ticket;
-use et_format::{BLOCK_HEADER, BlockHeader, BlockKind, Codec, GcRecord, MAX_BLOCK, NewBlock, Problem};
+use et_format::{BLOCK_HEADER, BlockHeader, BlockKind, Codec, GcRecord, MAX_BLOCK, NewBlock, Problem, Survivors};
 
 use super::{Host, Writer};
 use crate::base::{cpu_time, pages};
@@ -119,7 +119,8 @@ impl<H: Host> Writer<'_, H> {
                 self.packed.reserve(raw.len() + BLOCK_HEADER);
                 pages::populate(self.packed.spare_capacity_mut());
             }
-            let (sequence, first_ticket) = (self.blocks, Ticket(0));
+            let first_ticket = if kind == BlockKind::Survivors { Survivors::ticket(raw) } else { Ticket(0) };
+            let sequence = self.blocks;
             self.add(NewBlock { kind, codec, thread: 0, sequence, first_ticket, wall: None }, raw);
             if self.packed.len() > KEPT
                 && let Err(error) = self.flush()

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::actions::prepared;
+use crate::actions::{prepared, survivors};
 use crate::base::report::say;
 use crate::options::Trigger;
 use crate::tracer::{Tracer, VM_DEATH, guarded};
@@ -123,6 +123,7 @@ impl Control {
                 }
                 prepared::announce_the_rest(tracer, env);
                 tracer.collections.ask_what_is_held(&tracer.output, tracer.machine.jvmti, env);
+                survivors::note_the_last(tracer, env);
                 let own = lock(&self.own).clone();
                 begin::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
                 self.close(tracer);
@@ -160,6 +161,7 @@ impl Control {
             Phase::Tracing { .. } => {
                 prepared::announce_the_rest(tracer, env);
                 tracer.collections.ask_what_is_held(&tracer.output, tracer.machine.jvmti, env);
+                survivors::note_the_last(tracer, env);
             }
             Phase::Waiting | Phase::Beginning | Phase::Failed => {}
         }

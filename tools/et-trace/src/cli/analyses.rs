@@ -259,6 +259,8 @@ enum SortArg {
     Birth,
     /// In the order of their deaths
     Death,
+    /// First those that survived most collections (runs with -Det.survival=5)
+    Survived,
 }
 
 impl From<SortArg> for Sort {
@@ -270,6 +272,7 @@ impl From<SortArg> for Sort {
             SortArg::Drag => Self::Drag,
             SortArg::Birth => Self::Birth,
             SortArg::Death => Self::Death,
+            SortArg::Survived => Self::Survived,
         }
     }
 }
@@ -311,6 +314,9 @@ pub(crate) struct ObjectsArgs {
     /// Objects during whose lives more than that was allocated: 10M, 512k
     #[arg(long, value_name = "SIZE", value_parser = size)]
     age: Option<u64>,
+    /// Objects that survived at least that many collections (runs with -Det.survival=5)
+    #[arg(long, value_name = "N")]
+    survived: Option<u32>,
     /// The order of the list
     #[arg(long, value_enum, default_value = "size")]
     sort: SortArg,
@@ -346,6 +352,12 @@ fn retained(args: &ObjectsArgs, opened: &Opened, query: &mut Query) -> Result<Re
     Ok(RetainedAt::of(resident))
 }
 
+/// The trace does not say what survives collections, which an option asks for.
+pub(super) fn lacks_walks(input: &InputArgs, option: &str) -> CliError {
+    let what = format!("{option} needs walks through the heap: run with --mode objects, or -Det.survival=5");
+    CliError::Lacks { path: input.trace.clone(), what }
+}
+
 pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
     let mut query = Query {
         class: args.class.clone(),
@@ -356,6 +368,7 @@ pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
         born: args.born.clone(),
         died: args.died.clone(),
         older_than: args.age,
+        survived: args.survived,
         sort: args.sort.into(),
         top: args.show.top,
     };
@@ -365,6 +378,9 @@ pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
     if let Some(option) = query.needs_deaths().filter(|_| !opened.population.has_deaths) {
         let path = args.input.trace.clone();
         return Err(CliError::Lacks { path, what: format!("{option} needs deaths, which are not known here") });
+    }
+    if let Some(option) = query.needs_walks().filter(|_| opened.population.survival.is_none()) {
+        return Err(lacks_walks(&args.input, option));
     }
     let retained = match query.sort {
         Sort::Retained => Some(retained(args, &opened, &mut query)?),

@@ -14,7 +14,7 @@ use et_reader::{Thread, Trace};
 use et_report::export::jfr::{self, Meaning, Recording};
 use et_report::export::{About, Format, Tree, Weight};
 
-use super::analyses::{Opened, program, size};
+use super::analyses::{Opened, lacks_walks, program, size};
 use super::select::SelectUntilArgs;
 use super::stacks::StacksArgs;
 use super::{CliError, InputArgs, PROGRAM};
@@ -52,6 +52,10 @@ enum WeightArg {
     YoungBytes,
     /// Objects that died young (--young)
     YoungObjects,
+    /// Bytes that survived at least one collection (runs with -Det.survival=5)
+    SurvivedBytes,
+    /// Objects that survived at least one collection (runs with -Det.survival=5)
+    SurvivedObjects,
     /// Bytes times thousands of ticks between last use and death
     Drag,
 }
@@ -83,6 +87,8 @@ impl From<WeightArg> for Weight {
             WeightArg::AliveObjects => Self::AliveObjects,
             WeightArg::YoungBytes => Self::YoungBytes,
             WeightArg::YoungObjects => Self::YoungObjects,
+            WeightArg::SurvivedBytes => Self::SurvivedBytes,
+            WeightArg::SurvivedObjects => Self::SurvivedObjects,
             WeightArg::Drag => Self::Drag,
         }
     }
@@ -126,6 +132,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     let create = |path: &PathBuf| Output::create(path, Kind::Profile, args.force, &[&args.input.trace]);
     let mut output = args.output.as_ref().map(create).transpose()?;
     let (opened, selected) = Opened::new(&args.input, &bar)?.select(&args.select.selection())?;
+    if let (WeightArg::SurvivedBytes | WeightArg::SurvivedObjects, None) = (args.weight, &opened.population.survival) {
+        return Err(lacks_walks(&args.input, "--weight"));
+    }
     let stacks = args.stacks.shown();
     let opened = opened.show(&stacks);
     let mut about = about(&opened);
@@ -262,7 +271,11 @@ fn about(opened: &Opened) -> About {
                 .to_owned(),
         );
     }
-    if !opened.population.has_deaths {
+    if let Some(survival) = &opened.population.survival {
+        let when =
+            if survival.reaches_the_end() { "at the end" } else { "after the last collection that was looked at" };
+        comments.push(format!("deaths are unknown: what a walk through the heap found {when} counts as alive"));
+    } else if !opened.population.has_deaths {
         comments.push("deaths are unknown: all objects count as alive at the end".to_owned());
     }
     if opened.population.contexts.cut() > 0 {

@@ -10,6 +10,7 @@ use et_analysis::heap::Moment;
 use et_analysis::report::{self, Lack, LackKind, Report, ReportError};
 use et_analysis::summary::{summarize, summarize_selected};
 use et_analysis::{Selection, ShownStacks};
+use et_format::BlockKind;
 use et_lives::LifeTable;
 use et_names::units::counted;
 use et_reader::resolve::Lost;
@@ -267,7 +268,9 @@ fn other_report(
 }
 
 fn say_without_deaths(source: &Source, reading: Reading) {
-    if source.deaths(reading.deaths) == Deaths::None {
+    // The page says it where walks through the heap tell something instead.
+    let has_walks = source.trace().is_some_and(|trace| trace.file.of_kind(BlockKind::Survivors).next().is_some());
+    if source.deaths(reading.deaths) == Deaths::None && !has_walks {
         PROGRAM.say(format_args!(
             "{}: note: without deaths the report has nothing on lifetimes, leaks and live objects",
             source.path().display()

@@ -270,8 +270,8 @@ class Trace:
     def flame(self, by: str = "bytes") -> Flame:
         """Stacks of allocations with their weights.
 
-        :param by: ``bytes``, ``objects``, ``alive-bytes``, ``alive-objects``, ``young-bytes``, ``young-objects`` or ``drag``, as for
-            ``et-trace export --weight``.
+        :param by: ``bytes``, ``objects``, ``alive-bytes``, ``alive-objects``, ``young-bytes``, ``young-objects``, ``survived-bytes``,
+            ``survived-objects`` or ``drag``, as for ``et-trace export --weight``.
         """
         text = call("et-trace", "export", "--to", "collapsed", "--weight", by, *self._arguments())
         lines = [line.rpartition(" ") for line in text.splitlines()]

@@ -1,0 +1,383 @@
+//! Which collections objects have survived, in traces that do not tell when objects die (`survival=5`).
+//!
+//! After collections the runtime has walked the heap and noted which objects were there ([`HeapWalk`]). An object whose
+//! event has an earlier ticket than a walk existed with its id when the walk began: a hook gives the object its id before it
+//! looks at the ticket counter. So if the walk did not find it, it was gone when the walk ended. Of later objects the lack
+//! of an entry says nothing.
+
+use std::ops::Range;
+
+use et_format::event::{ObjectHash, Ticket};
+use et_format::{BlockKind, HeapWalk, Survivors};
+use rustc_hash::FxHashMap;
+
+use crate::file::ReadError;
+use crate::moment::Moment;
+use crate::record::ObjectId;
+use crate::resolve::ObjectIds;
+use crate::trace::Trace;
+
+/// What walks say of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// Number of collections that it has certainly survived.
+    pub survived: u32,
+    /// The most that it can have survived: walks have not looked at all of them.
+    pub survived_at_most: u32,
+    /// The first walk after its birth.
+    pub first: u32,
+    /// The last walk that found it; `None`: none did.
+    pub seen: Option<u32>,
+    /// The first walk after that, which did not; `None`: it was there at the last walk.
+    pub missed: Option<u32>,
+    /// What walks say of it does not fit, or may be of another object with the same id.
+    pub is_uncertain: bool,
+}
+
+impl Fate {
+    /// Whether it was there at that walk.
+    pub fn is_there_at(&self, walk: u32) -> bool {
+        self.first <= walk && self.seen.is_some_and(|seen| walk <= seen)
+    }
+}
+
+/// A walk, and where in the trace it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Walk {
+    pub heap: HeapWalk,
+    /// The trace when it began, and when it ended.
+    pub begin: Moment,
+    pub end: Moment,
+    /// Number of objects that existed when it began: the first whose event is not certainly earlier.
+    pub born: u64,
+    /// Number of collections that were over.
+    pub collections: u32,
+    /// Number of objects that it found, including those that the trace does not tell of.
+    pub found: u64,
+}
+
+/// What the walks of a trace say of its objects.
+#[derive(Clone, Debug, Default)]
+pub struct Survival {
+    walks: Vec<Walk>,
+    /// Number of objects that existed when each collection began.
+    born_before: Vec<u64>,
+    presence: Presence,
+    /// Objects that have an id that others had before, and their numbers.
+    later: FxHashMap<ObjectId, u64>,
+}
+
+/// In which walks each id was found.
+#[derive(Clone, Debug, Default)]
+struct Presence {
+    /// The first and the last walk of the latest series.
+    last: FxHashMap<u32, (u32, u32)>,
+    /// The series before.
+    earlier: FxHashMap<u32, Vec<(u32, u32)>>,
+}
+
+impl Presence {
+    fn add(&mut self, walk: u32, objects: &[ObjectHash]) {
+        for object in objects {
+            let series = self.last.entry(object.0).or_insert((walk, walk));
+            if series.1 + 1 < walk {
+                let over = std::mem::replace(series, (walk, walk));
+                self.earlier.entry(object.0).or_default().push(over);
+            }
+            series.1 = walk;
+        }
+    }
+
+    /// The last of these walks that found the id, and whether all before it did.
+    fn last_of(&self, hash: u32, walks: &Range<u32>) -> Option<(u32, bool)> {
+        let latest = self.last.get(&hash)?;
+        let earlier = self.earlier.get(&hash).map(Vec::as_slice).unwrap_or_default();
+        let &(first, last) = std::iter::once(latest)
+            .chain(earlier.iter().rev())
+            .find(|(first, last)| *first < walks.end && *last >= walks.start)?;
+        Some((last.min(walks.end - 1), first <= walks.start))
+    }
+}
+
+/// Where in the order of births walks and collections are, as a trace is read.
+#[derive(Debug)]
+pub struct Marker {
+    survival: Survival,
+    /// Tickets of the beginnings and ends of walks, and of the starts of collections, that have not been passed, the first
+    /// last.
+    walks_to_come: Vec<Ticket>,
+    ends_to_come: Vec<Ticket>,
+    collections_to_come: Vec<Ticket>,
+}
+
+impl Survival {
+    /// Reads the walks of a trace. `None` if it has none.
+    ///
+    /// # Errors
+    /// A block is damaged.
+    pub fn of(trace: &Trace) -> Result<Option<Marker>, ReadError> {
+        let mut survival = Self::default();
+        let mut finishes: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.finish).collect();
+        finishes.sort_unstable();
+        let mut blocks: Vec<_> = trace.file.of_kind(BlockKind::Survivors).collect();
+        blocks.sort_by_key(|block| block.header.first_ticket);
+        for parts in blocks.chunk_by(|one, other| one.header.first_ticket == other.header.first_ticket) {
+            let mut read = Vec::new();
+            for block in parts {
+                let raw = trace.file.unpack(block)?;
+                read.push(Survivors::decode(&raw).map_err(|source| trace.file.block_error(block, source))?);
+            }
+            read.sort_by_key(|part| part.part.0);
+            let is_whole = |(at, part): (usize, &Survivors)| part.part == (at as u32, read.len() as u32);
+            // The program may have been killed in the middle.
+            if !read.iter().enumerate().all(is_whole) {
+                continue;
+            }
+            let heap = read[0].walk;
+            let number = survival.walks.len() as u32;
+            read.iter().for_each(|part| survival.presence.add(number, &part.objects));
+            survival.walks.push(Walk {
+                heap,
+                begin: Moment::default(),
+                end: Moment::default(),
+                born: 0,
+                collections: finishes.partition_point(|finish| *finish < heap.begin) as u32,
+                found: read.iter().map(|part| part.objects.len() as u64).sum(),
+            });
+        }
+        if survival.walks.is_empty() {
+            return Ok(None);
+        }
+        let mut collections_to_come: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.start).collect();
+        collections_to_come.sort_unstable_by(|one, other| other.cmp(one));
+        let walks_to_come = survival.walks.iter().rev().map(|walk| walk.heap.begin).collect();
+        let ends_to_come = survival.walks.iter().rev().map(|walk| walk.heap.end).collect();
+        Ok(Some(Marker { survival, walks_to_come, ends_to_come, collections_to_come }))
+    }
+
+    /// The walks, in order.
+    pub fn walks(&self) -> &[Walk] {
+        &self.walks
+    }
+
+    /// Number of collections.
+    pub fn collections(&self) -> u64 {
+        self.born_before.len() as u64
+    }
+
+    /// Number of collections that were followed by another before a walk looked what was there.
+    pub fn not_looked_at(&self) -> u64 {
+        let mut before = 0;
+        let mut looked_at = 0;
+        for walk in &self.walks {
+            looked_at += u64::from(walk.collections > before);
+            before = walk.collections;
+        }
+        self.collections().saturating_sub(looked_at)
+    }
+
+    /// Whether the last walk was at the end of the trace, so that what it found is what was there.
+    pub fn reaches_the_end(&self) -> bool {
+        self.walks.last().is_some_and(|walk| walk.heap.at_the_end)
+    }
+
+    /// Between which moments an object died: when a walk found it last, or its birth, and when it was gone; `None`: it was not.
+    pub fn death_of(&self, fate: &Fate, born: Moment) -> (Moment, Option<Moment>) {
+        let after = fate.seen.map_or(born, |seen| self.walks[seen as usize].begin);
+        (after, fate.missed.map(|missed| self.walks[missed as usize].end))
+    }
+
+    /// What walks say of the object with this number in the order of births; `None`: no walk came after it.
+    pub fn fate(&self, number: u64, object: ObjectId) -> Option<Fate> {
+        let hash = ObjectIds::hash(object).0;
+        let first_after = |number: u64| self.walks.partition_point(|walk| walk.born <= number) as u32;
+        // An id is given again only when its object is not in the heap any more.
+        let next = if self.later.is_empty() { None } else { self.later.get(&ObjectId(object.0 + NEXT)) };
+        let walks = first_after(number)..next.map_or(self.walks.len() as u32, |next| first_after(*next));
+        let is_judged = !walks.is_empty();
+        if !is_judged && next.is_none() {
+            return None;
+        }
+        let found = if is_judged { self.presence.last_of(hash, &walks) } else { None };
+        let seen = found.map(|(seen, _)| seen);
+        let missed = seen.map_or(walks.start, |seen| seen + 1);
+        let missed = Some(missed).filter(|missed| (*missed as usize) < self.walks.len());
+        let begun = self.born_before.partition_point(|born| *born <= number) as u32;
+        let over = |walk: u32| self.walks[walk as usize].collections.saturating_sub(begun);
+        let survived = seen.map_or(0, over);
+        let survived_at_most = match missed {
+            // The last of them has freed it.
+            Some(missed) => over(missed).saturating_sub(1).max(survived),
+            None => (self.born_before.len() as u32).saturating_sub(begun).max(survived),
+        };
+        // The next object with the id may have been what the last of the walks found.
+        let may_be_the_next = next.is_some() && seen.is_some_and(|seen| seen + 1 == walks.end);
+        let is_uncertain = may_be_the_next || found.is_some_and(|(_, is_complete)| !is_complete);
+        Some(Fate { survived, survived_at_most, first: walks.start, seen, missed, is_uncertain })
+    }
+}
+
+/// What the ids of two objects that had the same hash one after the other differ by.
+const NEXT: u64 = 1 << 31;
+
+impl Marker {
+    /// What comes next has this ticket; so far the trace has come to `now`, with that many objects.
+    #[inline]
+    pub fn at(&mut self, ticket: Ticket, now: impl FnOnce() -> (Moment, u64)) {
+        let is_passed = |to_come: &[Ticket]| to_come.last().is_some_and(|next| *next <= ticket);
+        if is_passed(&self.walks_to_come) || is_passed(&self.ends_to_come) || is_passed(&self.collections_to_come) {
+            self.pass(ticket, now());
+        }
+    }
+
+    fn pass(&mut self, ticket: Ticket, (now, born): (Moment, u64)) {
+        while self.walks_to_come.pop_if(|next| *next <= ticket).is_some() {
+            let at = self.survival.walks.len() - self.walks_to_come.len() - 1;
+            let walk = &mut self.survival.walks[at];
+            (walk.begin, walk.born) = (Moment { nanos: now.nanos.map(|_| walk.heap.nanos.0), ..now }, born);
+        }
+        while self.ends_to_come.pop_if(|next| *next <= ticket).is_some() {
+            let at = self.survival.walks.len() - self.ends_to_come.len() - 1;
+            let walk = &mut self.survival.walks[at];
+            let nanos = walk.heap.nanos.0.saturating_add(walk.heap.duration.0);
+            walk.end = Moment { nanos: now.nanos.map(|_| nanos), ..now };
+        }
+        while self.collections_to_come.pop_if(|next| *next <= ticket).is_some() {
+            self.survival.born_before.push(born);
+        }
+    }
+
+    /// An object has been allocated: the number is that in the order of births.
+    #[inline]
+    pub fn born(&mut self, object: ObjectId, number: u64) {
+        if object.0 >= NEXT {
+            self.survival.later.insert(object, number);
+        }
+    }
+
+    /// The trace has ended, with that many objects.
+    pub fn finish(mut self, end: Moment, born: u64) -> Survival {
+        self.pass(Ticket(u64::MAX), (end, born));
+        self.survival
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TraceBuilder;
+    use et_format::GcRecord;
+
+    /// Walks with those tickets that found those objects; collections finish one ticket before each of `collections`.
+    fn trace(walks: &[(u64, &[u32])], collections: &[u64]) -> Trace {
+        let mut builder = TraceBuilder::new();
+        for &(begin, objects) in walks {
+            let walk = HeapWalk { begin: Ticket(begin), end: Ticket(begin + 1), ..HeapWalk::default() };
+            builder.survivors(walk, objects);
+        }
+        for &ticket in collections {
+            builder.gc(&GcRecord { start: Ticket(ticket - 2), finish: Ticket(ticket - 1), ..GcRecord::default() });
+        }
+        Trace::from_file(crate::TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap()
+    }
+
+    /// Objects born at these tickets.
+    fn survival(trace: &Trace, births: &[(u64, u64)]) -> Survival {
+        let mut marker = Survival::of(trace).unwrap().unwrap();
+        for (number, &(ticket, object)) in births.iter().enumerate() {
+            let number = number as u64;
+            marker.at(Ticket(ticket), || (Moment { bytes: 100 * number, ..Moment::default() }, number));
+            marker.born(ObjectId(object), number);
+        }
+        marker.finish(Moment { bytes: 100 * births.len() as u64, ..Moment::default() }, births.len() as u64)
+    }
+
+    fn fate(
+        survived: u32,
+        at_most: u32,
+        seen: Option<u32>,
+        missed: Option<u32>,
+    ) -> Option<(u32, u32, Option<u32>, Option<u32>)> {
+        Some((survived, at_most, seen, missed))
+    }
+
+    /// What is certain of an object.
+    fn certain(survival: &Survival, number: u64, object: u64) -> Option<(u32, u32, Option<u32>, Option<u32>)> {
+        let fate = survival.fate(number, ObjectId(object)).filter(|fate| !fate.is_uncertain)?;
+        Some((fate.survived, fate.survived_at_most, fate.seen, fate.missed))
+    }
+
+    #[test]
+    fn objects_are_gone_by_the_first_walk_that_lacks_them() {
+        let trace = trace(&[(10, &[1, 2]), (20, &[2]), (30, &[2, 4])], &[9, 19, 29]);
+        let survival = survival(&trace, &[(2, 1), (3, 2), (4, 3), (21, 4), (22, 5), (31, 6)]);
+        let fates: Vec<_> = (0..6).map(|number| certain(&survival, number, number + 1)).collect();
+        let expected = [
+            fate(1, 1, Some(0), Some(1)),
+            fate(3, 3, Some(2), None),
+            fate(0, 0, None, Some(0)),
+            fate(1, 1, Some(2), None),
+            fate(0, 0, None, Some(2)),
+            None,
+        ];
+        assert_eq!(fates, expected);
+        let bytes: Vec<_> = survival.walks().iter().map(|walk| (walk.begin.bytes, walk.found)).collect();
+        assert_eq!(bytes, [(300, 2), (300, 1), (500, 2)]);
+        assert_eq!((survival.collections(), survival.not_looked_at(), survival.reaches_the_end()), (3, 0, false));
+    }
+
+    /// The walk may have begun before the object was there.
+    #[test]
+    fn what_is_not_certainly_earlier_is_not_missed() {
+        let trace = trace(&[(10, &[]), (20, &[])], &[9]);
+        let survival = survival(&trace, &[(9, 1), (10, 2), (11, 3)]);
+        assert_eq!(certain(&survival, 0, 1), fate(0, 0, None, Some(0)));
+        assert_eq!(certain(&survival, 1, 2), fate(0, 0, None, Some(1)));
+        assert_eq!(certain(&survival, 2, 3), fate(0, 0, None, Some(1)));
+    }
+
+    #[test]
+    fn collections_that_no_walk_looked_at_leave_room() {
+        let trace = trace(&[(10, &[1, 2]), (40, &[2])], &[9, 19, 29, 39, 49]);
+        let survival = survival(&trace, &[(2, 1), (3, 2), (11, 3), (25, 4)]);
+        assert_eq!(certain(&survival, 0, 1), fate(1, 3, Some(0), Some(1)));
+        assert_eq!(certain(&survival, 1, 2), fate(4, 5, Some(1), None), "one more came after the last walk");
+        assert_eq!(certain(&survival, 2, 3), fate(0, 2, None, Some(1)));
+        assert_eq!(certain(&survival, 3, 4), fate(0, 1, None, Some(1)));
+        assert_eq!(survival.not_looked_at(), 3);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_uncertain() {
+        let trace = trace(&[(10, &[1]), (20, &[2]), (30, &[1, 2])], &[]);
+        let survival = survival(&trace, &[(2, 1), (3, 2)]);
+        for number in 0..2 {
+            let fate = survival.fate(number, ObjectId(number + 1)).unwrap();
+            assert_eq!((fate.seen, fate.missed, fate.is_uncertain), (Some(2), None, true));
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_given_again_is_two_objects() {
+        let trace = trace(&[(10, &[7]), (20, &[7]), (30, &[]), (40, &[7])], &[]);
+        let again = 7 + NEXT;
+        let survival = survival(&trace, &[(2, 7), (35, again)]);
+        assert_eq!(certain(&survival, 0, 7), fate(0, 0, Some(1), Some(2)));
+        assert_eq!(certain(&survival, 1, again), fate(0, 0, Some(3), None));
+        // Which of the two the second walk found is not known.
+        let survival = super::tests::survival(&trace, &[(2, 7), (25, again)]);
+        let first = survival.fate(0, ObjectId(7)).unwrap();
+        assert_eq!((first.seen, first.missed, first.is_uncertain), (Some(1), Some(2), true));
+    }
+
+    #[test]
+    fn a_walk_of_which_a_part_is_missing_counts_for_nothing() {
+        let mut builder = TraceBuilder::new();
+        let walk = HeapWalk { begin: Ticket(5), end: Ticket(6), ..HeapWalk::default() };
+        let mut raw = walk.encode(&[1, 2]).remove(0);
+        raw[45] = 2;
+        builder.survivors_block(&raw);
+        let trace = Trace::from_file(crate::TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
+        assert!(Survival::of(&trace).unwrap().is_none());
+    }
+}
