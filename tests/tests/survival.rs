@@ -1,6 +1,7 @@
 //! Which collections objects survive (`survival=5`): objects that a program keeps through known collections, with each
 //! collector, and what a full trace of the same run says of their deaths.
 
+use std::fs;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ));
     }
     trials.extend(lab::on_each_jdk("a_full_trace_agrees", full_trace_agrees));
+    trials.extend(lab::on_each_jdk("a_leak_is_at_its_line", leak));
     lab::run(trials).exit_code()
 }
 
@@ -134,6 +136,30 @@ fn what_is_shown(lab: &Lab, run: &Run) -> Result<()> {
     let text = et_trace(lab, &["summary"], run)?;
     ensure!(text.contains("Collections survived") && text.contains("survival: "), "{text}");
     Ok(())
+}
+
+/// The heaviest stack of what is there at the end of a service that leaks leads to the line that does.
+fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let traced = ["-Det.survival=5"];
+    let setup = Setup { jdk: EVENTS, program: EVENTS, traced: &traced, ..Setup::default() };
+    let run = Run::with(lab, jdk, "survival_leak", "explorer/Service", setup)?;
+    let alive = et_trace(lab, &["export", "--to", "collapsed", "--weight", "alive-bytes"], &run)?;
+    let weights = alive.lines().filter_map(|line| {
+        let (stack, weight) = line.rsplit_once(' ')?;
+        Some((weight.parse::<u64>().ok()?, stack))
+    });
+    let (bytes, stack) = weights.max().context("nothing is alive")?;
+    ensure!(bytes >= 12_000 * 200 && stack.ends_with(";byte[]"), "{bytes} bytes: {stack}");
+    let frame = stack.split(';').find_map(|frame| frame.strip_prefix("Service.open:"));
+    let line: usize = frame.with_context(|| format!("not in Service.open: {stack}"))?.parse()?;
+    let source = fs::read_to_string(lab.layout.repo.join("tests/java/explorer/Service.java"))?;
+    let text = source.lines().nth(line - 1).unwrap_or_default();
+    ensure!(text.contains("new Session("), "line {line}: {text}");
+    // The flame graph of the report has the same frame, with its line, and the summary the site.
+    let report = et_trace(lab, &["report", "--json"], &run)?;
+    ensure!(report.contains(&format!("Service.open:{line}")), "no line {line} in the report");
+    ensure!(et_trace(lab, &["summary"], &run)?.contains("Service$Session.<init>"), "no site in the summary");
+    run.clean()
 }
 
 /// What a walk lacks is dead in a full trace, with the exceptions that deaths have by definition.
