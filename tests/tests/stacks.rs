@@ -13,7 +13,7 @@ use et_tests::{compiled, flight};
 use serde_json::Value;
 use xtask::instrumented::InstrumentedJdk;
 use xtask::jdks::Jdk;
-use xtask::{browser, command};
+use xtask::{browser, command, python};
 
 const EVENTS: &[&str] = &["--events", "alloc,stacks"];
 /// The class whose allocations the program reports.
@@ -105,6 +105,30 @@ fn exact(lab: &Lab, jdk: &Jdk) -> Result<()> {
     lines_in_every_format(lab, jdk, &run)
 }
 
+/// The table of counts has the leaves, and what threads allocated is its sum.
+fn tabled(lab: &Lab, program: &Program, trace: &std::path::Path, leaves: u64) -> Result<()> {
+    let folder = program.folder.join("counts.tables");
+    et_trace(lab, &["tables", "-o", &folder.to_string_lossy()], trace)?;
+    let duckdb = python::fetched(&lab.layout, python::DUCKDB)?;
+    let query = format!(
+        "select (select sum(objects) from counts join classes using (run, class) where name = '{LEAF}') as leaves,
+                (select sum(objects) from counts) as counted, (select sum(objects) from allocations_by_second) as made,
+                (select count(*) from counts c anti join contexts x using (run, context)) as without_context,
+                (select count(*) from objects) as objects"
+    );
+    let mut sql = Command::new(lab.tools.et_trace());
+    sql.env("PYTHONPATH", python::path(std::slice::from_ref(&duckdb))?)
+        .arg("sql")
+        .arg(&folder)
+        .args([&query, "--json"]);
+    let rows: Value = serde_json::from_slice(&command::quiet(&mut sql)?.stdout)?;
+    let number = |column: &str| rows[0][column].as_u64();
+    ensure!(number("leaves") == Some(leaves), "{leaves} leaves: {rows}");
+    ensure!(number("counted") > Some(0) && number("counted") == number("made"), "{rows}");
+    ensure!(number("without_context") == Some(0) && number("objects") == Some(0), "{rows}");
+    Ok(())
+}
+
 /// Frames of the program's `main`, which allocates no leaves itself, have lines wherever stacks go.
 fn lines_in_every_format(lab: &Lab, jdk: &Jdk, run: &Run) -> Result<()> {
     let folded = et_trace(lab, &["export", "--to", "collapsed"], &run.trace)?;
@@ -192,6 +216,7 @@ fn counted(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(splits > 0, "all was allocated between two of nine moments");
     let main = allocated(&["--threads", "main"])?;
     ensure!(main > 0 && main <= all && allocated(&["--threads", "*"])? == all, "{main} of {all}");
+    tabled(lab, &program, &trace, expected)?;
     for command in [["validate"].as_slice(), &["text"], &["objects"], &["heap", "--at", "50%"]] {
         let output = Command::new(lab.tools.et_trace()).args(command).arg(&trace).output()?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -69,7 +69,7 @@ pub struct WalkLine {
 pub struct SurvivalPart {
     pub walks: Vec<WalkLine>,
     pub collections: u64,
-    /// Collections that were followed by another before a walk looked what was there.
+    /// Collections behind which no walk came before the next, or at all.
     pub not_looked_at: u64,
     /// The share of the run's time that walks took, that at the end left out.
     pub walked_share: Option<f64>,

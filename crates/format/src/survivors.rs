@@ -20,8 +20,6 @@ pub struct HeapWalk {
     pub nanos: Nanos,
     /// How long it took.
     pub duration: Nanos,
-    /// Number of collections that had finished when it began, while tracing was on.
-    pub collections: u64,
     /// Whether it is the one at the end of the trace.
     pub at_the_end: bool,
     /// Whether it found what could be reached and nothing else. Others find what no collection has freed yet as well.
@@ -49,8 +47,8 @@ impl HeapWalk {
 
     fn encode_part(self, (part, parts): (u32, u32), objects: &[u32]) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 3 * objects.len());
-        let Self { begin, end, nanos, duration, collections, at_the_end, is_exact } = self;
-        [begin.0, end.0, nanos.0, duration.0, collections].into_iter().for_each(|value| put_u64(&mut out, value));
+        let Self { begin, end, nanos, duration, at_the_end, is_exact } = self;
+        [begin.0, end.0, nanos.0, duration.0].into_iter().for_each(|value| put_u64(&mut out, value));
         let flags = [(at_the_end, AT_THE_END), (is_exact, IS_EXACT)].into_iter().filter(|(is_set, _)| *is_set);
         out.push(flags.map(|(_, bit)| bit).sum());
         [part, parts].into_iter().for_each(|value| super::fields::put_u32(&mut out, value));
@@ -75,7 +73,7 @@ impl Survivors {
     pub fn decode(raw: &[u8]) -> Result<Self, FormatError> {
         let mut fields = Fields::new(raw);
         let (begin, end) = (Ticket(fields.u64()?), Ticket(fields.u64()?));
-        let (nanos, duration, collections) = (Nanos(fields.u64()?), Nanos(fields.u64()?), fields.u64()?);
+        let (nanos, duration) = (Nanos(fields.u64()?), Nanos(fields.u64()?));
         let flags = fields.u8()?;
         let part = (fields.u32()?, fields.u32()?);
         if part.0 >= part.1 || begin > end {
@@ -100,7 +98,6 @@ impl Survivors {
             end,
             nanos,
             duration,
-            collections,
             at_the_end: flags & AT_THE_END != 0,
             is_exact: flags & IS_EXACT != 0,
         };
@@ -140,7 +137,6 @@ mod tests {
             end: Ticket(75),
             nanos: Nanos(1_000_000),
             duration: Nanos(5_000),
-            collections: 3,
             at_the_end: false,
             is_exact: true,
         }

@@ -178,7 +178,7 @@ fn is_of_table(name: &OsStr) -> bool {
     name == MANIFEST
         || crate::TABLES.contains(&name)
         || crate::ADDED.contains(&name)
-        || name == crate::GLIMPSES
+        || name.starts_with("heaps-") && name.ends_with(".bin")
         || KEPT.iter().any(|kind| name.starts_with(kind)) && name.ends_with(".json")
         || name.starts_with(PREFIX)
 }

@@ -11,7 +11,7 @@ use et_format::event::{ObjectHash, Ticket};
 use et_format::{BlockKind, HeapWalk, Survivors};
 use rustc_hash::FxHashMap;
 
-use crate::file::ReadError;
+use crate::file::{Block, ReadError, TraceFile};
 use crate::moment::Moment;
 use crate::record::ObjectId;
 use crate::resolve::ObjectIds;
@@ -67,6 +67,36 @@ pub struct Survival {
     later: FxHashMap<ObjectId, u64>,
 }
 
+/// Calls `visit` with each walk in a trace file of which no part is missing, in their order, its blocks, and what they say: the program may have been
+/// killed while it wrote one.
+///
+/// # Errors
+/// A block is damaged.
+pub fn each_walk(file: &TraceFile, mut visit: impl FnMut(HeapWalk, &[&Block], &[Survivors])) -> Result<(), ReadError> {
+    let mut blocks: Vec<&Block> = file.of_kind(BlockKind::Survivors).collect();
+    blocks.sort_by_key(|block| (block.header.first_ticket, block.header.sequence));
+    for blocks in blocks.chunk_by(|one, other| one.header.first_ticket == other.header.first_ticket) {
+        let mut parts = Vec::new();
+        for block in blocks {
+            parts.push(decode(file, block)?);
+        }
+        parts.sort_by_key(|part| part.part.0);
+        let is_whole = |(at, part): (usize, &Survivors)| part.part == (at as u32, parts.len() as u32);
+        if parts.iter().enumerate().all(is_whole) {
+            visit(parts[0].walk, blocks, &parts);
+        }
+    }
+    Ok(())
+}
+
+/// What a block of a walk says.
+///
+/// # Errors
+/// It is damaged.
+pub fn decode(file: &TraceFile, block: &Block) -> Result<Survivors, ReadError> {
+    Survivors::decode(&file.unpack(block)?).map_err(|source| file.block_error(block, source))
+}
+
 /// In which walks each id was found.
 #[derive(Clone, Debug, Default)]
 struct Presence {
@@ -119,21 +149,7 @@ impl Survival {
         let mut survival = Self::default();
         let mut finishes: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.finish).collect();
         finishes.sort_unstable();
-        let mut blocks: Vec<_> = trace.file.of_kind(BlockKind::Survivors).collect();
-        blocks.sort_by_key(|block| block.header.first_ticket);
-        for parts in blocks.chunk_by(|one, other| one.header.first_ticket == other.header.first_ticket) {
-            let mut read = Vec::new();
-            for block in parts {
-                let raw = trace.file.unpack(block)?;
-                read.push(Survivors::decode(&raw).map_err(|source| trace.file.block_error(block, source))?);
-            }
-            read.sort_by_key(|part| part.part.0);
-            let is_whole = |(at, part): (usize, &Survivors)| part.part == (at as u32, read.len() as u32);
-            // The program may have been killed in the middle.
-            if !read.iter().enumerate().all(is_whole) {
-                continue;
-            }
-            let heap = read[0].walk;
+        each_walk(&trace.file, |heap, _, read| {
             let number = survival.walks.len() as u32;
             read.iter().for_each(|part| survival.presence.add(number, &part.objects));
             survival.walks.push(Walk {
@@ -144,7 +160,7 @@ impl Survival {
                 collections: finishes.partition_point(|finish| *finish < heap.begin) as u32,
                 found: read.iter().map(|part| part.objects.len() as u64).sum(),
             });
-        }
+        })?;
         if survival.walks.is_empty() {
             return Ok(None);
         }
@@ -165,7 +181,7 @@ impl Survival {
         self.born_before.len() as u64
     }
 
-    /// Number of collections that were followed by another before a walk looked what was there.
+    /// Number of collections behind which no walk came before the next, or at all.
     pub fn not_looked_at(&self) -> u64 {
         let mut before = 0;
         let mut looked_at = 0;
@@ -189,6 +205,9 @@ impl Survival {
 
     /// What walks say of the object with this number in the order of births; `None`: no walk came after it.
     pub fn fate(&self, number: u64, object: ObjectId) -> Option<Fate> {
+        if is_made_up(object) {
+            return None;
+        }
         let hash = ObjectIds::hash(object).0;
         let first_after = |number: u64| self.walks.partition_point(|walk| walk.born <= number) as u32;
         // An id is given again only when its object is not in the heap any more.
@@ -215,6 +234,11 @@ impl Survival {
         let is_uncertain = may_be_the_next || found.is_some_and(|(_, is_complete)| !is_complete);
         Some(Fate { survived, survived_at_most, first: walks.start, seen, missed, is_uncertain })
     }
+}
+
+/// Whether an object has no hash: its allocation is missing, and the reader has made it up.
+fn is_made_up(object: ObjectId) -> bool {
+    object.0 >> 62 != 0
 }
 
 /// What the ids of two objects that had the same hash one after the other differ by.
@@ -250,7 +274,7 @@ impl Marker {
     /// An object has been allocated: the number is that in the order of births.
     #[inline]
     pub fn born(&mut self, object: ObjectId, number: u64) {
-        if object.0 >= NEXT {
+        if object.0 >= NEXT && !is_made_up(object) {
             self.survival.later.insert(object, number);
         }
     }
@@ -375,7 +399,7 @@ mod tests {
         let mut builder = TraceBuilder::new();
         let walk = HeapWalk { begin: Ticket(5), end: Ticket(6), ..HeapWalk::default() };
         let mut raw = walk.encode(&[1, 2]).remove(0);
-        raw[45] = 2;
+        raw[37] = 2;
         builder.survivors_block(&raw);
         let trace = Trace::from_file(crate::TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
         assert!(Survival::of(&trace).unwrap().is_none());

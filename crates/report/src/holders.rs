@@ -16,16 +16,27 @@ pub(crate) fn trees(report: &Report) -> Markup {
     html! {
         p {
             "An object " em { "retains" } " what would be freed with it. Each row opens to the largest objects that it retains; those below 0.5 % of the heap are together, by class where that is more. "
-            "What only a running method, a local variable or a native handle held has no static field or thread as its holder."
+            "What only a running method, a local variable or a native handle held has no static field or thread as its holder. "
+            "The heap at the peak is, in large traces, that of the largest of the moments at which it was looked at."
         }
         @match (&report.retained_at_peak, &report.retained) {
             (Some(peak), Some(end)) => {
                 (tree(report, peak, AT_PEAK, "At the peak"))
                 (tree(report, end, AT_END, "At the end"))
             }
-            (None, Some(end)) => (tree(report, end, AT_END, "At the end, when most was alive")),
+            (None, Some(end)) => (tree(report, end, AT_END, when_most(report))),
             (_, None) => {}
         }
+    }
+}
+
+/// What the end is called where it stands for the peak.
+fn when_most(report: &Report) -> &'static str {
+    match &report.summary.peak {
+        Some(peak) if peak.live.bytes > peak.at_the_end.bytes => {
+            "At the end, when nearly as much was alive as at the peak"
+        }
+        _ => "At the end, when most was alive",
     }
 }
 

@@ -117,7 +117,7 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
             }
             @if let Some(survival) = &summary.survival {
                 @let last = survival.walks.last().map(|walk| walk.alive).unwrap_or_default();
-                (fact("There", &bytes(last.bytes), &format!("{}, {}", counted(last.objects, "object"), survival.when_last())))
+                (fact("Still there", &bytes(last.bytes), &format!("{}, {}", counted(last.objects, "object"), survival.when_last())))
             }
             @if let Some(run) = summary.seconds {
                 (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted_as(summary.ticks, "call or return", "calls and returns"))))

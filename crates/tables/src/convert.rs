@@ -140,7 +140,8 @@ fn fill(
     found.has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
     if let Some(population) = population {
         let objects = if wanted.has(&tables::objects::TABLE) { Some(book.table().map_err(fail)?) } else { None };
-        met = object_pass::over(source, &population, objects).map_err(ConvertError::Rows)?;
+        let counts = if wanted.has(&tables::counts::TABLE) { Some(book.table().map_err(fail)?) } else { None };
+        met = object_pass::over(source, &population, objects, counts).map_err(ConvertError::Rows)?;
         if wanted.has(&tables::allocations_by_second::TABLE) {
             object_pass::by_second(&met, book.table().map_err(fail)?);
         }
@@ -151,6 +152,7 @@ fn fill(
         (contexts, types) = (population.contexts, Arc::clone(&population.types));
     }
     let (mut named, mut extra) = (Named::default(), Vec::new());
+    let only_counts = source.tells_objects().is_err();
     if wanted.need_records() {
         let fill = Fill {
             calls: table(book, wanted).map_err(fail)?,
@@ -158,19 +160,23 @@ fn fill(
             exceptions: table(book, wanted).map_err(fail)?,
             refs: table(book, wanted).map_err(fail)?,
         };
-        // Weak references are cleared when their referents die: without deaths, there would be fewer updates than other
-        // commands report. And a reference ends when the object that has it dies.
-        let needs_deaths = wanted.has(&tables::updates::TABLE) || wanted.has(&tables::refs::TABLE);
-        let deaths = if needs_deaths { reading.deaths } else { Deaths::None };
-        let passed = Pass::over(source, Reading { deaths, ..reading }, contexts, fill)?;
-        let outcome = passed.ending.outcome;
-        (contexts, named, extra) = (passed.contexts, passed.named, outcome.extra_fields);
-        found.end = Moment { tick: passed.tick, bytes: passed.bytes, nanos: passed.nanos.map(i64::cast_unsigned) };
-        found.records = (deaths == reading.deaths).then(|| outcome.totals.sum());
-        found.has_exceptions = outcome.totals.of('T') > 0;
-        found.lost = outcome.lost;
-        if found.warnings.is_empty() {
-            found.warnings = passed.ending.warnings;
+        if only_counts {
+            fill.finish();
+        } else {
+            // Weak references are cleared when their referents die: without deaths, there would be fewer updates than other
+            // commands report. And a reference ends when the object that has it dies.
+            let needs_deaths = wanted.has(&tables::updates::TABLE) || wanted.has(&tables::refs::TABLE);
+            let deaths = if needs_deaths { reading.deaths } else { Deaths::None };
+            let passed = Pass::over(source, Reading { deaths, ..reading }, contexts, fill)?;
+            let outcome = passed.ending.outcome;
+            (contexts, named, extra) = (passed.contexts, passed.named, outcome.extra_fields);
+            found.end = Moment { tick: passed.tick, bytes: passed.bytes, nanos: passed.nanos.map(i64::cast_unsigned) };
+            found.records = (deaths == reading.deaths).then(|| outcome.totals.sum());
+            found.has_exceptions = outcome.totals.of('T') > 0;
+            found.lost = outcome.lost;
+            if found.warnings.is_empty() {
+                found.warnings = passed.ending.warnings;
+            }
         }
     }
     let mut threads = met.threads.clone();
@@ -269,10 +275,17 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
         lacks(EventSet::METHOD, &["calls", "contexts"], "methods"),
         lacks(EventSet::EXCEPTION, &["exceptions"], "exceptions"),
     ];
-    for (tables, why) in events.into_iter().flatten() {
-        say(&tables, &why);
+    let only_counts = source.tells_objects().is_err();
+    if only_counts {
+        let why = "the trace counts allocations (record with --mode objects or everything)";
+        say(&["objects", "calls", "updates", "refs", "fields", "exceptions"], why);
+    } else {
+        say(&["counts"], "each object is in objects");
+        for (tables, why) in events.into_iter().flatten() {
+            say(&tables, &why);
+        }
     }
-    if !found.has_deaths {
+    if !found.has_deaths && !only_counts {
         let unknown = deaths_unknown(source.events()).filter(|_| reading.deaths != Deaths::None);
         say(
             &["objects.death_tick", "refs.to_tick"],
@@ -283,6 +296,7 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
         say(&["objects.birth_nanos"], "the trace has no times");
     }
     if !found.has_exceptions
+        && !only_counts
         && options.wanted.has(&tables::exceptions::TABLE)
         && source.events().has(EventSet::EXCEPTION)
     {

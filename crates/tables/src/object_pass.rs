@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::book::TableWriter;
 use crate::meanings::Amount;
-use crate::tables::{allocations_by_second, objects};
+use crate::tables::{allocations_by_second, counts, objects};
 use et_columns::Word;
 
 /// What the rows refer to.
@@ -53,11 +53,12 @@ fn signed(value: Option<u64>) -> Option<i64> {
     value.map(u64::cast_signed)
 }
 
-/// Processes all objects; fills the table of objects if it is wanted.
+/// Processes all objects, or counts; fills the tables of both if they are wanted.
 pub fn over(
     source: &Source,
     population: &Population,
     mut table: Option<TableWriter<objects::Rows>>,
+    mut counts: Option<TableWriter<counts::Rows>>,
 ) -> io::Result<Met> {
     let mut met = Met::default();
     let mut places = Places::new(source.naming());
@@ -76,9 +77,23 @@ pub fn over(
                 for amount in
                     [met.allocated.entry(thread).or_default(), met.by_second.entry((second, thread)).or_default()]
                 {
-                    amount.0 += 1;
+                    amount.0 += rows.objects(at).cast_signed();
                     amount.1 += size;
                 }
+            }
+            if !rows.counts.is_empty() {
+                let Some(counts) = &mut counts else { continue };
+                counts.push(counts::Row {
+                    nanos,
+                    thread: (thread.0 != 0).then_some(thread.0.into()),
+                    class: rows.class[at].0.into(),
+                    site,
+                    context: rows.context[at].0.into(),
+                    kind: Word(rows.kind[at].record_kind().text()),
+                    objects: rows.objects(at).cast_signed(),
+                    bytes: size,
+                });
+                continue;
             }
             let Some(table) = &mut table else { continue };
             let fate = rows.fate[at];
@@ -119,13 +134,12 @@ pub fn over(
                 survival_uncertain: fate.map(|fate| fate.is_uncertain),
             });
         }
-        if table.as_ref().is_some_and(TableWriter::has_failed) {
+        if table.as_ref().is_some_and(TableWriter::has_failed) || counts.as_ref().is_some_and(TableWriter::has_failed) {
             break;
         }
     }
-    if let Some(table) = table {
-        table.finish();
-    }
+    table.into_iter().for_each(TableWriter::finish);
+    counts.into_iter().for_each(TableWriter::finish);
     Ok(met)
 }
 

@@ -61,6 +61,16 @@ pub struct Fill {
     pub refs: Option<TableWriter<refs::Rows>>,
 }
 
+impl Fill {
+    /// Leaves them empty.
+    pub fn finish(self) {
+        self.calls.into_iter().for_each(TableWriter::finish);
+        self.updates.into_iter().for_each(TableWriter::finish);
+        self.exceptions.into_iter().for_each(TableWriter::finish);
+        self.refs.into_iter().for_each(TableWriter::finish);
+    }
+}
+
 /// The references that slots hold, on their way to the table.
 #[derive(Debug)]
 struct Held {

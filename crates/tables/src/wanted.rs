@@ -16,8 +16,9 @@ impl Default for Wanted {
 }
 
 /// Tables that are made from rows of the life table.
-const OF_OBJECTS: [&Table; 7] = [
+const OF_OBJECTS: [&Table; 8] = [
     &tables::objects::TABLE,
+    &tables::counts::TABLE,
     &tables::allocations_by_second::TABLE,
     &tables::threads::TABLE,
     &tables::classes::TABLE,

@@ -21,7 +21,8 @@ const LOCALS: i32 = 1 << 16;
 /// Walks through the heap, as often as needed.
 #[derive(Debug)]
 pub struct HeapLister {
-    walker: Jvmti,
+    /// `None` if ids are tags, which are listed without a walk.
+    walker: Option<Jvmti>,
     /// Where hashes are in mark words; `None` if mark words cannot be found.
     shift: Option<u32>,
 }
@@ -29,11 +30,14 @@ pub struct HeapLister {
 impl HeapLister {
     /// Finds out how to walk.
     pub fn new(tracer: &Tracer, env: Env) -> Result<Self, JvmtiError> {
+        if tracer.ids.tags.get().is_some() {
+            return Ok(Self { walker: None, shift: None });
+        }
         let walker = Jvmti::new(tracer.machine.vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
         let shift =
             walker.add_capabilities(&[Capability::TagObjects]).and_then(|()| heap::mark_shift(tracer, env, walker));
         match shift {
-            Ok(shift) => Ok(Self { walker, shift }),
+            Ok(shift) => Ok(Self { walker: Some(walker), shift }),
             Err(error) => {
                 walker.dispose();
                 Err(error)
@@ -52,7 +56,7 @@ impl HeapLister {
         if let Some(tags) = tracer.ids.tags.get() {
             return tags.list(visit);
         }
-        let walker = self.walker;
+        let walker = self.walker.ok_or(JvmtiError::NO_ENVIRONMENT)?;
         let mut locked = 0_u64;
         match self.shift {
             Some(shift) => walker.heap_objects(|object| match object.hash(shift) {
@@ -91,6 +95,6 @@ impl HeapLister {
 
     /// Gives the VM back what walks took.
     pub fn dispose(self) {
-        self.walker.dispose();
+        self.walker.iter().for_each(|walker| walker.dispose());
     }
 }

@@ -19,7 +19,9 @@ pub fn note(tracer: &Tracer, env: Env, lister: &HeapLister) -> Result<(), JvmtiE
 pub fn note_the_last(tracer: &Tracer, env: Env) {
     let Some(survival) = &tracer.collections.survival else { return };
     // Walks by two threads at a time would be in the trace in any order.
-    survival.end();
+    if !survival.end() {
+        return;
+    }
     let noted = HeapLister::new(tracer, env).and_then(|lister| {
         let is_exact = finds_only_what_can_be_reached(tracer);
         let noted = is_exact.and_then(|is_exact| {
@@ -47,16 +49,14 @@ fn finds_only_what_can_be_reached(tracer: &Tracer) -> Result<bool, JvmtiError> {
 }
 
 fn walk(tracer: &Tracer, env: Env, lister: &HeapLister, walk: HeapWalk) -> Result<(), JvmtiError> {
-    let Tracer { output, run, collections, .. } = tracer;
-    // Before the ticket: one that finishes in between is not said to have been looked at.
-    let collections = collections.finished();
+    let Tracer { output, run, .. } = tracer;
     let (nanos, begin, start) = (run.nanos(), output.buffers.next_ticket(), Instant::now());
     let mut objects = Vec::new();
     lister.list(tracer, env, |id| objects.push(id))?;
     let (end, duration) = (output.buffers.next_ticket(), start.elapsed());
     objects.sort_unstable();
     objects.dedup();
-    let walk = HeapWalk { begin, end, nanos, duration: Nanos(duration.as_nanos() as u64), collections, ..walk };
+    let walk = HeapWalk { begin, end, nanos, duration: Nanos(duration.as_nanos() as u64), ..walk };
     walk.encode(&objects).into_iter().for_each(|raw| output.queue.survivors(raw));
     Ok(())
 }

@@ -24,7 +24,7 @@ pub struct Collections {
     finished: AtomicU64,
     /// Reports which objects are freed; `None` without `deaths=gc`.
     pub collector: Option<Collector>,
-    /// When to look what has survived; `None` with `survival=0`.
+    /// When to look at what has survived; `None` with `survival=0`.
     pub survival: Option<Survival>,
 }
 

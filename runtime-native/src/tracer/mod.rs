@@ -253,6 +253,7 @@ impl Tracer {
     /// Our own code has failed: ends tracing without disturbing the program.
     pub fn give_up(&self, env: Option<Env>) {
         self.output.buffers.stop();
+        self.collections.survival.iter().for_each(Survival::stop);
         if let Some(env) = env {
             self.machine.proxy.switch(env, false);
         }
@@ -271,6 +272,7 @@ impl Host for Tracer {
 
     fn failed(&self, error: &SinkError) {
         say(error);
+        self.collections.survival.iter().for_each(Survival::stop);
         _ = self.vm_calls.make(Call::SwitchOff);
     }
 }

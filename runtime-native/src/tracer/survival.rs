@@ -1,4 +1,4 @@
-//! When to look what has survived (`survival=5`): after collections, as long as that takes no more than a share of the
+//! When to look at what has survived (`survival=5`): after collections, as long as that takes no more than a share of the
 //! time.
 
 use std::sync::{Condvar, Mutex};
@@ -28,6 +28,8 @@ struct State {
     looked_at: u64,
     is_walking: bool,
     is_over: bool,
+    /// The trace has failed: not even the end is of interest.
+    has_failed: bool,
 }
 
 /// Is dropped when a walk has ended.
@@ -75,12 +77,20 @@ impl Survival {
         Some(Walking(self))
     }
 
-    /// There are no more walks, and the one that has begun is over.
-    pub fn end(&self) {
+    /// The trace has failed: there are no more walks. Waits for nothing.
+    pub fn stop(&self) {
+        let mut state = lock(&self.state);
+        (state.is_over, state.has_failed) = (true, true);
+        self.changed.notify_all();
+    }
+
+    /// There are no more walks, and the one that has begun is over. Returns whether the last may follow.
+    pub fn end(&self) -> bool {
         let mut state = lock(&self.state);
         state.is_over = true;
         self.changed.notify_all();
-        drop(unpoisoned(self.changed.wait_timeout_while(state, PATIENCE, |state| state.is_walking)));
+        let waited = self.changed.wait_timeout_while(state, PATIENCE, |state| state.is_walking);
+        !unpoisoned(waited).0.has_failed
     }
 }
 
@@ -185,6 +195,16 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_that_has_failed_has_no_walks() {
+        let survival = Survival::new(5);
+        survival.collected();
+        survival.stop();
+        assert!(!survival.wait_for_collection());
+        assert!(survival.begin_after(Duration::from_secs(3600)).is_none());
+        assert!(!survival.end(), "nor a last one");
+    }
+
+    #[test]
     fn the_end_waits_for_a_walk() {
         let survival = Survival::new(5);
         survival.collected();
@@ -194,7 +214,7 @@ mod tests {
             thread::sleep(20 * MILLI);
             assert!(!ends.is_finished());
             drop(walking);
-            ends.join().unwrap();
+            assert!(ends.join().unwrap());
         });
         assert!(!survival.wait_for_collection());
         assert!(survival.begin_after(Duration::from_secs(3600)).is_none(), "at once");

@@ -1,4 +1,4 @@
-//! The thread that looks, after collections, what has survived them (`survival=5`).
+//! The thread that looks, after collections, at what has survived them (`survival=5`).
 
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ fn watch(tracer: &Tracer, env: Env) {
         budget.spent(used, begin, Instant::now());
         drop(walking);
         if let Err(error) = noted {
-            tracer.output.queue.problem(format!("what survives is not looked at any more: {error}"), 1);
+            tracer.output.queue.problem(format!("survivors are not looked for any more: {error}"), 1);
             break;
         }
     }

@@ -1,12 +1,13 @@
 //! The reports of the collector in the trace, or what walks through the heap found after collections.
 
+use et_format::BlockKind;
 use et_format::collector::{Collected, Fate};
 use et_format::event::{ObjectHash, Ticket};
-use et_format::{BlockKind, Survivors};
 use rustc_hash::FxHashSet;
 
 use et_reader::file::ReadError;
 use et_reader::file::{Block, TraceFile};
+use et_reader::survival;
 
 /// The collector's side of a comparison. Freed objects are read on demand, since they may be all objects of a run.
 #[derive(Debug)]
@@ -49,13 +50,15 @@ impl<'a> Said<'a> {
     }
 
     fn read_walks(&mut self) -> Result<(), ReadError> {
-        let blocks = self.file.of_kind(BlockKind::Survivors).map(|block| (block.header.first_ticket, *block));
-        self.walks = blocks.collect();
-        self.walks.sort_by_key(|&(by, block)| (by, block.header.sequence));
-        let Some(&(last, block)) = self.walks.last() else { return Ok(()) };
-        if decode_walk(self.file, &block)?.walk.at_the_end {
-            self.held_by = Some(last);
-            self.held = self.found_at(last)?;
+        let (walks, mut last) = (&mut self.walks, None);
+        survival::each_walk(self.file, |walk, blocks, _| {
+            walks.extend(blocks.iter().map(|&&block| (walk.begin, block)));
+            last = Some(walk);
+        })?;
+        // What else the last one finds is not held.
+        if let Some(last) = last.filter(|last| last.at_the_end && last.is_exact) {
+            self.held_by = Some(last.begin);
+            self.held = self.found_at(last.begin)?;
         }
         Ok(())
     }
@@ -76,7 +79,7 @@ impl<'a> Said<'a> {
         let parts = self.walks[first..].iter().take_while(|&&(at, _)| at == begin);
         let mut found = None;
         for (_, block) in parts {
-            let part = decode_walk(self.file, block)?;
+            let part = survival::decode(self.file, block)?;
             found.get_or_insert_with(FxHashSet::default).extend(part.objects.iter().map(|object| object.0));
         }
         Ok(found)
@@ -98,10 +101,6 @@ impl<'a> Said<'a> {
     pub fn asked(&self, hash: u32) -> bool {
         hash.is_multiple_of(self.share)
     }
-}
-
-fn decode_walk(file: &TraceFile, block: &Block) -> Result<Survivors, ReadError> {
-    Survivors::decode(&file.unpack(block)?).map_err(|source| file.block_error(block, source))
 }
 
 fn decode(file: &TraceFile, block: &Block) -> Result<Vec<Collected>, ReadError> {

@@ -7,7 +7,7 @@ use std::io;
 use et_names::FieldId;
 use et_reader::blocks::glimpse::{Glimpse, StackThen};
 use et_reader::model::{Frame, Node, Stack};
-use et_reader::population::{Columns, Population, Rows};
+use et_reader::population::{Columns, Key, Population, Rows};
 use et_reader::record::{AllocKind, ObjectId, ThreadId};
 use et_reader::resolve::ExtraField;
 use et_reader::source::Source;
@@ -15,13 +15,10 @@ use et_reader::source::Source;
 use super::freeze::{self, Freezing, Outside};
 use super::resident::{self, Ranks};
 use super::snapshot::{Root, RootKind, Snapshot, Taken};
+use crate::fold::groups_where;
 
 /// What tells whether an object is alive.
-const LIFE: Columns = Columns::NUMBER
-    .and(Columns::BIRTH_TICK)
-    .and(Columns::DEATH_TICK)
-    .and(Columns::DEATH_KIND)
-    .and(Columns::DEATH_RECORD);
+const LIFE: Columns = Columns::NUMBER.and(Columns::DEATH_TICK).and(Columns::DEATH_RECORD);
 
 /// Whether an object had been made and was alive.
 fn is_alive(rows: &Rows, row: usize, glimpse: &Glimpse) -> bool {
@@ -45,8 +42,9 @@ pub fn glimpsed<'a>(
     extra_fields: &[ExtraField],
     moment: String,
 ) -> io::Result<Snapshot<'a>> {
-    let groups: Vec<usize> = (0..population.groups.len()).collect();
-    let (rows, _) = resident::rows_where(&*population.groups, &groups, LIFE, |rows, row| is_alive(rows, row, glimpse))?;
+    let objects = &*population.groups;
+    let groups = groups_where(objects, |group| Ok(*objects.range(group, Key::Number)?.start() < glimpse.births))?;
+    let (rows, _) = resident::rows_where(objects, &groups, LIFE, |rows, row| is_alive(rows, row, glimpse))?;
     let ranks = Ranks::new(population.objects, &rows.number);
     let node = |number: u64| ranks.of(number).map(Node);
     let weak = source.weak_fields();

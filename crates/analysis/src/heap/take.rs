@@ -1,6 +1,5 @@
 //! Reads a trace up to a moment and keeps what is alive then.
 
-use std::io;
 use std::ops::ControlFlow;
 
 use et_names::{FieldId, MethodId, SiteId};
@@ -34,8 +33,6 @@ pub enum HeapError {
         "{path}: references are unknown: the classes have hooks for {events} events only (instrument them again, without --events)"
     )]
     NoReferences { path: String, events: String },
-    #[error("cannot read the rows of the life table: {0}")]
-    Rows(#[from] io::Error),
     #[error("{moment} is past the end of the trace, which is at {end}")]
     Beyond { moment: Moment, end: String },
     #[error("{moment}: method {method} was never entered (write it as in `et-trace summary`: com.acme.Main.run)")]

@@ -79,8 +79,10 @@ impl<'a> Heaps<'a> {
         told: &mut Told<'a>,
     ) -> Result<Self, HeapError> {
         let mut seen = Seen { population, makers, told, looks: Vec::new(), at_peak: None };
-        let at_end = match glimpses.filter(|glimpses| suffice(glimpses, peak)) {
-            Some(glimpses) => seen.glimpses(glimpses)?,
+        let glimpses = glimpses.filter(|glimpses| suffice(glimpses, peak));
+        // Where they are damaged, the trace may be intact.
+        let at_end = match glimpses.and_then(|glimpses| seen.glimpses(glimpses, peak).ok()) {
+            Some(at_end) => at_end,
             None => seen.records(reading, peak)?,
         };
         let Seen { looks, at_peak, .. } = seen;
@@ -119,15 +121,12 @@ impl<'a> Heaps<'a> {
 /// Whether glimpses show all that a report needs. That of the peak is of a moment at which dead objects were looked for: most may have been alive
 /// at another.
 fn suffice(glimpses: &Glimpses, peak: Option<PeakAt>) -> bool {
-    let mut most = 0;
-    let mut has = |when: When| {
-        let found = glimpses.all.iter().find(|glimpse| glimpse.when == when);
-        most = most.max(found.map_or(0, |glimpse| glimpse.live_bytes));
-        found.is_some()
-    };
-    let has_all = has(When::End) && LOOKS.iter().all(|&share| has(When::Share(share)));
-    let _ = has(When::Peak);
-    has_all && peak.is_none_or(|peak| most.saturating_mul(10) >= peak.live_bytes.saturating_mul(9))
+    let find = |when: When| glimpses.all.iter().find(|glimpse| glimpse.when == when);
+    let Some(end) = find(When::End) else { return false };
+    // Those between the two have what is dead as well.
+    let most = find(When::Peak).map_or(end.live_bytes, |peak| peak.live_bytes);
+    LOOKS.iter().all(|&share| find(When::Share(share)).is_some())
+        && peak.is_none_or(|peak| most.saturating_mul(10) >= peak.live_bytes.saturating_mul(9))
 }
 
 /// What was seen of the heap on the way.
@@ -154,6 +153,7 @@ impl<'a> Seen<'_, '_, 'a> {
 
     /// Returns the heap at the end.
     fn records(&mut self, reading: Reading, peak: Option<PeakAt>) -> Result<Snapshot<'a>, HeapError> {
+        (self.looks, self.at_peak) = (Vec::new(), None);
         let end = u128::from(self.population.end.tick);
         let ticks = LOOKS.map(|thousandths| (end * u128::from(thousandths) / 1000) as u64);
         let mut moments: Vec<(Moment, bool)> = ticks.iter().map(|&tick| (Moment::Tick(tick), false)).collect();
@@ -165,10 +165,10 @@ impl<'a> Seen<'_, '_, 'a> {
         heap::take_on_the_way(source, reading, &moments, |number, snapshot| self.see(snapshot, is_peak[number]))
     }
 
-    /// Returns the heap at the end.
-    fn glimpses(&mut self, glimpses: &Glimpses) -> Result<Snapshot<'a>, HeapError> {
+    /// Returns the heap at the end. Without a `peak` most was alive then, also if the glimpse of the peak has what only seemed to be.
+    fn glimpses(&mut self, glimpses: &Glimpses, peak: Option<PeakAt>) -> io::Result<Snapshot<'a>> {
         let mut at_end = None;
-        for glimpse in &glimpses.all {
+        for glimpse in glimpses.all.iter().filter(|glimpse| glimpse.when != When::Peak || peak.is_some()) {
             let moment = match glimpse.when {
                 When::End => Moment::End,
                 When::Share(_) | When::Peak => Moment::Tick(glimpse.tick),
@@ -181,7 +181,7 @@ impl<'a> Seen<'_, '_, 'a> {
                 When::Share(_) => self.see(&snapshot, false),
             }
         }
-        at_end.ok_or_else(|| HeapError::Rows(io::ErrorKind::NotFound.into()))
+        at_end.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The content of a report: where objects were allocated, what was alive when, how long it lived, what retains it, and
-//! suspected problems. Takes two passes over the rows of all objects. The heap at some moments was kept with the life table, or else the records
-//! are read for it; memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
+//! suspected problems. Takes two passes over the rows of all objects, and one for each moment at which the heap was kept with the life table;
+//! where it was not, the records are read. Memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
 //! many objects there were.
 
 mod bins;

@@ -121,7 +121,7 @@ fn header(out: &mut String, summary: &Summary) {
                 let when = survival.when_last();
                 let most = survival.walks.iter().map(|walk| walk.alive.bytes).max().unwrap_or(0);
                 let last = survival.walks.last().map_or(0, |walk| walk.alive.bytes);
-                line(out, "live", &format!("{} {when}; {} at most, as far as was looked", bytes(last), bytes(most)));
+                line(out, "live", &format!("{} {when}; {} at most, at any walk", bytes(last), bytes(most)));
                 return;
             }
             let used = summary.gcs.last().filter(|gc| gc.heap_used_bytes > 0);

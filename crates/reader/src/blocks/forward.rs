@@ -15,12 +15,12 @@ pub use self::glimpses::Plan;
 use self::held::HeldByLocals;
 use super::glimpse::Glimpse;
 use super::living::{Entry, Living};
-use super::usage::Fields;
+use super::usage;
 use super::weak::{Seen, WeakReferences};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, Objects, OnStack};
-use crate::observed::usage::{InUse, Kinds, Tally, Usage};
+use crate::observed::usage::{InUse, Tally, Usage};
 use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, StackId, ThreadId, Totals};
 use crate::resolve::thread::Subject;
 use crate::resolve::{ObjectIds, Slots};
@@ -194,8 +194,7 @@ pub struct Forward<'t, R> {
     noted: Option<u64>,
     held: HeldByLocals,
     usage: Tally,
-    kinds: Kinds,
-    array_fields: Fields<'t>,
+    about_usage: usage::Known<'t>,
     glimpses: glimpses::Taken,
     wanted: Wanted,
     most_rows: usize,
@@ -286,8 +285,7 @@ impl<'t, R: Rows> Forward<'t, R> {
             noted: None,
             held: HeldByLocals::default(),
             usage: Tally::default(),
-            kinds: Kinds::default(),
-            array_fields: Fields::of(trace),
+            about_usage: usage::Known::of(trace),
             glimpses: glimpses::Taken::by(plan),
             wanted,
             most_rows,
@@ -495,7 +493,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         for node in deaths {
             let row = self.row_of(node, true);
             let life = &self.heap.get(node).data;
-            self.usage.over(&life.alloc, &self.trace.types, &life.in_use_as);
+            self.usage.over(&life.alloc, self.about_usage.kind(life.alloc.ty), &life.in_use_as);
             if let AllocFrame::Open(place) = self.heap.get(node).data.frame {
                 self.tracked.drop_object(place);
             }
@@ -570,7 +568,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         for node in alive {
             let row = self.row_of(node, false);
             let life = &self.heap.get(node).data;
-            self.usage.remains(&life.alloc, &self.trace.types, &life.in_use_as);
+            self.usage.remains(&life.alloc, self.about_usage.kind(life.alloc.ty), &life.in_use_as);
             self.rows.row(&row.row);
         }
         let held_by_locals = self

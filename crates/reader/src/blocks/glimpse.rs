@@ -66,9 +66,9 @@ impl Glimpse {
     /// Calls `visit` with each object that holds something, in the order of births, the number of the slot, and what it holds. `None` if
     /// the bytes are damaged.
     pub fn each_reference(&self, mut visit: impl FnMut(u64, u32, u64)) -> Option<()> {
-        let (mut rest, mut origin) = (self.packed.as_slice(), 0);
+        let (mut rest, mut origin) = (self.packed.as_slice(), 0u64);
         while !rest.is_empty() {
-            origin += unpack(&mut rest)?;
+            origin = origin.checked_add(unpack(&mut rest)?)?;
             for _ in 0..unpack(&mut rest)? {
                 let slot = u32::try_from(unpack(&mut rest)?).ok()?;
                 let distance = unpack(&mut rest)?;
@@ -210,11 +210,22 @@ mod tests {
         }
 
         #[test]
-        fn damaged_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            let _ = Glimpses::from_bytes(&bytes);
-            let mut damaged = glimpse();
-            damaged.packed = bytes;
+        fn damaged_bytes_are_no_panic(
+            numbers in prop::collection::vec(prop_oneof![0..4u64, any::<u64>(), Just(u64::MAX)], 0..12),
+            cut in any::<prop::sample::Index>(),
+            changed in any::<u8>(),
+        ) {
+            let mut packer = Packer::default();
+            numbers.iter().for_each(|&number| packer.pack(number));
+            let damaged = packer.into(glimpse());
             let _ = damaged.each_reference(|_, _, _| {});
+            let mut bytes = Glimpses { all: vec![damaged], ..Glimpses::default() }.to_bytes();
+            let at = cut.index(bytes.len());
+            prop_assert!(Glimpses::from_bytes(&bytes[..at]).is_none(), "a part of it");
+            bytes[at] ^= changed;
+            if let Some(read) = Glimpses::from_bytes(&bytes) {
+                read.all.iter().for_each(|glimpse| _ = glimpse.each_reference(|_, _, _| {}));
+            }
         }
     }
 }

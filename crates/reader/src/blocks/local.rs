@@ -5,7 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Wanted;
-use super::usage::{Fields, Old, PartUsage};
+use super::usage::{self, Old, PartUsage};
 use super::walk::{NONE, Named, Part, Put, Stamp};
 use crate::model::Node;
 use crate::record::Slot;
@@ -198,10 +198,9 @@ fn changed(part: &mut Part, put: &Put) {
 }
 
 /// Finds what has died in the part, if deaths are wanted.
-pub fn settle(mut known: Known, wanted: Wanted, fields: &mut Fields<'_>) -> Settled {
+pub fn settle(mut known: Known, wanted: Wanted, about: &mut usage::Known<'_>) -> Settled {
     let part = &mut known.part;
-    let mut usage =
-        if wanted == Wanted::Deaths { PartUsage::for_part(part, fields.types()) } else { PartUsage::default() };
+    let mut usage = if wanted == Wanted::Deaths { PartUsage::for_part(part, about) } else { PartUsage::default() };
     let mut nodes = Nodes::for_part(part);
     let mut unchanged = Vec::new();
     let mut weak = Vec::new();
@@ -224,7 +223,7 @@ pub fn settle(mut known: Known, wanted: Wanted, fields: &mut Fields<'_>) -> Sett
                 if put.if_changed {
                     changed(part, put);
                 }
-                usage.put(part, put, Old::Known(old != NONE), fields);
+                usage.put(part, put, Old::Known(old != NONE), about);
                 if old != NONE {
                     later(&mut part.named[old as usize], put.at);
                 }
@@ -239,14 +238,14 @@ pub fn settle(mut known: Known, wanted: Wanted, fields: &mut Fields<'_>) -> Sett
                     if put.if_changed {
                         changed(part, put);
                     }
-                    usage.put(part, put, Old::Known(false), fields);
+                    usage.put(part, put, Old::Known(false), about);
                 } else {
                     // What was made here cannot have been there before.
                     let is_certain = !put.if_changed || is_new(put.target);
                     if put.if_changed && is_certain {
                         changed(part, put);
                     }
-                    usage.put(part, put, Old::First { is_certain }, fields);
+                    usage.put(part, put, Old::First { is_certain }, about);
                     let if_not = (!is_certain).then_some(put.target);
                     let in_context = match wanted {
                         Wanted::Births => Caller::Nothing,
@@ -338,7 +337,7 @@ pub fn settle(mut known: Known, wanted: Wanted, fields: &mut Fields<'_>) -> Sett
             }
         }
     }
-    usage.died(part, dead.iter().map(|dead| dead.object), fields.types());
+    usage.died(part, dead.iter().map(|dead| dead.object), about);
     // Holders before what they hold.
     let mut stored = slots.all;
     stored.retain(|stored| stored.origin == NONE || !died[stored.origin as usize]);

@@ -371,7 +371,7 @@ pub struct Hands<'a> {
     scanner: Scanner<'a>,
     walker: Walker<'a>,
     fields: FxHashMap<FieldRefId, FieldId>,
-    array_fields: usage::Fields<'a>,
+    about_usage: usage::Known<'a>,
 }
 
 impl<'a> Hands<'a> {
@@ -380,7 +380,7 @@ impl<'a> Hands<'a> {
             scanner: Scanner::new(&trace.names, &trace.classes),
             walker: Walker::new(trace, referent),
             fields: FxHashMap::default(),
-            array_fields: usage::Fields::of(trace),
+            about_usage: usage::Known::of(trace),
         }
     }
 }
@@ -550,7 +550,11 @@ fn read_with<R: Rows + Send>(
                 WeakSlots::new(&special),
                 wanted,
                 options.most_rows.unwrap_or(forward::MOST_ROWS),
-                if options.glimpses { Plan::Always } else { Plan::of(count) },
+                match wanted {
+                    Wanted::Deaths if options.glimpses => Plan::Always,
+                    Wanted::Deaths => Plan::of(count),
+                    Wanted::Uses | Wanted::Births => Plan::Never,
+                },
             ),
             running: FxHashMap::default(),
             settling: VecDeque::new(),
@@ -981,7 +985,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
         self.ticks += u64::from(known.part.ticks);
         let wanted = self.wanted;
-        let settle = move |hands: &mut Hands<'a>| local::settle(known, wanted, &mut hands.array_fields);
+        let settle = move |hands: &mut Hands<'a>| local::settle(known, wanted, &mut hands.about_usage);
         self.settling.push_back(self.pool.add(Urgency::Settle, settle));
     }
 

@@ -5,25 +5,31 @@ use et_names::FieldId;
 use rustc_hash::FxHashSet;
 
 use super::walk::{NONE, Part, Put};
-use crate::observed::usage::{ForArrays, InUse, Kinds, Tally};
-use crate::record::Slot;
+use crate::observed::usage::{ForArrays, InUse, Kind, Kinds, Tally};
+use crate::record::{Alloc, Slot};
 use crate::trace::Trace;
-use crate::types::Types;
+use crate::types::TypeId;
 
-/// Which fields are for arrays.
+/// What usage depends on, as it is asked for: which fields are for arrays, and of what kind classes are.
 #[derive(Debug)]
-pub struct Fields<'a> {
+pub struct Known<'a> {
     trace: &'a Trace,
     for_arrays: ForArrays,
+    kinds: Kinds,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> Known<'a> {
     pub fn of(trace: &'a Trace) -> Self {
-        Self { trace, for_arrays: ForArrays::default() }
+        Self { trace, for_arrays: ForArrays::default(), kinds: Kinds::default() }
     }
 
-    pub fn types(&self) -> &'a Types {
-        &self.trace.types
+    pub fn kind(&mut self, ty: TypeId) -> Kind {
+        self.kinds.of(ty, &self.trace.types)
+    }
+
+    /// Number of elements that may hold references.
+    pub fn length(&mut self, alloc: &Alloc) -> u32 {
+        self.kinds.length(alloc, &self.trace.types)
     }
 
     pub fn are_for_arrays(&mut self, field: FieldId) -> bool {
@@ -112,8 +118,8 @@ pub struct PartUsage {
 }
 
 impl PartUsage {
-    pub fn for_part(part: &Part, types: &Types) -> Self {
-        let (count, mut kinds) = (part.named.len(), Kinds::default());
+    pub fn for_part(part: &Part, known: &mut Known<'_>) -> Self {
+        let count = part.named.len();
         let mut usage = Self {
             made: vec![InUse::default(); count],
             owners: vec![LastOwner::NONE; count],
@@ -121,14 +127,14 @@ impl PartUsage {
             ..Self::default()
         };
         for (number, named) in part.named.iter().enumerate().filter(|(_, named)| named.birth != NONE) {
-            usage.lengths[number] = kinds.length(&part.births[named.birth as usize].alloc, types);
+            usage.lengths[number] = known.length(&part.births[named.birth as usize].alloc);
             usage.made[number].making = usage.made[number].making.after(named.making);
         }
         usage
     }
 
     /// A store that is one, unless what it replaces says otherwise.
-    pub fn put(&mut self, part: &Part, put: &Put, old: Old, fields: &mut Fields<'_>) {
+    pub fn put(&mut self, part: &Part, put: &Put, old: Old, known: &mut Known<'_>) {
         // Only if deaths are wanted.
         if self.owners.is_empty() {
             return;
@@ -154,7 +160,7 @@ impl PartUsage {
                 }
                 self.owners[target as usize].stored(store.step, field);
                 let may_be_array = !is_new(target) || self.lengths[target as usize] > 0;
-                if origin != NONE && may_be_array && fields.are_for_arrays(field) {
+                if origin != NONE && may_be_array && known.are_for_arrays(field) {
                     match is_new(origin) && is_new(target) {
                         true => self.made[origin as usize].keeps = true,
                         false => self.arrays.push(store),
@@ -166,7 +172,7 @@ impl PartUsage {
     }
 
     /// Adds up what has died in the part.
-    pub fn died(&mut self, part: &Part, dead: impl Iterator<Item = u32>, types: &Types) {
+    pub fn died(&mut self, part: &Part, dead: impl Iterator<Item = u32>, known: &mut Known<'_>) {
         if self.owners.is_empty() {
             return;
         }
@@ -180,7 +186,7 @@ impl PartUsage {
             let number = dead as usize;
             let state = self.made[number].held_by(self.owners[number].field());
             let alloc = &part.births[part.named[number].birth as usize].alloc;
-            self.dead.over(alloc, types, &state);
+            self.dead.over(alloc, known.kind(alloc.ty), &state);
         }
     }
 }

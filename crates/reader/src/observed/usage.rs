@@ -251,7 +251,6 @@ struct Thrown {
 /// Sums so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    kinds: Kinds,
     places: FxHashMap<(SiteId, TypeId), PlaceUsage>,
     arrays: FxHashMap<(Option<FieldId>, SiteId, TypeId), Fill>,
     stored_in: FxHashMap<(SiteId, TypeId, FieldId), u64>,
@@ -262,13 +261,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// An object has died.
-    pub fn over(&mut self, alloc: &Alloc, types: &Types, state: &InUse) {
+    /// An object of a class of this kind has died.
+    pub fn over(&mut self, alloc: &Alloc, kind: Kind, state: &InUse) {
         if alloc.kind == AllocKind::Initial {
             return;
         }
-        let (kind, size) = (self.kinds.of(alloc.ty, types), alloc.size);
-        let place = (alloc.site, alloc.ty);
+        let (place, size) = ((alloc.site, alloc.ty), alloc.size);
         if kind == Kind::References && alloc.length > 0 {
             let fill = self.arrays.entry((state.owner, alloc.site, alloc.ty)).or_default();
             fill.arrays.add(size);
@@ -300,11 +298,11 @@ impl Tally {
     }
 
     /// An object is alive at the end.
-    pub fn remains(&mut self, alloc: &Alloc, types: &Types, state: &InUse) {
+    pub fn remains(&mut self, alloc: &Alloc, kind: Kind, state: &InUse) {
         if let Some(owner) = state.owner.filter(|_| alloc.kind != AllocKind::Initial) {
             *self.stored_in.entry((alloc.site, alloc.ty, owner)).or_default() += alloc.size;
         }
-        self.over(alloc, types, state);
+        self.over(alloc, kind, state);
     }
 
     /// A method throws an exception of a class.
@@ -447,7 +445,7 @@ impl<'a> UsageObserver<'a> {
                     self.objects[node].is_gone = true;
                     self.objects.free(node);
                     if !life.is_unwanted {
-                        self.tally.over(&life.alloc, types, &life.in_use);
+                        self.tally.over(&life.alloc, self.kinds.of(life.alloc.ty, types), &life.in_use);
                     }
                 }
             }
@@ -526,7 +524,7 @@ impl<'a> UsageObserver<'a> {
     pub fn finish(mut self, types: &Types) -> Usage {
         let left = self.objects.iter().map(|(_, life)| life).filter(|life| !(life.is_gone || life.is_unwanted));
         for life in left {
-            self.tally.remains(&life.alloc, types, &life.in_use);
+            self.tally.remains(&life.alloc, self.kinds.of(life.alloc.ty, types), &life.in_use);
         }
         self.tally.finish()
     }

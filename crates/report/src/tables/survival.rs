@@ -53,7 +53,7 @@ pub fn tables(survival: &SurvivalPart) -> Vec<Table> {
         table(
             "walks",
             "Walks through the heap",
-            "When the runtime looked what was still there, including what had been there before tracing began.",
+            "When the runtime looked at what was still there.",
             vec![
                 numbers("At", "Seconds since the start"),
                 numbers("Took", ""),
@@ -74,7 +74,7 @@ fn columns(mut first: Vec<Column>) -> Vec<Column> {
         numbers("Of its own", "Of the bytes that were made there"),
         numbers("Objects", "Objects that survived at least one collection"),
         numbers("In the middle", "Bytes that were there in the middle of the walks"),
-        numbers("At the end", "Bytes that were there at the last walk"),
+        numbers("At the last walk", "Bytes that were there then"),
     ]);
     first
 }

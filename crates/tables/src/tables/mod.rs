@@ -5,6 +5,7 @@ pub mod calls;
 pub mod classes;
 pub mod collections;
 pub mod contexts;
+pub mod counts;
 pub mod exceptions;
 pub mod fields;
 pub mod methods;
@@ -19,11 +20,12 @@ pub mod updates;
 use et_columns::Table;
 
 /// All tables: first those about what happened, then those that explain numbers.
-pub const ALL: [&Table; 15] = [
+pub const ALL: [&Table; 16] = [
     &objects::TABLE,
     &updates::TABLE,
     &refs::TABLE,
     &calls::TABLE,
+    &counts::TABLE,
     &allocations_by_second::TABLE,
     &exceptions::TABLE,
     &threads::TABLE,

@@ -354,7 +354,9 @@ fn retained(args: &ObjectsArgs, opened: &Opened, query: &mut Query) -> Result<Re
 
 /// The trace does not say what survives collections, which an option asks for.
 pub(super) fn lacks_walks(input: &InputArgs, option: &str) -> CliError {
-    let what = format!("{option} needs walks through the heap: run with --mode objects, or -Det.survival=5");
+    let what = format!(
+        "{option} needs walks through the heap, which are asked if deaths are not known (--deaths none): run with --mode objects, or -Det.survival=5"
+    );
     CliError::Lacks { path: input.trace.clone(), what }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct TablesArgs {
     /// The folder to write to. Other runs in it are kept; the same run is replaced
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// Write only these tables: objects, updates, refs, calls, allocations_by_second, exceptions, threads, collections, classes,
+    /// Write only these tables: objects, updates, refs, calls, counts, allocations_by_second, exceptions, threads, collections, classes,
     /// methods, fields, sites, contexts. The row of the run in trace is always written
     #[arg(long, value_delimiter = ',', value_name = "TABLE,…")]
     only: Vec<TableName>,

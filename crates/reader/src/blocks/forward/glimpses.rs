@@ -2,7 +2,7 @@
 
 use super::super::glimpse::{Glimpse, Packer, SHARES, StackThen, When};
 use super::super::local::Known;
-use super::{Forward, Node, Rows, ThreadId, Wanted};
+use super::{Forward, Node, Rows, ThreadId};
 
 /// Of traces with fewer blocks none is taken: their records are read soon enough, and parts are too large for moments.
 pub const LEAST_BLOCKS: u64 = 64;
@@ -53,9 +53,6 @@ impl<R: Rows> Forward<'_, R> {
     /// A part was applied: whether what is dead should be found, for the sake of the peak.
     pub(super) fn is_look_due(&mut self, known: &Known) -> bool {
         let Plan::Blocks(blocks) = self.glimpses.plan else { return false };
-        if self.wanted != Wanted::Deaths {
-            return false;
-        }
         let taken = &mut self.glimpses;
         let looks = known.blocks * LOOKS / blocks;
         let is_later = looks > taken.looks;
@@ -91,7 +88,7 @@ impl<R: Rows> Forward<'_, R> {
 
     /// All of them; the last is that of the end, which it is.
     pub(super) fn all_glimpses(&mut self) -> Vec<Glimpse> {
-        if self.glimpses.plan == Plan::Never || self.wanted != Wanted::Deaths {
+        if self.glimpses.plan == Plan::Never {
             return Vec::new();
         }
         let end = self.glimpse(When::End, u64::MAX);

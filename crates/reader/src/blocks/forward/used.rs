@@ -25,7 +25,7 @@ impl<R: Rows> Forward<'_, R> {
         let uncertain = usage.uncertain.iter().filter(|store| unchanged.binary_search(&store.step).is_err());
         for &store in uncertain.chain(&in_order.weak) {
             usage.owners[store.target as usize].stored(store.step, store.field);
-            if store.origin != NONE && self.array_fields.are_for_arrays(store.field) {
+            if store.origin != NONE && self.about_usage.are_for_arrays(store.field) {
                 usage.arrays.push(store);
             }
         }
@@ -42,13 +42,13 @@ impl<R: Rows> Forward<'_, R> {
             let was_held = store.held.or_else(|| held.next()).unwrap_or(false);
             if let Some(node) = part.node(store.origin) {
                 let life = self.heap.data(node);
-                let length = self.kinds.length(&life.alloc, &self.trace.types);
+                let length = self.about_usage.length(&life.alloc);
                 life.in_use_as.element(length, !was_held, !store.holds);
             }
         }
         for store in &usage.arrays {
             let alloc = self.alloc(part, store.target);
-            if alloc.is_none_or(|alloc| self.kinds.length(&alloc, &self.trace.types) == 0) {
+            if alloc.is_none_or(|alloc| self.about_usage.length(&alloc) == 0) {
                 continue;
             }
             match part.node(store.origin).filter(|_| !died[store.origin as usize]) {
@@ -59,7 +59,7 @@ impl<R: Rows> Forward<'_, R> {
         for &number in &usage.died_later {
             let state = usage.made[number as usize].held_by(usage.owners[number as usize].field());
             let alloc = &of.births[of.named[number as usize].birth as usize].alloc;
-            self.usage.over(alloc, &self.trace.types, &state);
+            self.usage.over(alloc, self.about_usage.kind(alloc.ty), &state);
         }
         self.usage.add(usage.dead);
         self.usage.has_witnesses |= of.totals.0[RecordKind::Use as usize] > 0;
