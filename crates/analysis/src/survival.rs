@@ -430,7 +430,6 @@ mod tests {
                     end: Ticket(ticket + 5),
                     nanos: Nanos(1_000_000_000),
                     duration: Nanos(1_000_000),
-                    collections: u64::from(round + 1),
                     at_the_end: round == 2,
                     is_exact: round == 2,
                 };

@@ -35,6 +35,7 @@ use machine::Machine;
 use object_ids::ObjectIds;
 use output::Output;
 use run::Run;
+use survival::Survival;
 use vm_calls::{Call, VmCalls};
 
 /// After this time the process exits anyway: what else may hold the writer up cannot be detected here.
