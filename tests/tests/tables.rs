@@ -85,7 +85,7 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let mut convert = tables.et_trace(&["tables"]);
         convert.arg(&run.trace).arg("-o").arg(&tables.folder).args(["--run", &name, "--label", "1.0"]);
         let said = command::read(&mut convert)?;
-        ensure!(said.contains(&format!("run {name}, 15 tables")), "{said}");
+        ensure!(said.contains(&format!("run {name}, 16 tables")), "{said}");
         expected.extend(letters(lab, &run.trace)?.into_iter().map(|(letter, count)| ((name.clone(), letter), count)));
         runs.push(run);
     }

@@ -52,16 +52,19 @@ impl Sums {
     }
 }
 
-/// Whether bytes grew in the second half of the run, in each part of it, by `least` or more.
-pub fn grows(course: &Course, least: u64) -> bool {
+/// Where the looks and the end are in the run, on any scale.
+pub type Looks = [u64; LOOKS.len() + 1];
+
+/// Whether bytes grew in the second half of the run, in each part of it, by `least` or more. `looks`: where these parts begin and end.
+pub fn grows(course: &Course, looks: &Looks, least: u64) -> bool {
     let (first, last) = (course[0], course[LOOKS.len()]);
     let grown = last.saturating_sub(first);
     if grown == 0 || grown < least || grown * LEAST_GROWN < last {
         return false;
     }
-    let looks = LOOKS.iter().copied().chain([1000]).collect::<Vec<u64>>();
+    let half = looks[LOOKS.len()].saturating_sub(looks[0]).max(1);
     looks.windows(2).zip(course.windows(2)).all(|(when, bytes)| {
-        let share = (when[1] - when[0]) as f64 / (1000 - LOOKS[0]) as f64;
+        let share = when[1].saturating_sub(when[0]) as f64 / half as f64;
         bytes[1].saturating_sub(bytes[0]) as f64 * PACE >= grown as f64 * share
     })
 }
@@ -222,7 +225,9 @@ pub fn grown(
 ) -> Vec<Grown> {
     let Ok(looks) = <&[Look; LOOKS.len()]>::try_from(looks) else { return Vec::new() };
     let owned = Owned::of(snapshot, is_program);
-    let finder = Finder { snapshot, dominance, looks, peak, since: looks[0].tick, least };
+    let [half, three_quarters, last] = looks.each_ref().map(|look| look.tick);
+    let when = [half, three_quarters, last, snapshot.taken().tick];
+    let finder = Finder { snapshot, dominance, looks, peak, when, least };
     let root = snapshot.graph().root();
     // What the holders found so far retain, by the node that is accounted for the rest.
     let mut below: FxHashMap<u32, Sums> = FxHashMap::default();
@@ -242,7 +247,7 @@ pub fn grown(
         if is_owned && !is_mirror && finder.was_there(node, slot) && !finder.is_link(node) {
             let retained = finder.retained(node, slot);
             let own = retained.without(&of_others);
-            if grows(&own.course, least) {
+            if grows(&own.course, &finder.when, least) {
                 found.push((node, own));
                 passed = retained;
             }
@@ -276,13 +281,14 @@ struct Finder<'f, 'a> {
     dominance: &'f Dominance,
     looks: &'f [Look; LOOKS.len()],
     peak: Option<&'f Look>,
-    since: u64,
+    /// The ticks of the looks, and of the end.
+    when: Looks,
     least: u64,
 }
 
 impl Finder<'_, '_> {
     fn is_new(&self, node: u32) -> bool {
-        self.snapshot.object(Node(node)).born >= self.since
+        self.snapshot.object(Node(node)).born >= self.when[0]
     }
 
     /// Whether it existed in the middle of the run, or its slot was in use then.
@@ -343,7 +349,7 @@ impl Finder<'_, '_> {
             let (course, peak) = (self.course(retained, of_class), self.peak.map_or(retained, of_class));
             let own = Sums { course, peak }.without(&told);
             let Some(&newest) = nodes.iter().rev().find(|&&node| self.is_new(node)) else { continue };
-            if grows(&own.course, self.least) {
+            if grows(&own.course, &self.when, self.least) {
                 let contents = self.contents(&nodes, holders);
                 let Sums { course, peak: at_peak } = own;
                 all.push(Grown { node: Node(newest), is_holder: false, course, at_peak, retained, contents });
@@ -412,6 +418,8 @@ impl Finder<'_, '_> {
 mod tests {
     use super::*;
 
+    const EVEN: Looks = [500, 750, 875, 1000];
+
     #[test]
     fn what_grows_grows_to_the_end() {
         for (course, expected, what) in [
@@ -427,8 +435,12 @@ mod tests {
             ([1000, 1020, 1030, 1040], false, "a trifle of it"),
             ([10, 40, 45, 60], true, "not evenly"),
         ] {
-            assert_eq!(grows(&course, 10), expected, "{what}");
+            assert_eq!(grows(&course, &EVEN, 10), expected, "{what}");
         }
-        assert!(!grows(&[50, 75, 88, 100], 51), "less than is looked for");
+        assert!(!grows(&[50, 75, 88, 100], &EVEN, 51), "less than is looked for");
+        // Looks that are not where they were meant to be.
+        let late = [600, 950, 960, 1000];
+        assert!(grows(&[60, 95, 96, 100], &late, 10), "a leak");
+        assert!(!grows(&[60, 60, 96, 100], &late, 10), "a step");
     }
 }

@@ -173,9 +173,9 @@ fn still_grows(bytes: &[u64]) -> bool {
         let moment = (bytes.len() as u64 * thousandths).div_ceil(1000);
         (moment as usize).checked_sub(1).and_then(|index| bytes.get(index)).copied().unwrap_or(0)
     };
-    let mut course = growth::Course::default();
-    course.iter_mut().zip(LOOKS.into_iter().chain([1000])).for_each(|(bytes, thousandths)| *bytes = at(thousandths));
-    grows(&course, 1)
+    let [half, three_quarters, last] = LOOKS;
+    let looks: growth::Looks = [half, three_quarters, last, 1000];
+    grows(&looks.map(at), &looks, 1)
 }
 
 fn growing(

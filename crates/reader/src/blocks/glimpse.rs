@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::record::ThreadId;
 use crate::resolve::ExtraField;
 
-/// Thousandths of the blocks after which a glimpse is taken.
+/// Thousandths of the run at about which glimpses are taken.
 pub const SHARES: [u64; 3] = [500, 750, 875];
 
 /// Why a glimpse was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum When {
-    /// So many thousandths of the blocks of events had been read.
+    /// It is the one closest to so many thousandths of the calls and returns.
     Share(u64),
     /// Of all moments at which dead objects were looked for, most was alive then.
     Peak,
@@ -63,6 +63,11 @@ pub struct StackThen {
 }
 
 impl Glimpse {
+    /// Number of bytes that tell what slots hold.
+    pub(super) fn packed_len(&self) -> usize {
+        self.packed.len()
+    }
+
     /// Calls `visit` with each object that holds something, in the order of births, the number of the slot, and what it holds. `None` if
     /// the bytes are damaged.
     pub fn each_reference(&self, mut visit: impl FnMut(u64, u32, u64)) -> Option<()> {

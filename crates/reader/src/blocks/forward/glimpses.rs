@@ -4,10 +4,15 @@ use super::super::glimpse::{Glimpse, Packer, SHARES, StackThen, When};
 use super::super::local::Known;
 use super::{Forward, Node, Rows, ThreadId};
 
+/// Thousandths of the blocks before the first share from which on small glimpses are taken.
+const EARLY: u64 = 100;
 /// Of traces with fewer blocks none is taken: their records are read soon enough, and parts are too large for moments.
 pub const LEAST_BLOCKS: u64 = 64;
 /// How often dead objects are looked for at least, if there are many new ones: how close the peak is to the real one.
 const LOOKS: u64 = 64;
+/// Bytes of a glimpse up to which one is taken at each of these looks from some before the first share on, so that those closest to the shares can be chosen
+/// once it is known how many calls and returns there are. Of larger ones there are only those at the shares of the blocks.
+const SMALL: usize = 4 << 20;
 /// Bytes of objects by which the graph always may grow before it is looked whether these are alive.
 const LEAST_BYTES: u64 = 1 << 20;
 
@@ -33,9 +38,9 @@ impl Plan {
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     plan: Plan,
-    shares: usize,
-    /// How many [`LOOKS`] are behind.
+    /// How many [`LOOKS`] are behind, and how many were when the last glimpse was taken.
     looks: u64,
+    taken_at: u64,
     /// Bytes of the graph, and how many there were when what was dead had been found last.
     pub bytes: u64,
     bytes_before: u64,
@@ -73,17 +78,37 @@ impl<R: Rows> Forward<'_, R> {
 
     /// Takes the glimpse that is due behind a part.
     pub(super) fn take_glimpse(&mut self, known: &Known) {
-        let share = match self.glimpses.plan {
+        match self.glimpses.plan {
             Plan::Never => return,
-            Plan::Always => 0,
-            Plan::Blocks(blocks) => match SHARES.get(self.glimpses.shares) {
-                Some(&share) if known.blocks * 1000 >= share * blocks => share,
-                _ => return,
-            },
-        };
-        self.glimpses.shares += 1;
-        let glimpse = self.glimpse(When::Share(share), known.part.ticket);
+            Plan::Always => {}
+            Plan::Blocks(blocks) => {
+                let (look, last) = (known.blocks * LOOKS / blocks, self.glimpses.taken_at);
+                let is_share = SHARES.iter().any(|share| (last + 1..=look).contains(&(share * LOOKS / 1000)));
+                let is_small = self.glimpses.others.last().is_none_or(|last| last.packed_len() <= SMALL);
+                let is_late = look * 1000 + LOOKS * EARLY >= SHARES[0] * LOOKS;
+                if look == last || !(is_share || is_small && is_late) {
+                    return;
+                }
+                self.glimpses.taken_at = look;
+            }
+        }
+        let glimpse = self.glimpse(When::Share(0), known.part.ticket);
         self.glimpses.others.push(glimpse);
+    }
+
+    /// Of the glimpses so far those that are closest to the shares of calls and returns.
+    fn at_shares(&mut self) -> Vec<Glimpse> {
+        let all = std::mem::take(&mut self.glimpses.others);
+        if self.glimpses.plan == Plan::Always {
+            return all;
+        }
+        let end = u128::from(self.sums.ticks);
+        let closest = |share: u64| {
+            let tick = (end * u128::from(share) / 1000) as u64;
+            let found = all.iter().min_by_key(|glimpse| glimpse.tick.abs_diff(tick))?;
+            Some(Glimpse { when: When::Share(share), ..found.clone() })
+        };
+        SHARES.into_iter().filter_map(closest).collect()
     }
 
     /// All of them; the last is that of the end, which it is.
@@ -92,7 +117,7 @@ impl<R: Rows> Forward<'_, R> {
             return Vec::new();
         }
         let end = self.glimpse(When::End, u64::MAX);
-        let mut all = std::mem::take(&mut self.glimpses.others);
+        let mut all = self.at_shares();
         let peak = self.glimpses.peak.take().filter(|peak| peak.live_bytes > end.live_bytes);
         let at = peak.as_ref().map_or(0, |peak| all.partition_point(|other| other.records <= peak.records));
         peak.into_iter().for_each(|peak| all.insert(at, peak));
