@@ -55,7 +55,7 @@ impl HeapWalk {
         put_len(&mut out, objects.len());
         let mut last = 0;
         for &object in objects {
-            put_varint(&mut out, object.wrapping_sub(last));
+            et_names::varint::put(&mut out, object.wrapping_sub(last));
             last = object;
         }
         out
@@ -105,15 +105,7 @@ impl Survivors {
     }
 }
 
-/// Appends a number in groups of seven bits, the lowest first (LEB128).
-fn put_varint(out: &mut Vec<u8>, mut value: u32) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
+/// Reads what [`et_names::varint::put`] has written.
 fn varint(fields: &mut Fields<'_>) -> Result<u32, FormatError> {
     let mut value = 0;
     for shift in (0..32).step_by(7) {

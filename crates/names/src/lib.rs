@@ -18,6 +18,7 @@ pub mod size;
 mod strings;
 mod table;
 pub mod units;
+pub mod varint;
 
 pub use codec::{ClassEntries, DecodeError, MAGIC, MOST_UNPACKED, Opened, Source};
 pub use events::{EventSet, Witness};

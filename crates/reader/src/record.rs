@@ -32,6 +32,12 @@ impl ObjectId {
     pub fn is_null(self) -> bool {
         self.0 == 0
     }
+
+    /// The identity hash of the object; `None` if it was made up.
+    #[inline]
+    pub fn identity_hash(self) -> Option<u32> {
+        (self.0 >> 62 == 0).then_some(self.0 as u32 & 0x7fff_ffff)
+    }
 }
 
 /// A thread: the runtime's thread index, or from 2^31 on a continuation of a virtual thread. 0 is no thread.

@@ -188,6 +188,14 @@ impl Source {
         }
     }
 
+    /// The types of a whole reading: those of a text come as it is read.
+    pub fn types_at<'t>(&'t self, ending: &'t Ending) -> &'t Types {
+        match self {
+            Self::Trace(trace) => &trace.types,
+            Self::Text(_) => &ending.text_types,
+        }
+    }
+
     /// An error for a trace that counts allocations and tells of no single objects.
     pub fn tells_objects(&self) -> Result<(), SourceError> {
         match self {

@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 use crate::file::{Block, ReadError, TraceFile};
 use crate::moment::Moment;
 use crate::record::ObjectId;
-use crate::resolve::ObjectIds;
 use crate::trace::Trace;
 
 /// What walks say of an object.
@@ -205,10 +204,7 @@ impl Survival {
 
     /// What walks say of the object with this number in the order of births; `None`: no walk came after it.
     pub fn fate(&self, number: u64, object: ObjectId) -> Option<Fate> {
-        if is_made_up(object) {
-            return None;
-        }
-        let hash = ObjectIds::hash(object).0;
+        let hash = object.identity_hash()?;
         let first_after = |number: u64| self.walks.partition_point(|walk| walk.born <= number) as u32;
         // An id is given again only when its object is not in the heap any more.
         let next = if self.later.is_empty() { None } else { self.later.get(&ObjectId(object.0 + NEXT)) };
@@ -234,11 +230,6 @@ impl Survival {
         let is_uncertain = may_be_the_next || found.is_some_and(|(_, is_complete)| !is_complete);
         Some(Fate { survived, survived_at_most, first: walks.start, seen, missed, is_uncertain })
     }
-}
-
-/// Whether an object has no hash: its allocation is missing, and the reader has made it up.
-fn is_made_up(object: ObjectId) -> bool {
-    object.0 >> 62 != 0
 }
 
 /// What the ids of two objects that had the same hash one after the other differ by.
@@ -274,7 +265,7 @@ impl Marker {
     /// An object has been allocated: the number is that in the order of births.
     #[inline]
     pub fn born(&mut self, object: ObjectId, number: u64) {
-        if object.0 >= NEXT && !is_made_up(object) {
+        if object.0 >= NEXT && object.identity_hash().is_some() {
             self.survival.later.insert(object, number);
         }
     }

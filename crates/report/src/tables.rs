@@ -461,12 +461,12 @@ fn arrays(report: &Report) -> Table {
         vec![
             Cell::Name(line.owner.clone()),
             Cell::Name(line.class.clone()),
-            Cell::Count(line.arrays.objects),
-            Cell::Bytes(line.arrays.bytes),
-            Cell::share(line.filled, line.slots),
-            Cell::Count(line.empty),
-            Cell::Count(line.sparse),
-            Cell::Bytes(line.wasted_bytes),
+            Cell::Count(line.fill.arrays.objects),
+            Cell::Bytes(line.fill.arrays.bytes),
+            Cell::share(line.fill.filled, line.fill.slots),
+            Cell::Count(line.fill.empty),
+            Cell::Count(line.fill.sparse),
+            Cell::Bytes(line.fill.wasted_bytes),
         ]
     });
     Table {

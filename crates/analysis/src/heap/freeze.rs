@@ -1,6 +1,6 @@
 //! Makes a [`Snapshot`] of objects and references, wherever they come from: nodes without gaps, and few bytes for each.
 
-use et_names::FieldId;
+use et_names::{FieldId, MethodId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::Graph;
@@ -8,7 +8,7 @@ use super::snapshot::{Class, ClassNumber, Object, Root, RootKind, Snapshot, Take
 use et_reader::Trace;
 use et_reader::lifetimes::WeakFields;
 use et_reader::model::{Node, Stack};
-use et_reader::record::{ObjectId, ThreadId};
+use et_reader::record::ThreadId;
 use et_reader::resolve::ExtraField;
 use et_reader::source::Source;
 use et_reader::types::{TypeId, Types};
@@ -21,6 +21,21 @@ pub(super) struct References<F> {
     pub count: usize,
     /// Appends slots and targets of the next object, in order of the slots. Called once for each.
     pub next_slots: F,
+}
+
+/// References that are known all at once: origin, slot and target of each, in order of the origins.
+pub(super) fn references(
+    statics: Vec<(FieldId, Node)>,
+    edges: Vec<(u32, u32, u32)>,
+) -> References<impl FnMut(&mut Vec<(u32, u32)>)> {
+    let (count, mut left, mut node) = (edges.len(), edges.into_iter().peekable(), 0);
+    let next_slots = move |slots: &mut Vec<(u32, u32)>| {
+        while let Some((_, slot, target)) = left.next_if(|&(origin, ..)| origin == node) {
+            slots.push((slot, target));
+        }
+        node += 1;
+    };
+    References { statics, count, next_slots }
 }
 
 /// What holds objects from outside.
@@ -96,7 +111,7 @@ impl<'w, 'a> Freezing<'w, 'a> {
         wanted.remove(&0);
         let mut found: FxHashMap<u32, Node> = FxHashMap::default();
         for (node, object) in (0..).map(Node).zip(&self.objects) {
-            let Some(hash) = hash(object.id).filter(|hash| wanted.contains(hash)) else { continue };
+            let Some(hash) = object.id.identity_hash().filter(|hash| wanted.contains(hash)) else { continue };
             let known = found.entry(hash).or_insert(node);
             if self.objects[known.0 as usize].id < object.id {
                 *known = node;
@@ -210,9 +225,21 @@ pub(super) fn threads_running(trace: &Trace, ticket: u64) -> impl Iterator<Item 
     trace.threads.iter().filter(is_running)
 }
 
-/// The identity hash in an id; `None` of an object that was made up, or that has the hash of an earlier one.
-pub(super) fn hash(id: ObjectId) -> Option<u32> {
-    (id.0 >> 62 == 0).then_some(id.0 as u32 & 0x7fff_ffff)
+/// The roots that a stack is: receivers of its methods, outermost first, and the exception in flight on it.
+pub(super) fn stack_roots(
+    thread: ThreadId,
+    frames: impl Iterator<Item = (MethodId, Option<Node>)>,
+    in_flight: Option<Node>,
+) -> Vec<Root> {
+    let (mut roots, mut top) = (Vec::new(), None);
+    for (depth, (method, receiver)) in (0..).zip(frames) {
+        top = Some((depth, method));
+        roots.extend(receiver.map(|node| Root { kind: RootKind::Receiver { thread, depth, method }, node }));
+    }
+    if let (Some((depth, method)), Some(node)) = (top, in_flight) {
+        roots.push(Root { kind: RootKind::Exception { thread, depth, method }, node });
+    }
+    roots
 }
 
 /// Static fields with the mirrors of their classes, in order of the fields.

@@ -79,14 +79,7 @@ pub fn glimpsed<'a>(
         lost: population.lost,
         ..Taken::default()
     };
-    let (count, mut left, mut at) = (edges.len(), edges.into_iter().peekable(), 0);
-    let next_slots = |slots: &mut Vec<(u32, u32)>| {
-        while let Some((_, slot, target)) = left.next_if(|&(origin, ..)| origin == at) {
-            slots.push((slot, target));
-        }
-        at += 1;
-    };
-    let references = freeze::References { statics: statics.collect(), count, next_slots };
+    let references = freeze::references(statics.collect(), edges);
     Ok(freezing.freeze(&named, references, outside, extra_fields, taken))
 }
 
@@ -98,23 +91,17 @@ fn roots(
     threads: &[(ThreadId, Option<Node>)],
     node: impl Fn(u64) -> Option<Node>,
 ) -> Vec<Root> {
-    let mut roots: Vec<Root> = Vec::new();
+    let of_stack = |StackThen { thread, frames, in_flight }: &StackThen| {
+        let frames = frames.iter().map(|&(method, receiver)| (method, receiver.and_then(&node)));
+        freeze::stack_roots(*thread, frames, in_flight.and_then(&node))
+    };
+    let mut roots: Vec<Root> = glimpse.stacks.iter().flat_map(of_stack).collect();
     let mut add = |kind, node: Option<Node>| roots.extend(node.map(|node| Root { kind, node }));
-    for StackThen { thread, frames, in_flight } in &glimpse.stacks {
-        let thread = *thread;
-        for (depth, &(method, receiver)) in (0..).zip(frames) {
-            add(RootKind::Receiver { thread, depth, method }, receiver.and_then(&node));
-        }
-        if let Some(&(method, _)) = frames.last() {
-            let depth = frames.len() as u32 - 1;
-            add(RootKind::Exception { thread, depth, method }, in_flight.and_then(&node));
-        }
-    }
     threads.iter().for_each(|&(thread, object)| add(RootKind::Thread(thread), object));
     let loaders = resident::loaders(source);
     let kind = |node: Node| {
         let row = node.0 as usize;
-        match freeze::hash(rows.object[row]) {
+        match rows.object[row].identity_hash() {
             Some(hash) if loaders.contains(&hash) => RootKind::Loader,
             _ if rows.kind[row] == AllocKind::Initial => RootKind::Vm,
             _ => RootKind::Constant,

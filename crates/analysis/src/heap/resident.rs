@@ -225,7 +225,7 @@ pub fn resident<'a>(
     let of_threads: FxHashMap<u32, ThreadId> =
         threads.iter().rev().map(|thread| (thread.object.0, ThreadId(thread.index))).collect();
     let loaders = loaders(source);
-    let hash = |node: Node| freeze::hash(rows.object[node.0 as usize]);
+    let hash = |node: Node| rows.object[node.0 as usize].identity_hash();
     let nodes = (0..rows.len as u32).map(Node);
     let is_loader = |node: &Node| hash(*node).is_some_and(|hash| loaders.contains(&hash));
     let roots = nodes.filter(is_loader).map(|node| Root { kind: RootKind::Loader, node }).collect();
@@ -238,14 +238,6 @@ pub fn resident<'a>(
         }
     };
     let named = freezing.named(std::iter::empty());
-    let mut left = edges.iter().peekable();
-    let mut node = 0;
-    let next_slots = |slots: &mut Vec<(u32, u32)>| {
-        while let Some(&(_, slot, target)) = left.next_if(|(origin, ..)| *origin == node) {
-            slots.push((slot, target));
-        }
-        node += 1;
-    };
     let end = population.end;
     let (allocated_bytes, nanos) = match tick {
         u64::MAX => (end.bytes, end.nanos),
@@ -262,7 +254,7 @@ pub fn resident<'a>(
         warnings,
         ..Taken::default()
     };
-    let held = freeze::References { statics, count: edges.len(), next_slots };
+    let held = freeze::references(statics, edges);
     let outside = Outside { roots, stacks: Vec::new(), threads: Vec::new(), unheld };
     let snapshot = freezing.freeze(&named, held, outside, references.extra_fields(), taken);
     Ok(Resident { snapshot, rows, places })

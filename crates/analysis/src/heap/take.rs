@@ -381,7 +381,7 @@ impl<'a> Taker<'a> {
                 }
             }
             Hold::ToTheEnd { object } => {
-                let is_loader = object.0 >> 62 == 0 && self.loaders.contains(&(object.0 as u32 & 0x7fff_ffff));
+                let is_loader = object.identity_hash().is_some_and(|hash| self.loaders.contains(&hash));
                 let kind = match (is_loader, self.began) {
                     (true, _) => RootKind::Loader,
                     (false, true) => RootKind::Constant,
@@ -422,10 +422,7 @@ impl<'a> Taker<'a> {
         if let Some(error) = self.missed() {
             return Err(error);
         }
-        let types = match self.source {
-            Source::Trace(trace) => &*trace.types,
-            Source::Text(_) => &ending.text_types,
-        };
+        let types = self.source.types_at(&ending);
         let mut warnings = ending.warnings.clone();
         if !self.source.tells_holders() {
             warnings.push(
@@ -475,18 +472,12 @@ impl<'a> Taker<'a> {
             self.stacks.iter().map(|(thread, stack)| (thread, stack.clone())).collect();
         stacks.retain(|(_, stack)| !stack.frames.is_empty());
         stacks.sort_unstable_by_key(|&(thread, _)| thread);
-        let mut roots: Vec<Root> = Vec::new();
+        let of_stack = |(thread, stack): &(ThreadId, Stack)| {
+            let frames = stack.frames.iter().map(|frame| (frame.method, find(frame.receiver)));
+            freeze::stack_roots(*thread, frames, find(stack.in_flight))
+        };
+        let mut roots: Vec<Root> = stacks.iter().flat_map(of_stack).collect();
         let mut add = |kind, node: Option<Node>| roots.extend(node.map(|node| Root { kind, node }));
-        for (thread, stack) in &stacks {
-            let thread = *thread;
-            for (depth, frame) in (0..).zip(&stack.frames) {
-                add(RootKind::Receiver { thread, depth, method: frame.method }, find(frame.receiver));
-            }
-            if let Some(top) = stack.top() {
-                let depth = stack.frames.len() as u32 - 1;
-                add(RootKind::Exception { thread, depth, method: top.method }, find(stack.in_flight));
-            }
-        }
         threads.iter().for_each(|&(thread, object)| add(RootKind::Thread(thread), object));
         self.held.iter().for_each(|(&object, &kind)| add(kind, find(object)));
         let outside = Outside { roots, stacks, threads, unheld: |_, thread| RootKind::Local(thread) };

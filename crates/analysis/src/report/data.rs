@@ -1,5 +1,6 @@
 //! The data of a report.
 
+use et_reader::observed::usage::Fill;
 use serde::{Deserialize, Serialize};
 
 use crate::flame::Flame;
@@ -586,17 +587,8 @@ pub struct ArrayLine {
     /// The field that held them; the site, where none did.
     pub owner: String,
     pub class: String,
-    pub arrays: Amount,
-    /// Total number of their elements.
-    pub slots: u64,
-    /// Of them the most that were not null at once.
-    pub filled: u64,
-    /// Arrays that never held anything.
-    pub empty: u64,
-    /// Arrays never filled by more than a quarter, the empty ones included.
-    pub sparse: u64,
-    /// Bytes of elements that were never filled.
-    pub wasted_bytes: u64,
+    #[serde(flatten)]
+    pub fill: Fill,
 }
 
 /// Objects of classes that keep things in arrays.

@@ -240,7 +240,7 @@ fn on_stack(report: &Report) -> Option<Finding> {
 }
 
 fn unfilled(report: &Report) -> Option<Finding> {
-    let wasted: u64 = report.suspects.arrays.iter().map(|line| line.wasted_bytes).sum();
+    let wasted: u64 = report.suspects.arrays.iter().map(|line| line.fill.wasted_bytes).sum();
     let first = report.suspects.arrays.first()?;
     if wasted * 20 < report.summary.allocated.bytes {
         return None;
@@ -251,8 +251,8 @@ fn unfilled(report: &Report) -> Option<Finding> {
         .code(&first.owner)
         .text(format!(
             ": {} of {} arrays were filled by a quarter or less.",
-            number(first.sparse),
-            number(first.arrays.objects)
+            number(first.fill.sparse),
+            number(first.fill.arrays.objects)
         ));
     let glance = glance(&first.owner, bytes(wasted), share(wasted, report.summary.allocated.bytes));
     Some(Finding { weight: Weight::Low, title: "Unused array capacity".into(), glance, says, page: Page::Suspects })
@@ -502,18 +502,21 @@ fn top_exceptions(report: &Report) -> Top {
 }
 
 fn top_arrays(report: &Report) -> Top {
-    let lines = report.suspects.arrays.iter().filter(|line| line.wasted_bytes > 0);
+    let lines = report.suspects.arrays.iter().filter(|line| line.fill.wasted_bytes > 0);
     let says = lines.clone().map(|line| {
         let words = Words::new()
             .text("Arrays of ")
             .code(&line.owner)
-            .text(format!(" use {} of {} elements: ", number(line.filled), number(line.slots)))
-            .strong(bytes(line.wasted_bytes))
-            .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)));
-        (glance(&line.owner, bytes(line.wasted_bytes), 0.0), words)
+            .text(format!(" use {} of {} elements: ", number(line.fill.filled), number(line.fill.slots)))
+            .strong(bytes(line.fill.wasted_bytes))
+            .text(format!(
+                " were never filled; {} never held anything.",
+                some_of(line.fill.empty, line.fill.arrays.objects)
+            ));
+        (glance(&line.owner, bytes(line.fill.wasted_bytes), 0.0), words)
     });
     let top = top("Arrays never filled", "Capacity for references that was never used", Page::Suspects, says);
-    by_largest(top, lines.map(|line| line.wasted_bytes as f64))
+    by_largest(top, lines.map(|line| line.fill.wasted_bytes as f64))
 }
 
 fn top_pauses(report: &Report) -> Top {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use et_names::MethodId;
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
-use et_reader::observed::usage::{ArrayUsage, Usage};
+use et_reader::observed::usage::{ArrayUsage, Fill, Usage};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
@@ -265,22 +265,12 @@ fn arrays(usage: &Usage, told: &mut Told<'_>) -> Vec<ArrayLine> {
         let line = lines.entry((owner.clone(), class.clone())).or_insert_with(|| ArrayLine {
             owner,
             class,
-            arrays: Amount::default(),
-            slots: 0,
-            filled: 0,
-            empty: 0,
-            sparse: 0,
-            wasted_bytes: 0,
+            fill: Fill::default(),
         });
-        line.arrays += fill.arrays;
-        line.slots += fill.slots;
-        line.filled += fill.filled;
-        line.empty += fill.empty;
-        line.sparse += fill.sparse;
-        line.wasted_bytes += fill.wasted_bytes;
+        line.fill += fill;
     }
-    let mut lines: Vec<ArrayLine> = lines.into_values().filter(|line| line.sparse > 0).collect();
-    lines.sort_by(|a, b| (b.wasted_bytes, &a.owner, &a.class).cmp(&(a.wasted_bytes, &b.owner, &b.class)));
+    let mut lines: Vec<ArrayLine> = lines.into_values().filter(|line| line.fill.sparse > 0).collect();
+    lines.sort_by(|a, b| (b.fill.wasted_bytes, &a.owner, &a.class).cmp(&(a.fill.wasted_bytes, &b.owner, &b.class)));
     lines.truncate(ROWS / 3);
     lines
 }

@@ -422,8 +422,8 @@ fn what_a_running_method_is_called_on_belongs_to_its_holder() {
 fn arrays_and_exceptions_are_counted_as_the_program_made_them() {
     let report = of(&open(program(400).finish()));
     let array = report.suspects.arrays.iter().find(|line| line.owner == "shop.Cache.array").unwrap();
-    assert_eq!((array.arrays.objects, array.slots, array.filled), (400, 1600, 400));
-    assert_eq!((array.empty, array.sparse), (0, 400));
+    assert_eq!((array.fill.arrays.objects, array.fill.slots, array.fill.filled), (400, 1600, 400));
+    assert_eq!((array.fill.empty, array.fill.sparse), (0, 400));
     let exception = &report.suspects.exceptions[0];
     assert_eq!(
         (exception.class.as_str(), exception.thrown_in.as_str(), exception.caught_in.as_deref(), exception.count),

@@ -3,16 +3,8 @@
 use super::DecodeError;
 use crate::strings::length;
 use crate::table::{Artifact, ArtifactKind};
+pub(super) use crate::varint::put as varint;
 use crate::{EventSet, Str};
-
-/// Appends a variable-length number: seven bits per byte, the lowest first.
-pub(super) fn varint(out: &mut Vec<u8>, mut value: u32) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
 
 /// Appends a string, preceded by its length.
 pub(super) fn string(out: &mut Vec<u8>, text: &str) {

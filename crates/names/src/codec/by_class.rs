@@ -95,7 +95,7 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
     for method in &table.methods[methods.clone()] {
         strings.put(table, method.name);
         strings.put(table, method.descriptor);
-        varint(&mut strings.body, method.access.into());
+        varint(&mut strings.body, method.access);
         varint(&mut strings.body, method.line);
     }
     let fields = &table.fields[table.fields_of(index)];
@@ -103,7 +103,7 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
     for field in fields {
         strings.put(table, field.name);
         strings.put(table, field.descriptor);
-        varint(&mut strings.body, field.access.into());
+        varint(&mut strings.body, field.access);
     }
     let sites = &table.sites[table.sites_of(index)];
     varint(&mut strings.body, length(sites.len()));

@@ -3,7 +3,7 @@
 //! A glimpse is taken between two parts. Objects are numbered in the order of their births. It may have objects that were dead by then, as
 //! far as that was not known yet: the rows tell which.
 
-use et_names::MethodId;
+use et_names::{MethodId, varint};
 use serde::{Deserialize, Serialize};
 
 use crate::record::ThreadId;
@@ -108,12 +108,8 @@ impl Packer {
         }
     }
 
-    fn pack(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.packed.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.packed.push(value as u8);
+    fn pack(&mut self, value: u64) {
+        varint::put(&mut self.packed, value);
     }
 
     pub fn into(self, glimpse: Glimpse) -> Glimpse {

@@ -223,10 +223,8 @@ impl<'a> Vm<'a> {
     }
 
     pub(crate) fn saw(&mut self, alloc: &Alloc, is_initial: bool) {
-        // The low 31 bits of an object id are its hash.
-        let hash = ObjectHash(alloc.object.0 as u32 & 0x7fff_ffff);
-        if alloc.object.0 >> 62 == 0
-            && let Some(known) = self.watched.get_mut(&hash)
+        if let Some(hash) = alloc.object.identity_hash()
+            && let Some(known) = self.watched.get_mut(&ObjectHash(hash))
         {
             *known = Some(alloc.object);
         }

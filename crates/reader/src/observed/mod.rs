@@ -132,10 +132,7 @@ impl<'a> Observer<'a> {
         let mut threads = self.threads;
         threads.retain(|thread| thread.records > 0);
         threads.sort_unstable_by_key(|thread| thread.thread);
-        let types = match self.source {
-            Source::Trace(trace) => &*trace.types,
-            Source::Text(_) => &ending.text_types,
-        };
+        let types = self.source.types_at(ending);
         let (mut entered, held_by_locals, usage): (Vec<MethodId>, _, _) = match self.looks {
             Looks::Everything(locals, usage) => (locals.entered().collect(), locals.held(), usage.finish(types)),
             Looks::Entries(entered) => (entered.into_iter().collect(), Vec::new(), Usage::default()),

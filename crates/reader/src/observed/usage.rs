@@ -4,6 +4,8 @@
 //! What is known of a living object is its [`InUse`]; when it has died, or at the end, the [`Tally`] adds it to sums by place and class.
 //! Records and blocks ([`crate::blocks`]) have these in common.
 
+use std::ops::AddAssign;
+
 use et_names::{FieldId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -60,12 +62,13 @@ pub struct ArrayUsage {
 #[serde(rename_all = "camelCase")]
 pub struct Fill {
     pub arrays: Amount,
+    /// Total number of their elements.
     pub slots: u64,
     /// Of these, how many held something when most of an array's did.
     pub filled: u64,
     /// Arrays that never held anything.
     pub empty: u64,
-    /// Arrays of which never more than a quarter was filled.
+    /// Arrays of which never more than a quarter was filled, the empty ones included.
     pub sparse: u64,
     /// Bytes of elements that were never filled.
     pub wasted_bytes: u64,
@@ -350,7 +353,7 @@ impl Tally {
             }
         }
         for (key, fill) in other.arrays {
-            self.arrays.entry(key).or_default().add(&fill);
+            *self.arrays.entry(key).or_default() += fill;
         }
     }
 
@@ -384,8 +387,8 @@ impl Tally {
     }
 }
 
-impl Fill {
-    fn add(&mut self, other: &Self) {
+impl AddAssign for Fill {
+    fn add_assign(&mut self, other: Self) {
         self.arrays += other.arrays;
         self.slots += other.slots;
         self.filled += other.filled;

@@ -191,7 +191,7 @@ impl<W: Write> Dump<'_, '_, W> {
         let wanted: FxHashSet<u32> =
             self.layouts.all.iter().map(|layout| layout.loader).filter(|&hash| hash != 0).collect();
         let mut found: FxHashMap<u32, u64> = FxHashMap::default();
-        for (_, object) in self.snapshot.nodes().filter(|(_, object)| object.id.0 >> 62 == 0) {
+        for (_, object) in self.snapshot.nodes().filter(|(_, object)| object.id.identity_hash().is_some()) {
             let hash = object.id.0 as u32 & 0x7fff_ffff;
             if wanted.contains(&hash) {
                 let known = found.entry(hash).or_default();
