@@ -62,10 +62,20 @@ struct Holder {
     serial: u64,
 }
 
+/// What looks at all objects of the graph need of each. The rest, which is ten times as much, is kept elsewhere ([`Life`]).
+#[derive(Clone, Copy, Debug, Default)]
+struct Gist {
+    number: u64,
+    /// Whether a later part may name it, or the VM holds it to the end.
+    in_use: bool,
+    is_held: bool,
+    /// Whether [`Living`] has it.
+    has_key: bool,
+}
+
 /// A living object.
 #[derive(Debug)]
 struct Life {
-    number: u64,
     alloc: Alloc,
     context: ContextId,
     frame: AllocFrame,
@@ -78,11 +88,6 @@ struct Life {
     holder: Option<Holder>,
     /// The last step that is known to have kept it alive.
     last: At,
-    /// Whether a later part may name it, or the VM holds it to the end.
-    in_use: bool,
-    is_held: bool,
-    /// Whether [`Living`] has it.
-    has_key: bool,
 }
 
 impl Life {
@@ -101,7 +106,6 @@ impl Life {
         let last =
             At { step: 0, record: 0, kind: None, tick: 0, bytes: 0, time: None, thread: 0, context: ContextId::EMPTY };
         Self {
-            number: 0,
             alloc,
             context: ContextId::EMPTY,
             frame: AllocFrame::None,
@@ -113,9 +117,6 @@ impl Life {
             escaped_thread: false,
             holder: None,
             last,
-            in_use: false,
-            is_held: false,
-            has_key: false,
         }
     }
 }
@@ -160,7 +161,9 @@ pub const MOST_ROWS: usize = 1 << 18;
 #[derive(Debug)]
 pub struct Forward<'t, R> {
     rows: R,
-    heap: Heap<Life>,
+    heap: Heap<Gist>,
+    /// What else there is to its objects, by their places.
+    lives: Vec<Life>,
     /// Which of its objects may be named.
     pub living: Living,
     /// Those that may be named, if only births are wanted: there is no heap then.
@@ -261,6 +264,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         Self {
             rows,
             heap: Heap::default(),
+            lives: Vec::new(),
             living: Living::default(),
             known: Objects::default(),
             contexts: Contexts::default(),
@@ -309,8 +313,25 @@ impl<'t, R: Rows> Forward<'t, R> {
     pub fn reserve(&mut self) -> Node {
         match self.wanted {
             Wanted::Births => self.known.reserve(|| ObjectId::NULL),
-            Wanted::Deaths | Wanted::Uses => self.heap.reserve(Life::vacant),
+            Wanted::Deaths | Wanted::Uses => {
+                let place = self.heap.reserve(Gist::default);
+                if place.0 as usize >= self.lives.len() {
+                    self.lives.resize_with(place.0 as usize + 1, Life::vacant);
+                }
+                place
+            }
         }
+    }
+
+    /// Adds an object at a reserved place.
+    fn fill(&mut self, node: Node, gist: Gist, life: Life) {
+        self.heap.fill(node, life.alloc.object, gist);
+        self.lives[node.0 as usize] = life;
+    }
+
+    #[inline]
+    fn life(&mut self, node: Node) -> &mut Life {
+        &mut self.lives[node.0 as usize]
     }
 
     /// The place of an object that existed when tracing began.
@@ -337,11 +358,10 @@ impl<'t, R: Rows> Forward<'t, R> {
         self.glimpses.bytes += alloc.size;
         let node = self.reserve();
         self.living.add(alloc.object.0 as u32, Entry::new(node, in_blocks, by_vm));
-        self.heap.fill(
+        self.fill(
             node,
-            alloc.object,
+            Gist { number: self.sums.births, in_use: in_blocks || by_vm, is_held, has_key: true },
             Life {
-                number: self.sums.births,
                 alloc,
                 context: ContextId::EMPTY,
                 frame: AllocFrame::None,
@@ -353,9 +373,6 @@ impl<'t, R: Rows> Forward<'t, R> {
                 escaped_thread: false,
                 holder: None,
                 last,
-                in_use: in_blocks || by_vm,
-                is_held,
-                has_key: true,
             },
         );
     }
@@ -369,7 +386,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         }
         let (origin_node, target_node) = (self.initial_node(origin), self.initial_node(target));
         for node in [origin_node, target_node].into_iter().flatten() {
-            self.heap.data(node).last = at;
+            self.life(node).last = at;
         }
         if self.weak_slots.is_weak(origin, slot) {
             self.stored_weakly.insert(origin, target);
@@ -414,7 +431,8 @@ impl<'t, R: Rows> Forward<'t, R> {
         self.alive = self.heap.len();
         // Rows are large: their places are sorted, not they.
         let mut order: Vec<(u64, u32)> = self.waiting.iter().zip(0..).map(|(row, at)| (row.step, at)).collect();
-        order.sort_unstable();
+        // Each part comes in order, so there are few runs to merge.
+        order.sort();
         self.sums.totals.0[RecordKind::Death as usize] += order.len() as u64;
         for (step, at) in order {
             let row = self.waiting[at as usize];
@@ -445,7 +463,7 @@ impl<'t, R: Rows> Forward<'t, R> {
     }
 
     fn collect(&mut self) {
-        let Self { heap, stacks, .. } = self;
+        let Self { heap, lives, stacks, .. } = self;
         let mut living = Marks::default();
         heap.unmark(&mut living);
         let receivers = stacks.values().flat_map(|stack| &stack.frames).filter_map(|frame| frame.receiver);
@@ -460,29 +478,28 @@ impl<'t, R: Rows> Forward<'t, R> {
         for root in in_use.chain(in_flight) {
             heap.follow(root, &mut living, |_| {});
         }
-        let mut dead: Vec<Node> = heap.iter().map(|(node, _)| node).filter(|&node| !living.contains(node)).collect();
+        let dead = heap.iter().filter(|&(node, _)| !living.contains(node));
         // Latest first; ids only make the order deterministic.
-        dead.sort_unstable_by_key(|&node| {
-            let object = heap.get(node);
-            (std::cmp::Reverse(object.data.last.step), object.id)
-        });
+        let mut dead: Vec<_> =
+            dead.map(|(node, object)| (std::cmp::Reverse(lives[node.0 as usize].last.step), object.id, node)).collect();
+        dead.sort_unstable();
         let mut deaths = Vec::with_capacity(dead.len());
         let mut seen = living.clone();
-        for &first in &dead {
+        for &(_, _, first) in &dead {
             let found = deaths.len();
             heap.follow(first, &mut seen, |node| deaths.push(node));
-            let last = heap.get(first).data.last;
+            let last = lives[first.0 as usize].last;
             for &node in &deaths[found..] {
-                heap.data(node).last = last;
+                lives[node.0 as usize].last = last;
             }
         }
         // What lives on was held until then. That matters if it is dead as well, and only seems to be named again.
         let mut held = Vec::new();
         for &node in &deaths {
             heap.get(node).refs().for_each(|target| held.extend(living.contains(target).then_some(target)));
-            let last = heap.get(node).data.last;
+            let last = lives[node.0 as usize].last;
             for target in held.drain(..) {
-                let life = heap.data(target);
+                let life = &mut lives[target.0 as usize];
                 if life.last.step < last.step {
                     life.last = last;
                 }
@@ -492,9 +509,9 @@ impl<'t, R: Rows> Forward<'t, R> {
         // Holders stay before what they hold.
         for node in deaths {
             let row = self.row_of(node, true);
-            let life = &self.heap.get(node).data;
+            let life = &self.lives[node.0 as usize];
             self.usage.over(&life.alloc, self.about_usage.kind(life.alloc.ty), &life.in_use_as);
-            if let AllocFrame::Open(place) = self.heap.get(node).data.frame {
+            if let AllocFrame::Open(place) = life.frame {
                 self.tracked.drop_object(place);
             }
             self.glimpses.bytes -= row.row.alloc.size;
@@ -509,7 +526,7 @@ impl<'t, R: Rows> Forward<'t, R> {
     }
 
     fn row_of(&self, node: Node, is_dead: bool) -> Row {
-        let life = &self.heap.get(node).data;
+        let life = &self.lives[node.0 as usize];
         let step = life.last.step;
         let has_left = |left: u64| !is_dead || left < step;
         let escaped_frame = match life.frame {
@@ -522,7 +539,7 @@ impl<'t, R: Rows> Forward<'t, R> {
             step,
             holder: life.holder.filter(|holder| is_dead && running(&self.stacks, holder).is_some()),
             row: LifeRow {
-                number: life.number,
+                number: self.heap.get(node).data.number,
                 alloc: life.alloc,
                 context: life.context,
                 tick: life.tick,
@@ -537,11 +554,11 @@ impl<'t, R: Rows> Forward<'t, R> {
     }
 
     fn clear_weak(&mut self, living: &Marks, certain: &Marks) {
-        let Self { heap, weak, clearings, .. } = self;
+        let Self { heap, lives, weak, clearings, .. } = self;
         let seen = |node: Node| {
-            let object = heap.get(node);
-            let (step, thread) = (object.data.last.step, object.data.last.thread);
-            Seen { id: object.id, step, thread, is_dead: !living.contains(node), is_alive: certain.contains(node) }
+            let At { step, thread, .. } = lives[node.0 as usize].last;
+            let id = heap.get(node).id;
+            Seen { id, step, thread, is_dead: !living.contains(node), is_alive: certain.contains(node) }
         };
         weak.clear(seen, clearings);
     }
@@ -567,7 +584,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         rows.iter().for_each(|row| self.rows.row(&row.row));
         for node in alive {
             let row = self.row_of(node, false);
-            let life = &self.heap.get(node).data;
+            let life = &self.lives[node.0 as usize];
             self.usage.remains(&life.alloc, self.about_usage.kind(life.alloc.ty), &life.in_use_as);
             self.rows.row(&row.row);
         }

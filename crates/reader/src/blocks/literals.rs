@@ -79,6 +79,7 @@ impl Literals {
             }));
             let Some(promise) = waiting.pop_front() else { break };
             let mut hashes = pool.wait(&promise, &mut events);
+            std::hint::black_box(hashes.iter().fold(0, |sum, &hash| sum ^ self.pending.touch(hash)));
             hashes.retain(|&hash| self.pending.insert(hash));
             if !hashes.is_empty() {
                 let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
@@ -114,6 +115,7 @@ impl Literals {
             }
             self.all_before += 1;
         }
+        std::hint::black_box(hashes.iter().fold(0, |sum, &hash| sum ^ self.pending.touch(hash)));
         for &hash in &hashes {
             self.pending.remove(hash);
         }

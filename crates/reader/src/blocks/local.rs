@@ -43,15 +43,20 @@ pub enum Caller {
 #[derive(Debug, Default)]
 pub struct Nodes {
     pub all: Vec<(Caller, MethodId)>,
-    index: FxHashMap<(Caller, MethodId), u32>,
-    /// By number of the frame entered in the part.
-    of_frame: Vec<Option<Caller>>,
+    /// By caller and method.
+    index: FxHashMap<u64, u32>,
+    /// By node, the one called from it that was last looked up: mostly the next one that is.
+    recent: Vec<u32>,
+    /// The node of each frame entered in the part, by its number; `NONE` if it has none yet.
+    of_frame: Vec<u32>,
     path: Vec<u32>,
 }
 
 impl Nodes {
     fn for_part(part: &Part) -> Self {
-        Self { of_frame: vec![None; part.frames.len()], ..Self::default() }
+        // Most likely another core has made them. Read in order, they come before they are asked for, in no order.
+        std::hint::black_box(part.frames.iter().fold(0, |sum, frame| sum ^ frame.caller));
+        Self { of_frame: vec![NONE; part.frames.len()], ..Self::default() }
     }
 
     /// The context of a frame.
@@ -62,24 +67,44 @@ impl Nodes {
                 break Caller::Nothing;
             }
             let Some(entered) = part.frame(at) else { break Caller::Base(at) };
-            if let Some(known) = self.of_frame[(at - part.base) as usize] {
-                break known;
+            let known = self.of_frame[(at - part.base) as usize];
+            if known != NONE {
+                break Caller::Node(known);
             }
             self.path.push(at);
             at = entered.caller;
         };
         while let Some(at) = self.path.pop() {
             let place = (at - part.base) as usize;
-            let key = (caller, part.frames[place].method);
-            let all = &mut self.all;
-            let node = *self.index.entry(key).or_insert_with(|| {
-                all.push(key);
-                all.len() as u32 - 1
-            });
+            let node = self.called(caller, part.frames[place].method);
             caller = Caller::Node(node);
-            self.of_frame[place] = Some(caller);
+            self.of_frame[place] = node;
         }
         caller
+    }
+
+    /// The context in which `caller` has called `method`.
+    fn called(&mut self, caller: Caller, method: MethodId) -> u32 {
+        let from = match caller {
+            Caller::Node(node) => node,
+            Caller::Base(frame) => 1 << 31 | frame,
+            Caller::Nothing => NONE,
+        };
+        if let Some(&recent) = self.recent.get(from as usize)
+            && self.all.get(recent as usize) == Some(&(caller, method))
+        {
+            return recent;
+        }
+        let Self { all, index, recent, .. } = self;
+        let node = *index.entry(u64::from(from) << 32 | u64::from(method.0)).or_insert_with(|| {
+            all.push((caller, method));
+            recent.push(NONE);
+            all.len() as u32 - 1
+        });
+        if let Some(recent) = recent.get_mut(from as usize) {
+            *recent = node;
+        }
+        node
     }
 }
 
@@ -338,6 +363,8 @@ pub fn settle(mut known: Known, wanted: Wanted, about: &mut usage::Known<'_>) ->
         }
     }
     usage.died(part, dead.iter().map(|dead| dead.object), about);
+    // Rows are in the order of deaths, and this is where many of them can be sorted at a time.
+    dead.sort_by_key(|dead| dead.at.step);
     // Holders before what they hold.
     let mut stored = slots.all;
     stored.retain(|stored| stored.origin == NONE || !died[stored.origin as usize]);

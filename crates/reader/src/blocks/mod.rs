@@ -68,6 +68,9 @@ use walk::{Bound, Group, Named, Part, Walk, Walker};
 
 /// Maximum number of items that wait because a constructor waits for its object.
 const MOST_PENDING: usize = 8 << 20;
+/// Number of groups that are walked through ahead, on top of some for each thread: what the others do while this one looks for dead
+/// objects.
+const MORE_AHEAD: usize = 16;
 /// Maximum number of parts planned ahead.
 const PARTS_AHEAD: usize = 4096;
 
@@ -565,7 +568,7 @@ fn read_with<R: Rows + Send>(
             anomalies: Anomalies::default(),
             lost: Lost::known(&trace.file),
             cost: Cost::default(),
-            ahead: threads * 3 + 2,
+            ahead: threads * 3 + MORE_AHEAD,
         };
         reading.run(numbers)?;
         let Reading { forward, anomalies, lost, before, cost, .. } = reading;
@@ -667,6 +670,10 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         let mut groups_ahead = 0;
         loop {
             while groups_ahead < self.ahead && order.len() < PARTS_AHEAD && !schedule.is_done() {
+                // What is planned can be done meanwhile.
+                if !order.is_empty() && schedule.waits() {
+                    break;
+                }
                 let before = order.len();
                 schedule.plan(self.pool, self.hands, &mut order)?;
                 for part in order.range(before..).filter(|part| part.is_last) {

@@ -151,8 +151,8 @@ impl Source<'_> {
     }
 }
 
-/// Number of blocks that are scanned ahead.
-const AHEAD: usize = 12;
+/// Number of blocks that are scanned ahead: enough to keep the other threads busy while this one looks for dead objects.
+const AHEAD: usize = 32;
 /// Maximum number of bytes of events in memory: very many threads may wait in the middle of a block each.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -225,6 +225,17 @@ impl<'a> Schedule<'a> {
     /// Whether there are no more parts.
     pub fn is_done(&self) -> bool {
         self.current.is_none() && self.turns.is_empty()
+    }
+
+    /// Whether [`plan`](Self::plan) would wait for a block that is being scanned.
+    pub fn waits(&self) -> bool {
+        let next = || self.turns.peek().map(|Reverse((_, source))| *source);
+        let Some(source) = self.current.or_else(next) else { return false };
+        let piece = match self.sources.get(&source) {
+            Some(state) if !state.next.is_empty() => return false,
+            state => state.map_or(0, |state| state.next_piece),
+        };
+        self.scans.get(&(source, piece)).is_some_and(|scan| !scan.is_kept())
     }
 
     /// Plans ahead: appends the next parts to `order`, up to the end of a group or of a turn.

@@ -8,13 +8,14 @@
 use std::sync::Arc;
 
 use et_format::Wall;
-use et_format::event::{self, ObjectHash, Ticket};
+use et_format::event::{self, Event, ObjectHash, Ticket};
 use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Oracle;
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
+use crate::names::Names;
 use crate::observed::usage::MakingChange;
 use crate::record::{Alloc, AllocKind, RecordKind, Slot, Totals};
 use crate::resolve::allocs::{Allocs, Use};
@@ -315,11 +316,10 @@ pub struct Walker<'a> {
     trace: &'a Trace,
     pub shared: Shared<'a>,
     allocs: Allocs<'a>,
-    /// Which methods are constructors.
+    /// Which methods that were entered are constructors.
     methods: Recent<bool>,
     /// Methods entered.
     pub ran: FxHashSet<MethodId>,
-    recently_ran: Recent<()>,
     table: Table,
     made_up: FxHashMap<u64, u32>,
     referent: Option<FieldId>,
@@ -333,7 +333,6 @@ impl<'a> Walker<'a> {
             allocs: Allocs::new(trace),
             methods: Recent::default(),
             ran: FxHashSet::default(),
-            recently_ran: Recent::default(),
             table: Table::default(),
             made_up: FxHashMap::default(),
             referent,
@@ -509,6 +508,9 @@ impl Walk {
                 match event::decode(&bytes[self.at..]) {
                     Ok(Some((event, len))) => {
                         self.at += len;
+                        if making.at_once(&event, &mut self.reader) {
+                            continue;
+                        }
                         match self.reader.read(event, &mut making.walker.shared) {
                             Some(Item::Do(action)) => making.act(action),
                             Some(Item::Ticket(ticket)) => {
@@ -562,6 +564,12 @@ fn piece_begins(trace: &Trace, group: &Group, number: usize, part: &mut Part) ->
     let wall = trace.file.wall(events, number)?;
     part.times.push((part.steps, wall));
     Some(wall)
+}
+
+/// Whether a method is a constructor; `None` if it is not known.
+fn is_constructor(names: &Names, method: MethodId) -> Option<bool> {
+    let (table, method) = names.method(method)?;
+    Some(table.str(method.name) == "<init>")
 }
 
 /// A part that is being made.
@@ -763,25 +771,20 @@ impl<O: Oracle> Making<'_, '_, O> {
     /// The receiver of a method that is entered.
     #[inline]
     fn entered(&mut self, method: MethodId, receiver: Subject) -> (u32, bool) {
-        let is_constructor = self.is_constructor(method);
+        let is_constructor = self.runs(method);
         if is_constructor.is_none() {
             self.anomalies().unknown_methods += 1;
         }
-        let walker = &mut *self.walker;
-        walker.recently_ran.get(method.0, || {
-            walker.ran.insert(method);
-            Some(())
-        });
         (self.subject(receiver, method), is_constructor.unwrap_or(false))
     }
 
-    /// Whether a method is a constructor; `None` if it is not known.
+    /// Notes that a method is entered. Returns whether it is a constructor; `None` if it is not known.
     #[inline]
-    fn is_constructor(&mut self, method: MethodId) -> Option<bool> {
-        let names = &self.walker.trace.names;
-        self.walker.methods.get(method.0, || {
-            let (table, method) = names.method(method)?;
-            Some(table.str(method.name) == "<init>")
+    fn runs(&mut self, method: MethodId) -> Option<bool> {
+        let Walker { trace, methods, ran, .. } = &mut *self.walker;
+        methods.get(method.0, || {
+            ran.insert(method);
+            is_constructor(&trace.names, method)
         })
     }
 
@@ -799,7 +802,7 @@ impl<O: Oracle> Making<'_, '_, O> {
             Some(frame) => (frame.method, frame.is_constructor),
             None => {
                 let (method, _) = self.open[self.top as usize];
-                (method, self.is_constructor(method).unwrap_or(false))
+                (method, is_constructor(&self.walker.trace.names, method).unwrap_or(false))
             }
         }
     }
@@ -863,48 +866,130 @@ impl<O: Oracle> Making<'_, '_, O> {
     }
 
     #[inline]
+    fn enter(&mut self, method: MethodId, receiver: Subject) {
+        let (receiver, is_constructor) = self.entered(method, receiver);
+        self.make(receiver, |change| if is_constructor { change.begin() } else { change.used() });
+        let step = self.record(RecordKind::Entry);
+        let (now, caller) = (self.part.ticks, self.top);
+        self.tick();
+        self.top = self.part.base + self.part.frames.len() as u32;
+        self.part.entries += 1;
+        let entries = self.part.entries;
+        self.part.frames.push(Frame { method, caller, receiver, left: NONE, is_constructor, entries });
+        self.used(receiver, self.stamp(step, RecordKind::Entry), now, caller);
+    }
+
+    #[inline]
+    fn leaf(&mut self, method: MethodId, receiver: Subject) {
+        let (receiver, is_constructor) = self.entered(method, receiver);
+        if !is_constructor {
+            self.make(receiver, MakingChange::used);
+        }
+        self.record(RecordKind::Entry);
+        let caller = self.top;
+        self.part.entries += 1;
+        self.tick();
+        let step = self.record(RecordKind::Exit);
+        let now = self.part.ticks;
+        self.tick();
+        if receiver != NONE {
+            let frame = self.leaf_frame(method, caller, receiver, step);
+            let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
+            self.used(receiver, stamp, now, caller);
+        }
+    }
+
+    #[inline]
+    fn exit(&mut self) {
+        let Some(receiver) = self.innermost() else { return };
+        self.made(receiver);
+        let step = self.record(RecordKind::Exit);
+        let (now, frame) = (self.part.ticks, self.top);
+        self.tick();
+        self.leave(step);
+        let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
+        self.used(receiver, stamp, now, NONE);
+    }
+
+    #[inline]
+    fn put_field(&mut self, field: FieldRefId, origin: ObjectHash, target: ObjectHash, if_changed: bool) {
+        let origin = self.object(origin, Use::FieldOrigin(field));
+        let target = self.object(target, Use::FieldTarget(field));
+        let field = self.field(field);
+        self.put(origin, Slot::Field(field), target, if_changed);
+    }
+
+    #[inline]
+    fn put_static(&mut self, field: FieldRefId, target: ObjectHash) {
+        let target = self.object(target, Use::FieldTarget(field));
+        let field = self.field(field);
+        self.put(NONE, Slot::Field(field), target, false);
+    }
+
+    #[inline]
+    fn put_element(&mut self, index: u32, array: ObjectHash, target: ObjectHash, if_changed: bool) {
+        let origin = self.object(array, Use::Array);
+        let target = self.object(target, Use::Any);
+        self.put(origin, Slot::Element(index), target, if_changed);
+    }
+
+    #[inline]
+    fn new_object(&mut self, site: SiteId, object: ObjectHash, class: ObjectHash, known: bool) {
+        if !known || !self.is_known(object) {
+            let (now, anomalies) = (self.ticket, &mut self.walker.shared.anomalies);
+            let alloc = self.walker.allocs.new_object(site, class, now, anomalies);
+            self.born(object.0.into(), alloc, self.part.thread, 0);
+        } else if self.walker.table.get(object.0).is_none() {
+            self.older(object.0.into());
+        }
+    }
+
+    #[inline]
+    fn new_array(&mut self, depth: u8, site: SiteId, object: ObjectHash, length: u32) {
+        let alloc = self.walker.allocs.new_array(depth, site, length, &mut self.walker.shared.anomalies);
+        self.born(object.0.into(), alloc, self.part.thread, 0);
+    }
+
+    /// Handles an event that the reader handles at once, and in no other way than most of its kind. Returns whether it was one. All
+    /// others become actions, which cost more to pass on than these to handle: they are stored in parts and loaded as a whole.
+    #[inline(always)]
+    fn at_once(&mut self, event: &Event<'_>, reader: &mut Reader) -> bool {
+        if reader.is_pending() {
+            return false;
+        }
+        match *event {
+            Event::Exit { method } if reader.exits(method) => self.exit(),
+            Event::EntryOn { method, receiver } => {
+                let receiver = Subject::hash(receiver);
+                reader.enters(method, receiver);
+                self.enter(method, receiver);
+            }
+            Event::Entry { method } if !reader.constructs(method, &mut self.walker.shared) => {
+                reader.enters(method, Subject::NONE);
+                self.enter(method, Subject::NONE);
+            }
+            Event::Leaf { method, receiver } if reader.passes(method) => self.leaf(method, Subject::hash(receiver)),
+            Event::PutField { field, origin, target, if_changed } => self.put_field(field, origin, target, if_changed),
+            Event::PutStatic { field, target } => self.put_static(field, target),
+            Event::PutElement { index, array, target } => self.put_element(index, array, target, false),
+            // Nothing waits, so no constructor waits for this object.
+            Event::New { site, object, class, known } if !object.is_null() => {
+                self.new_object(site, object, class, known);
+            }
+            Event::NewArray { depth, site, object, length } if !object.is_null() => {
+                self.new_array(depth, site, object, length);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline]
     fn act(&mut self, action: Action) {
         match action {
-            Action::Enter { method, receiver } => {
-                let (receiver, is_constructor) = self.entered(method, receiver);
-                self.make(receiver, |change| if is_constructor { change.begin() } else { change.used() });
-                let step = self.record(RecordKind::Entry);
-                let (now, caller) = (self.part.ticks, self.top);
-                self.tick();
-                self.top = self.part.base + self.part.frames.len() as u32;
-                self.part.entries += 1;
-                let entries = self.part.entries;
-                self.part.frames.push(Frame { method, caller, receiver, left: NONE, is_constructor, entries });
-                self.used(receiver, self.stamp(step, RecordKind::Entry), now, caller);
-            }
-            Action::Leaf { method, receiver } => {
-                let (receiver, is_constructor) = self.entered(method, receiver);
-                if !is_constructor {
-                    self.make(receiver, MakingChange::used);
-                }
-                self.record(RecordKind::Entry);
-                let caller = self.top;
-                self.part.entries += 1;
-                self.tick();
-                let step = self.record(RecordKind::Exit);
-                let now = self.part.ticks;
-                self.tick();
-                if receiver != NONE {
-                    let frame = self.leaf(method, caller, receiver, step);
-                    let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
-                    self.used(receiver, stamp, now, caller);
-                }
-            }
-            Action::Leave => {
-                let Some(receiver) = self.innermost() else { return };
-                self.made(receiver);
-                let step = self.record(RecordKind::Exit);
-                let (now, frame) = (self.part.ticks, self.top);
-                self.tick();
-                self.leave(step);
-                let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
-                self.used(receiver, stamp, now, NONE);
-            }
+            Action::Enter { method, receiver } => self.enter(method, receiver),
+            Action::Leaf { method, receiver } => self.leaf(method, receiver),
+            Action::Leave => self.exit(),
             Action::LeaveThrow { exception } => {
                 let exception = self.object(exception, Use::Exception);
                 let Some(receiver) = self.innermost() else { return };
@@ -949,39 +1034,17 @@ impl<O: Oracle> Making<'_, '_, O> {
                     self.used(object, self.stamp(step, RecordKind::Use), self.part.ticks, self.top);
                 }
             }
-            Action::PutField { field, origin, target, if_changed } => {
-                let origin = self.object(origin, Use::FieldOrigin(field));
-                let target = self.object(target, Use::FieldTarget(field));
-                let field = self.field(field);
-                self.put(origin, Slot::Field(field), target, if_changed);
-            }
-            Action::PutStatic { field, target } => {
-                let target = self.object(target, Use::FieldTarget(field));
-                let field = self.field(field);
-                self.put(NONE, Slot::Field(field), target, false);
-            }
+            Action::PutField { field, origin, target, if_changed } => self.put_field(field, origin, target, if_changed),
+            Action::PutStatic { field, target } => self.put_static(field, target),
             Action::PutElement { index, array, target, if_changed } => {
-                let origin = self.object(array, Use::Array);
-                let target = self.object(target, Use::Any);
-                self.put(origin, Slot::Element(index), target, if_changed);
+                self.put_element(index, array, target, if_changed);
             }
-            Action::New { site, object, class, known } => {
-                if !known || !self.is_known(object) {
-                    let (now, anomalies) = (self.ticket, &mut self.walker.shared.anomalies);
-                    let alloc = self.walker.allocs.new_object(site, class, now, anomalies);
-                    self.born(object.0.into(), alloc, self.part.thread, 0);
-                } else if self.walker.table.get(object.0).is_none() {
-                    self.older(object.0.into());
-                }
-            }
+            Action::New { site, object, class, known } => self.new_object(site, object, class, known),
             Action::MadeUp { object, ty, site } => {
                 let alloc = self.walker.allocs.made_up(ty, site, &mut self.walker.shared.anomalies);
                 self.born(object.0, alloc, self.part.thread, 0);
             }
-            Action::NewArray { depth, site, object, length } => {
-                let alloc = self.walker.allocs.new_array(depth, site, length, &mut self.walker.shared.anomalies);
-                self.born(object.0.into(), alloc, self.part.thread, 0);
-            }
+            Action::NewArray { depth, site, object, length } => self.new_array(depth, site, object, length),
             Action::Found { object, class, length } => {
                 if !object.is_null() && self.walker.table.get(object.0).is_none() && self.oracle.is_new(object) {
                     self.sighted(AllocKind::Found, object, class, length, SiteId(0), Named::UNKNOWN);
@@ -1013,7 +1076,7 @@ impl<O: Oracle> Making<'_, '_, O> {
 
     /// A frame for a leaf method. Consecutive ones of a method in a frame share one.
     #[inline]
-    fn leaf(&mut self, method: MethodId, caller: u32, receiver: u32, step: u32) -> u32 {
+    fn leaf_frame(&mut self, method: MethodId, caller: u32, receiver: u32, step: u32) -> u32 {
         if let Some(last) = self.part.frames.last_mut()
             && last.is_leaf()
             && last.method == method

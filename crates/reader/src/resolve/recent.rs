@@ -1,16 +1,22 @@
 //! A cache of lookups.
 
+use rustc_hash::FxHashMap;
+
 /// Number of entries, a power of two for cheap indexing; more would not fit in the L1 cache.
 const ENTRIES: usize = 1 << 11;
 
 /// Caches what static ids mean: events often refer to recently used methods and fields, and looking up an id goes
 /// through the tables of all artifacts.
 #[derive(Debug)]
-pub struct Recent<T>(Box<[(u32, T)]>);
+pub struct Recent<T> {
+    recent: Box<[(u32, T)]>,
+    /// All that were found.
+    found: FxHashMap<u32, T>,
+}
 
 impl<T: Copy + Default> Default for Recent<T> {
     fn default() -> Self {
-        Self(vec![(0, T::default()); ENTRIES].into_boxed_slice())
+        Self { recent: vec![(0, T::default()); ENTRIES].into_boxed_slice(), found: FxHashMap::default() }
     }
 }
 
@@ -18,13 +24,22 @@ impl<T: Copy> Recent<T> {
     /// Returns the cached result of `find` for that id. `None` is not cached.
     #[inline]
     pub fn get(&mut self, id: u32, find: impl FnOnce() -> Option<T>) -> Option<T> {
-        let entry = &mut self.0[id as usize % ENTRIES];
+        let entry = self.recent[id as usize % ENTRIES];
         // 0 is not a static id.
         if entry.0 == id && id != 0 {
             return Some(entry.1);
         }
-        let found = find()?;
-        *entry = (id, found);
+        self.look_up(id, find)
+    }
+
+    #[cold]
+    fn look_up(&mut self, id: u32, find: impl FnOnce() -> Option<T>) -> Option<T> {
+        let found = match self.found.get(&id) {
+            Some(&found) if id != 0 => found,
+            _ => find()?,
+        };
+        self.found.insert(id, found);
+        self.recent[id as usize % ENTRIES] = (id, found);
         Some(found)
     }
 }
@@ -42,7 +57,7 @@ mod tests {
         assert_eq!(recent.get(7, || unreachable!()), Some('a'));
         // Both share an entry.
         assert_eq!(recent.get(other, || Some('b')), Some('b'));
-        assert_eq!(recent.get(7, || Some('c')), Some('c'));
+        assert_eq!(recent.get(7, || unreachable!()), Some('a'));
         assert_eq!(recent.get(0, || None), None);
         assert_eq!(recent.get(0, || Some('d')), Some('d'));
         assert_eq!(recent.get(0, || None), None);

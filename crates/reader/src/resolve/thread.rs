@@ -506,6 +506,39 @@ impl Reader {
         None
     }
 
+    /// A method that is no constructor is entered. As the following, for callers that handle most events at once: nothing waits.
+    #[inline(always)]
+    pub(crate) fn enters(&mut self, method: MethodId, receiver: Subject) {
+        self.frame(method, receiver);
+    }
+
+    /// Whether the method is a constructor, which waits for its object.
+    #[inline(always)]
+    pub(crate) fn constructs(&self, method: MethodId, shared: &mut Shared<'_>) -> bool {
+        shared.method_info(method).is_some_and(|info| info.is_constructor)
+    }
+
+    /// The method is left, if it is the innermost one. Returns whether it was.
+    #[inline(always)]
+    pub(crate) fn exits(&mut self, method: MethodId) -> bool {
+        let is_top = self.stack.frames.last().is_some_and(|top| top.method == method && top.room.is_none());
+        if is_top {
+            self.stack.frames.pop();
+            self.stack.in_flight = ObjectHash::NULL;
+        }
+        is_top
+    }
+
+    /// A leaf method is entered and left, if it is one. Returns whether it was.
+    #[inline(always)]
+    pub(crate) fn passes(&mut self, method: MethodId) -> bool {
+        let is_leaf = !self.is_from_start(method);
+        if is_leaf {
+            self.stack.in_flight = ObjectHash::NULL;
+        }
+        is_leaf
+    }
+
     /// The events that follow are from this piece.
     pub(crate) fn piece(&mut self, number: u32) {
         self.act(Action::Piece(number));
@@ -717,11 +750,8 @@ impl Reader {
             },
             // The frame is an initial one, so the event is its exit: a leaf calls nothing, so the method was not
             // entered again.
-            Event::Leaf { method, .. } if self.is_from_start(method) => return self.exit(method, shared),
-            Event::Leaf { method, receiver } => {
-                self.stack.in_flight = ObjectHash::NULL;
-                Action::Leaf { method, receiver: Subject::hash(receiver) }
-            }
+            Event::Leaf { method, .. } if !self.passes(method) => return self.exit(method, shared),
+            Event::Leaf { method, receiver } => Action::Leaf { method, receiver: Subject::hash(receiver) },
             Event::EntryInit { method, site } => {
                 let class = shared.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
                 self.enter_constructor(method, class, false, site);
@@ -779,12 +809,13 @@ impl Reader {
 
     #[inline(always)]
     fn exit(&mut self, method: MethodId, shared: &mut Shared<'_>) -> Step {
-        let is_top = |top: &Frame| top.method == method && top.room.is_none();
-        if !self.stack.frames.last().is_some_and(is_top) && !self.uncover(method, shared) {
-            return Step::Nothing;
+        if !self.exits(method) {
+            if !self.uncover(method, shared) {
+                return Step::Nothing;
+            }
+            self.stack.frames.pop();
+            self.stack.in_flight = ObjectHash::NULL;
         }
-        self.stack.frames.pop();
-        self.stack.in_flight = ObjectHash::NULL;
         Step::Action(Action::Leave)
     }
 

@@ -7,7 +7,7 @@ use super::super::local::{Caller, Dead, Known, Nodes, Settled, Stored};
 use super::super::usage::{FieldStore, InOrder};
 use super::super::walk::{NONE, Named, Part, Put, Stamp};
 use super::super::{BlocksError, LifeRow, Rows, Wanted};
-use super::{AllocFrame, At, Forward, Holder, Life, OpenFrame, Row, Stack, Sums, death, key_of, running};
+use super::{AllocFrame, At, Forward, Gist, Holder, Life, OpenFrame, Row, Stack, Sums, death, key_of, running};
 use crate::model::{ContextId, Contexts, Node};
 use crate::observed::usage::InUse;
 use crate::record::{Alloc, ObjectId, RecordKind, Slot, StackId};
@@ -203,6 +203,12 @@ impl<R: Rows> Forward<'_, R> {
 
     /// Forgets the places of older objects that were found dead meanwhile.
     fn check_places(&self, part: &mut Applying<'_>) {
+        // What a part names lies anywhere. Read in a loop that does nothing else, it comes into the cache at the same time.
+        let touch = |&place: &u32| {
+            let life = self.lives.get(place as usize)?;
+            Some(life.last.step ^ life.last_use ^ u64::from(life.holder.is_some()))
+        };
+        std::hint::black_box(part.places.iter().filter_map(touch).fold(0, |sum, read| sum ^ read));
         for (named, place) in part.part.named.iter().zip(&mut part.places) {
             if named.birth == NONE && *place != NONE && !self.is_at(named.key, Node(*place)) {
                 *place = NONE;
@@ -241,7 +247,6 @@ impl<R: Rows> Forward<'_, R> {
             }
             let tick = known.ticks + u64::from(birth.tick);
             let life = Life {
-                number: known.births + u64::from(named.birth),
                 alloc: birth.alloc,
                 context: self.born_in(part, &birth.alloc, born_in[number]),
                 tick,
@@ -249,14 +254,15 @@ impl<R: Rows> Forward<'_, R> {
                 last_use: tick,
                 in_use_as: made.get(number).copied().unwrap_or_default(),
                 last: At { step: 0, thread: known.part.thread, ..self.now(None) },
-                has_key: part.places[number] != NONE,
                 ..Life::vacant()
             };
+            let has_key = part.places[number] != NONE;
+            let gist = Gist { number: known.births + u64::from(named.birth), has_key, ..Gist::default() };
             if part.places[number] == NONE {
                 part.places[number] = self.reserve().0;
             }
             self.glimpses.bytes += birth.alloc.size;
-            self.heap.fill(Node(part.places[number]), birth.alloc.object, life);
+            self.fill(Node(part.places[number]), gist, life);
         }
     }
 
@@ -338,7 +344,7 @@ impl<R: Rows> Forward<'_, R> {
                 }
             };
             let holder = self.holder(of, named.holder, &part.stack);
-            let keeps = self.heap.get(node).data.holder.is_some_and(|old| {
+            let keeps = self.lives[node.0 as usize].holder.is_some_and(|old| {
                 self.stays(part, &old) && holder.is_none_or(|new| old.thread != thread || old.depth <= new.depth)
             });
             let stamp = (!named.last.is_never()).then(|| {
@@ -347,7 +353,10 @@ impl<R: Rows> Forward<'_, R> {
             });
             let frame =
                 (named.birth != NONE).then(|| self.alloc_frame(part, scale, of.births[named.birth as usize].frame));
-            let life = self.heap.data(node);
+            let gist = self.heap.data(node);
+            gist.in_use = named.is(Named::LATER);
+            gist.is_held |= named.is(Named::HELD);
+            let life = self.life(node);
             if let Some(at) = stamp {
                 life.escaped_thread |= thread != life.alloc.thread.0 && (named.used != NONE || at.kind.is_some());
                 life.last = at;
@@ -358,8 +367,6 @@ impl<R: Rows> Forward<'_, R> {
             if !keeps {
                 life.holder = holder;
             }
-            life.in_use = named.is(Named::LATER);
-            life.is_held |= named.is(Named::HELD);
             if let Some(frame) = frame {
                 life.frame = frame;
                 life.time = scale.time_at(of.births[named.birth as usize].step);
@@ -409,14 +416,14 @@ impl<R: Rows> Forward<'_, R> {
     ) {
         for &(number, at) in used {
             if let Some(node) = part.node(number) {
-                let life = self.heap.data(node);
+                let life = self.life(node);
                 life.last_use = life.last_use.max(part.known.ticks + u64::from(at.tick));
             }
         }
         for (node, stamp, in_context) in named {
             let context = part.context(in_context, &mut self.contexts);
             let at = scale.at(stamp, context);
-            let life = self.heap.data(node);
+            let life = self.life(node);
             life.escaped_thread |= part.part.thread != life.alloc.thread.0;
             if life.last.step <= at.step {
                 life.last = at;

@@ -9,7 +9,7 @@ const EARLY: u64 = 100;
 /// Of traces with fewer blocks none is taken: their records are read soon enough, and parts are too large for moments.
 pub const LEAST_BLOCKS: u64 = 64;
 /// How often dead objects are looked for at least, if there are many new ones: how close the peak is to the real one.
-const LOOKS: u64 = 64;
+const LOOKS: u64 = 32;
 /// Bytes of a glimpse up to which one is taken at each of these looks from some before the first share on, so that those closest to the shares can be chosen
 /// once it is known how many calls and returns there are. Of larger ones there are only those at the shares of the blocks.
 const SMALL: usize = 4 << 20;

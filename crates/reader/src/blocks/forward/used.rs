@@ -31,7 +31,7 @@ impl<R: Rows> Forward<'_, R> {
         }
         for (number, named) in of.named.iter().enumerate().filter(|(number, _)| !died[*number]) {
             let Some(node) = part.node(number as u32) else { continue };
-            let state = &mut self.heap.data(node).in_use_as;
+            let state = &mut self.life(node).in_use_as;
             if named.birth == NONE {
                 state.making = state.making.after(named.making);
             }
@@ -41,7 +41,7 @@ impl<R: Rows> Forward<'_, R> {
         for store in &usage.elements {
             let was_held = store.held.or_else(|| held.next()).unwrap_or(false);
             if let Some(node) = part.node(store.origin) {
-                let life = self.heap.data(node);
+                let life = &mut self.lives[node.0 as usize];
                 let length = self.about_usage.length(&life.alloc);
                 life.in_use_as.element(length, !was_held, !store.holds);
             }
@@ -52,7 +52,7 @@ impl<R: Rows> Forward<'_, R> {
                 continue;
             }
             match part.node(store.origin).filter(|_| !died[store.origin as usize]) {
-                Some(node) => self.heap.data(node).in_use_as.keeps = true,
+                Some(node) => self.life(node).in_use_as.keeps = true,
                 None => usage.made[store.origin as usize].keeps = true,
             }
         }
@@ -87,7 +87,7 @@ impl<R: Rows> Forward<'_, R> {
         let named = part.part.named.get(number as usize)?;
         match part.part.births.get(named.birth as usize) {
             Some(birth) => Some(birth.alloc),
-            None => part.node(number).map(|node| self.heap.get(node).data.alloc),
+            None => part.node(number).map(|node| self.lives[node.0 as usize].alloc),
         }
     }
 }
