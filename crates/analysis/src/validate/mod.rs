@@ -12,11 +12,13 @@ use std::ops::ControlFlow;
 pub use checker::Checker;
 
 use et_names::units::counted;
+use et_names::{MethodId, SiteId};
 use et_reader::Trace;
 use et_reader::record::{Alloc, Clock, ObjectId, Record, ThreadId, Totals};
 use et_reader::source::{Deaths, Reading, Source, SourceError};
 use et_reader::text::{Line, TextTrace, push_record};
 use et_reader::types::{TypeId, Types};
+use rustc_hash::FxHashSet;
 
 /// The result of a validation.
 #[derive(Debug, Default)]
@@ -58,19 +60,27 @@ fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Res
     let is_cut_off = trace.file.cut_off().is_some() || trace.file.is_recovered();
     let mut checker = Checker::new(limit);
     let mut unnamed = 0;
+    // What has been found need not be looked for again.
+    let (mut methods, mut sites) = (FxHashSet::default(), FxHashSet::default());
+    let mut has_method = |method: MethodId| {
+        methods.contains(&method) || trace.names.method_index(method).is_some() && methods.insert(method)
+    };
+    let mut has_site = |site: SiteId| {
+        site.0 == 0 || sites.contains(&site) || trace.names.site_index(site).is_some() && sites.insert(site)
+    };
     let ending = source.for_each(Reading { deaths, ..Reading::default() }, |record, _| {
         checker.record(record, &trace.types);
         match *record {
             Record::Alloc(Alloc { site, ty, .. })
-                if is_cut_off && (ty == TypeId::UNKNOWN || site.0 != 0 && trace.names.site_index(site).is_none()) =>
+                if is_cut_off && (ty == TypeId::UNKNOWN || !has_site(site)) =>
             {
                 unnamed += 1;
             }
-            Record::Entry { method, .. } if is_cut_off && trace.names.method_index(method).is_none() => unnamed += 1,
-            Record::Alloc(Alloc { site, .. }) if site.0 != 0 && trace.names.site_index(site).is_none() => {
+            Record::Entry { method, .. } if is_cut_off && !has_method(method) => unnamed += 1,
+            Record::Alloc(Alloc { site, .. }) if !has_site(site) => {
                 checker.violation(record, &trace.types, "no names table has this site", &[]);
             }
-            Record::Entry { method, .. } if trace.names.method_index(method).is_none() => {
+            Record::Entry { method, .. } if !has_method(method) => {
                 checker.violation(record, &trace.types, "no names table has this method", &[]);
             }
             Record::Alloc(_)

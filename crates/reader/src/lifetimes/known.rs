@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::graph::HeldByStack;
 use super::recording::Played;
+use super::vm::Listen;
 use super::{LifetimesError, vm};
 use crate::place::Place;
 use crate::record::{ObjectId, Record};
@@ -68,45 +69,82 @@ pub trait Replay {
     fn found(&mut self, record: Record, place: Place) -> ControlFlow<()>;
 }
 
-/// Replays a trace with the known results inserted, until `replay` breaks or the trace ends.
-pub fn replay_known(
-    trace: &Trace,
-    mut known: AllKnown<'_>,
-    mut replay: impl Replay,
-) -> Result<Outcome, LifetimesError> {
-    let mut next = known.next().transpose().map_err(LifetimesError::Known)?;
-    let mut failed = None;
-    let mut number = 0;
-    let outcome = vm::each(trace, |mut told, place| {
-        if matches!(told, Told::Hold(Hold::ToTheEnd { .. })) {
-            return replay.told(told, place);
-        }
-        let mut advance = |next: &mut Option<Known>| match known.next().transpose() {
-            Ok(found) => {
-                *next = found;
+/// Inserts known results in what is told.
+struct Inserting<'k, 'f, R> {
+    known: AllKnown<'k>,
+    next: Option<Known>,
+    /// The step that the next result belongs to; the maximum if there is none.
+    next_at: u64,
+    /// The number of the next step.
+    step: u64,
+    failed: &'f mut Option<io::Error>,
+    replay: R,
+}
+
+impl<R: Replay> Inserting<'_, '_, R> {
+    fn advance(&mut self) -> ControlFlow<()> {
+        match self.known.next().transpose() {
+            Ok(next) => {
+                self.next = next;
+                self.next_at = match next {
+                    Some(Known::Cleared { at: step } | Known::Found { after: step, .. }) => step,
+                    None => u64::MAX,
+                };
                 ControlFlow::Continue(())
             }
             Err(error) => {
-                failed = Some(error);
+                *self.failed = Some(error);
                 ControlFlow::Break(())
             }
-        };
-        if next == Some(Known::Cleared { at: number })
+        }
+    }
+
+    /// The next result belongs to this step, or to an earlier one, which is damage.
+    #[inline(never)]
+    fn told_with_results(&mut self, mut told: Told, place: Place) -> ControlFlow<()> {
+        let step = self.step;
+        self.step += 1;
+        if self.next == Some(Known::Cleared { at: step })
             && let Told::Record(Record::Update { old, .. }) = &mut told
         {
             *old = ObjectId::NULL;
-            advance(&mut next)?;
+            self.advance()?;
         }
-        replay.told(told, place)?;
-        while let Some(Known::Found { after, record }) = next
-            && after == number
+        self.replay.told(told, place)?;
+        while let Some(Known::Found { after, record }) = self.next
+            && after == step
         {
-            replay.found(record, place)?;
-            advance(&mut next)?;
+            self.replay.found(record, place)?;
+            self.advance()?;
         }
-        number += 1;
         ControlFlow::Continue(())
-    })?;
+    }
+}
+
+impl<R: Replay> Listen for &mut Inserting<'_, '_, R> {
+    // Inlined, so that the item is constructed where it goes: copying what was just written in smaller parts stalls.
+    #[inline(always)]
+    fn told(&mut self, told: Told, place: Place) -> ControlFlow<()> {
+        if matches!(told, Told::Hold(Hold::ToTheEnd { .. })) {
+            return self.replay.told(told, place);
+        }
+        if self.step >= self.next_at {
+            return self.told_with_results(told, place);
+        }
+        self.step += 1;
+        self.replay.told(told, place)
+    }
+}
+
+/// Replays a trace with the known results inserted, until `replay` breaks or the trace ends.
+pub fn replay_known(trace: &Trace, known: AllKnown<'_>, replay: impl Replay) -> Result<Outcome, LifetimesError> {
+    let mut failed = None;
+    let mut inserting = Inserting { known, next: None, next_at: 0, step: 0, failed: &mut failed, replay };
+    let outcome = match inserting.advance() {
+        ControlFlow::Continue(()) => vm::each(trace, &mut inserting)?,
+        ControlFlow::Break(()) => Outcome::default(),
+    };
+    let next = inserting.next;
     if let Some(error) = failed {
         return Err(LifetimesError::Known(error));
     }

@@ -16,6 +16,7 @@ use super::type_number::type_number;
 use crate::classes::Class;
 use crate::names::ClassRef;
 use crate::resolve::ExtraField;
+use crate::resolve::recent::Recent;
 use crate::trace::Trace;
 use crate::types::{TypeId, class_name};
 
@@ -27,6 +28,10 @@ pub struct NamesUse {
     fields: Vec<bool>,
     sites: Vec<bool>,
     unknown_methods: FxHashSet<MethodId>,
+    /// What has been marked: most records name what others have named shortly before.
+    marked_methods: Recent<()>,
+    marked_fields: Recent<()>,
+    marked_sites: Recent<()>,
     /// Whether types, including array types, are written as numbers.
     types_by_number: bool,
 }
@@ -50,6 +55,9 @@ impl NamesUse {
             fields: vec![false; fields],
             sites: vec![false; sites],
             unknown_methods: FxHashSet::default(),
+            marked_methods: Recent::default(),
+            marked_fields: Recent::default(),
+            marked_sites: Recent::default(),
             types_by_number,
         }
     }
@@ -61,20 +69,26 @@ impl NamesUse {
 
     /// Records the use of a method.
     pub fn method(&mut self, id: MethodId, trace: &Trace) {
-        if !mark(&mut self.methods, trace.names.method_index(id)) {
-            self.unknown_methods.insert(id);
-        }
+        let Self { marked_methods, methods, unknown_methods, .. } = self;
+        marked_methods.get(id.0, || {
+            if !mark(methods, trace.names.method_index(id)) {
+                unknown_methods.insert(id);
+            }
+            Some(())
+        });
     }
 
     /// Records the use of a field.
     pub fn field(&mut self, id: FieldId, trace: &Trace) {
-        mark(&mut self.fields, trace.names.field_index(id));
+        let Self { marked_fields, fields, .. } = self;
+        marked_fields.get(id.0, || Some(_ = mark(fields, trace.names.field_index(id))));
     }
 
     /// Records the use of a site.
     pub fn site(&mut self, id: SiteId, trace: &Trace) {
         if id.0 != 0 {
-            mark(&mut self.sites, trace.names.site_index(id));
+            let Self { marked_sites, sites, .. } = self;
+            marked_sites.get(id.0, || Some(_ = mark(sites, trace.names.site_index(id))));
         }
     }
 }
