@@ -1,9 +1,10 @@
 //! Goes through all objects of a trace on all cores.
 
 use std::io;
+use std::sync::mpsc::sync_channel;
 
 use et_reader::population::{Columns, Groups, Population, Rows};
-use et_system::threads::Pool;
+use et_system::threads::{Pool, spawn_scoped};
 use rayon::prelude::*;
 
 /// Folds all groups of rows on several threads: each starts with `new()`, and the results are merged. The order of the
@@ -53,10 +54,63 @@ pub fn groups_where(all: &dyn Groups, may_have: impl Fn(usize) -> io::Result<boo
     Ok(groups)
 }
 
-/// As [`fold`], one group after the other: those that died in the order of their deaths.
+/// As [`fold`], one group after the other: those that died in the order of their deaths. While `each` has one, the next are read.
 pub fn in_order(population: &Population, columns: Columns, mut each: impl FnMut(&Rows)) -> io::Result<()> {
-    for group in 0..population.groups.len() {
-        each(&population.groups.read(group, columns)?);
+    let groups = &*population.groups;
+    let mut numbers = 0..groups.len();
+    let mut next = || Some(groups.read(numbers.next()?, columns));
+    ahead(2, &mut next, |rows| {
+        each(&rows?);
+        Ok(())
+    })
+}
+
+/// Passes on what `next` returns, which is called on a thread of its own meanwhile. `most` is the maximum number of items that wait, besides
+/// the one that was made last.
+///
+/// # Errors
+/// That of `take`, after which nothing more is made.
+pub fn ahead<T: Send, E>(
+    most: usize,
+    next: &mut (impl FnMut() -> Option<T> + Send),
+    mut take: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let is_done = std::thread::scope(|scope| {
+        let (send, made) = sync_channel(most);
+        let make = || {
+            let send = send;
+            while let Some(item) = next() {
+                if send.send(item).is_err() {
+                    break;
+                }
+            }
+        };
+        let Ok(making) = spawn_scoped(scope, make) else { return Ok(false) };
+        made.iter().try_for_each(&mut take)?;
+        making.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(true)
+    })?;
+    // There is no other thread.
+    match is_done {
+        true => Ok(()),
+        false => std::iter::from_fn(next).try_for_each(take),
     }
-    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_is_taken_in_order_until_an_error() {
+        for (stops_at, expected) in [(100, 50), (7, 8), (0, 1)] {
+            let (mut numbers, mut taken) = (0..50, Vec::new());
+            let done = ahead(stops_at % 3, &mut || numbers.next(), |number| {
+                taken.push(number);
+                if number == stops_at { Err(number) } else { Ok(()) }
+            });
+            assert_eq!(done.err(), (stops_at < 50).then_some(stops_at));
+            assert_eq!(taken, (0..expected).collect::<Vec<_>>());
+        }
+    }
 }

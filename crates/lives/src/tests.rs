@@ -51,7 +51,7 @@ pub(crate) fn rows(population: &et_reader::population::Population) -> Vec<String
     for group in 0..population.groups.len() {
         let rows = population.groups.read(group, Columns::ALL).unwrap();
         for row in 0..rows.len {
-            let mut one = rows.arranged(&et_reader::population::Rows::default(), &[(false, row)]);
+            let mut one = rows.arranged(&et_reader::population::Rows::default(), &[(false, row..row + 1)]);
             let contexts = [one.context.pop(), one.death_context.pop().flatten()];
             let methods =
                 contexts.map(|context| context.map(|context| population.contexts.methods(context).collect::<Vec<_>>()));

@@ -2,7 +2,7 @@
 //! Sources of rows implement [`Groups`].
 
 use std::io;
-use std::ops::{BitOr, RangeInclusive};
+use std::ops::{BitOr, Range, RangeInclusive};
 use std::sync::Arc;
 
 use et_names::SiteId;
@@ -43,19 +43,20 @@ macro_rules! columns {
         }
 
         impl Rows {
-            /// Rows of these columns in another order: each by its number, here or, if the flag is set, in `others`, which
+            /// Rows of these columns in another order: runs of rows, from here or, if the flag is set, from `others`, which
             /// have all columns.
             #[must_use]
-            pub fn arranged(&self, others: &Self, order: &[(bool, usize)]) -> Self {
-                let arranged = |is_wanted: bool| if is_wanted { order } else { &[] };
-                Self {
-                    len: order.len(),
-                    counts: Vec::new(),
-                    $($column: arranged(self.$column.len() == self.len)
-                        .iter()
-                        .map(|&(other, row)| if other { others.$column[row] } else { self.$column[row] })
-                        .collect(),)*
-                }
+            pub fn arranged(&self, others: &Self, order: &[(bool, Range<usize>)]) -> Self {
+                let len = order.iter().map(|(_, run)| run.len()).sum();
+                let mut arranged = Self { len, ..Self::default() };
+                $(if self.$column.len() == self.len {
+                    arranged.$column.reserve_exact(len);
+                    for (other, run) in order {
+                        let from = if *other { &others.$column } else { &self.$column };
+                        arranged.$column.extend_from_slice(&from[run.clone()]);
+                    }
+                })*
+                arranged
             }
 
             /// Some of the rows, with these columns, as far as they were read.

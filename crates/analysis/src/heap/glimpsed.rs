@@ -7,7 +7,7 @@ use std::io;
 use et_names::FieldId;
 use et_reader::blocks::glimpse::{Glimpse, StackThen};
 use et_reader::model::{Frame, Node, Stack};
-use et_reader::population::{Columns, Key, Population, Rows};
+use et_reader::population::{Columns, Population, Rows};
 use et_reader::record::{AllocKind, ObjectId, ThreadId};
 use et_reader::resolve::ExtraField;
 use et_reader::source::Source;
@@ -15,7 +15,6 @@ use et_reader::source::Source;
 use super::freeze::{self, Freezing, Outside};
 use super::resident::{self, Ranks};
 use super::snapshot::{Root, RootKind, Snapshot, Taken};
-use crate::fold::groups_where;
 
 /// What tells whether an object is alive.
 const LIFE: Columns = Columns::NUMBER.and(Columns::DEATH_TICK).and(Columns::DEATH_RECORD);
@@ -31,25 +30,63 @@ fn is_alive(rows: &Rows, row: usize, glimpse: &Glimpse) -> bool {
     rows.number[row] < glimpse.births && !is_dead
 }
 
+/// Glimpses, and which objects were alive then.
+#[allow(missing_debug_implementations)]
+pub struct Glimpsed<'a, 'p> {
+    source: &'a Source,
+    population: &'p Population,
+    extra_fields: &'p [ExtraField],
+    glimpses: Vec<(&'p Glimpse, resident::Chosen)>,
+}
+
+impl<'a, 'p> Glimpsed<'a, 'p> {
+    /// Finds out what was alive at these glimpses.
+    ///
+    /// # Errors
+    /// A table cannot be read, or is damaged.
+    pub fn of(
+        source: &'a Source,
+        population: &'p Population,
+        extra_fields: &'p [ExtraField],
+        glimpses: impl Iterator<Item = &'p Glimpse>,
+    ) -> io::Result<Self> {
+        let glimpses: Vec<&Glimpse> = glimpses.collect();
+        let is_alive = |number: usize, rows: &Rows, row| is_alive(rows, row, glimpses[number]);
+        let chosen = resident::alive_at_each(&*population.groups, glimpses.len(), LIFE, is_alive)?;
+        let glimpses = glimpses.into_iter().zip(chosen).collect();
+        Ok(Self { source, population, extra_fields, glimpses })
+    }
+
+    /// The heaps, each with its glimpse. `name` tells what the moment is called.
+    ///
+    /// # Errors
+    /// A table cannot be read, or is damaged, or the glimpse is.
+    pub fn heaps(
+        &self,
+        name: impl Fn(&Glimpse) -> String,
+    ) -> impl Iterator<Item = io::Result<(&'p Glimpse, Snapshot<'a>)>> {
+        self.glimpses.iter().map(move |(glimpse, chosen)| {
+            let rows = resident::rows_of(&*self.population.groups, chosen)?;
+            let heap = heap(self.source, self.population, glimpse, &rows, self.extra_fields, name(glimpse))?;
+            Ok((*glimpse, heap))
+        })
+    }
+}
+
 /// Makes the heap at a glimpse. `moment` is what it is called.
-///
-/// # Errors
-/// A table cannot be read, or is damaged, or the glimpse is.
-pub fn glimpsed<'a>(
+fn heap<'a>(
     source: &'a Source,
     population: &Population,
     glimpse: &Glimpse,
+    rows: &Rows,
     extra_fields: &[ExtraField],
     moment: String,
 ) -> io::Result<Snapshot<'a>> {
-    let objects = &*population.groups;
-    let groups = groups_where(objects, |group| Ok(*objects.range(group, Key::Number)?.start() < glimpse.births))?;
-    let (rows, _) = resident::rows_where(objects, &groups, LIFE, |rows, row| is_alive(rows, row, glimpse))?;
     let ranks = Ranks::new(population.objects, &rows.number);
     let node = |number: u64| ranks.of(number).map(Node);
     let weak = source.weak_fields();
     let mut freezing = Freezing::new(source, &weak, rows.len);
-    resident::add_rows(&mut freezing, population, &rows);
+    resident::add_rows(&mut freezing, population, rows);
     let mut edges: Vec<(u32, u32, u32)> = Vec::new();
     let add = |origin, slot, target| {
         if let (Some(origin), Some(target)) = (ranks.of(origin), ranks.of(target)) {
@@ -66,8 +103,8 @@ pub fn glimpsed<'a>(
     let threads: Vec<(ThreadId, Option<Node>)> =
         running.iter().map(|&(thread, hash)| (thread, named.get(&hash).copied())).collect();
     let outside = Outside {
-        roots: roots(source, &rows, glimpse, &threads, node),
-        stacks: glimpse.stacks.iter().map(|stack| (stack.thread, stack_then(stack, &rows, node))).collect(),
+        roots: roots(source, rows, glimpse, &threads, node),
+        stacks: glimpse.stacks.iter().map(|stack| (stack.thread, stack_then(stack, rows, node))).collect(),
         threads,
         unheld: |_, thread| RootKind::Unrecorded(thread),
     };

@@ -24,7 +24,7 @@ mod take;
 pub(crate) mod tests;
 mod top;
 
-pub use glimpsed::glimpsed;
+pub use glimpsed::Glimpsed;
 pub use graph::Graph;
 pub use matching::Matching;
 pub use moment::{Moment, MomentError, Timeline, tick_of_percent};

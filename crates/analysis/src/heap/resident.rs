@@ -97,8 +97,74 @@ fn rows_at(objects: &dyn Groups, tick: u64) -> io::Result<(Rows, Vec<(u32, u32)>
     rows_where(objects, &groups, LIFE, |rows, row| is_at(rows, row, tick))
 }
 
+/// Some rows of groups: the numbers of the groups, ascending, and of their rows.
+pub(super) type Chosen = Vec<(usize, Vec<u32>)>;
+
+/// The rows of the objects that are alive at each of `count` moments, which the columns `life` tell: these are read only once.
+pub(super) fn alive_at_each(
+    objects: &dyn Groups,
+    count: usize,
+    life: Columns,
+    is_alive: impl Fn(usize, &Rows, usize) -> bool + Send + Sync,
+) -> io::Result<Vec<Chosen>> {
+    let groups: Vec<usize> = (0..objects.len()).collect();
+    let mut chosen = fold_groups(
+        objects,
+        &groups,
+        life,
+        || vec![Chosen::new(); count],
+        |chosen, group, rows| {
+            for (number, chosen) in chosen.iter_mut().enumerate() {
+                let alive = (0..rows.len).filter(|&row| is_alive(number, rows, row));
+                let alive: Vec<u32> = alive.map(|row| row as u32).collect();
+                if !alive.is_empty() {
+                    chosen.push((group, alive));
+                }
+            }
+        },
+        |mut one, other| {
+            one.iter_mut().zip(other).for_each(|(one, mut other)| one.append(&mut other));
+            one
+        },
+    )?;
+    chosen.iter_mut().for_each(|chosen| chosen.sort_unstable_by_key(|(group, _)| *group));
+    Ok(chosen)
+}
+
+/// The chosen rows, in the order of births.
+pub(super) fn rows_of(objects: &dyn Groups, chosen: &Chosen) -> io::Result<Rows> {
+    let groups: Vec<usize> = chosen.iter().map(|(group, _)| *group).collect();
+    let mut parts = fold_groups(
+        objects,
+        &groups,
+        COLUMNS,
+        Vec::new,
+        |parts: &mut Vec<(usize, Rows)>, group, rows| {
+            let place = chosen.partition_point(|(before, _)| *before < group);
+            let wanted: Vec<usize> = chosen[place].1.iter().map(|&row| row as usize).collect();
+            parts.push((group, rows.only(&wanted, COLUMNS)));
+        },
+        |mut one, mut other| {
+            one.append(&mut other);
+            one
+        },
+    )?;
+    parts.sort_unstable_by_key(|(group, _)| *group);
+    let mut all = Rows::default();
+    parts.into_iter().for_each(|(_, part)| all.append(part));
+    Ok(in_order_of_births(&all).1)
+}
+
+/// Rows in the order of births, and which of the given ones each is.
+fn in_order_of_births(all: &Rows) -> (Vec<usize>, Rows) {
+    let mut order: Vec<usize> = (0..all.len).collect();
+    order.sort_unstable_by_key(|&row| all.number[row]);
+    let rows = all.only(&order, COLUMNS);
+    (order, rows)
+}
+
 /// The rows of all objects of some groups that are alive, which the columns `life` tell, in the order of births, and where they are.
-pub(super) fn rows_where(
+fn rows_where(
     objects: &dyn Groups,
     groups: &[usize],
     life: Columns,
@@ -133,10 +199,9 @@ pub(super) fn rows_where(
         places.extend(alive.into_iter().map(|row| (group as u32, row as u32)));
         all.append(part);
     }
-    let mut order: Vec<usize> = (0..all.len).collect();
-    order.sort_unstable_by_key(|&row| all.number[row]);
+    let (order, rows) = in_order_of_births(&all);
     let places = order.iter().map(|&row| places[row]).collect();
-    Ok((all.only(&order, COLUMNS), places))
+    Ok((rows, places))
 }
 
 /// Bytes of all objects that had been allocated before a tick, and when the last of them was.

@@ -6,7 +6,7 @@
 use std::io;
 
 use et_names::{FieldId, SiteId};
-use et_reader::blocks::glimpse::{Glimpses, When};
+use et_reader::blocks::glimpse::{Glimpse, Glimpses, When};
 use et_reader::made_in::MadeIn;
 use et_reader::model::Node;
 use et_reader::population::Population;
@@ -18,9 +18,12 @@ use super::Told;
 use super::data::{Growth, Held, Holding, Idle, LifeLine, Report, Retained, RetainedLine, RootLine, Way};
 use super::lines::Callers;
 use super::totals::Totals;
+use crate::fold::ahead;
 use crate::heap::growth::{self, Content, Grown, LOOKS, Look};
 use crate::heap::paths::{self, Path, Walk};
-use crate::heap::{self, Dominance, HeapError, HeapTop, HeldFrom, Matching, Moment, RootKind, Snapshot, TreeBounds};
+use crate::heap::{
+    self, Dominance, Glimpsed, HeapError, HeapTop, HeldFrom, Matching, Moment, RootKind, Snapshot, TreeBounds,
+};
 use crate::summary::Origin;
 
 /// How much of a dominator tree is listed: what is less than 0.5 % of the heap is not.
@@ -167,20 +170,24 @@ impl<'a> Seen<'_, '_, 'a> {
 
     /// Returns the heap at the end. Without a `peak` most was alive then, also if the glimpse of the peak has what only seemed to be.
     fn glimpses(&mut self, glimpses: &Glimpses, peak: Option<PeakAt>) -> io::Result<Snapshot<'a>> {
+        let wanted = glimpses.all.iter().filter(|glimpse| glimpse.when != When::Peak || peak.is_some());
+        let glimpsed = Glimpsed::of(self.told.source, self.population, &glimpses.extra_fields, wanted)?;
+        let name = |glimpse: &Glimpse| match glimpse.when {
+            When::End => Moment::End.to_string(),
+            When::Share(_) | When::Peak => Moment::Tick(glimpse.tick).to_string(),
+        };
+        let mut heaps = glimpsed.heaps(name);
         let mut at_end = None;
-        for glimpse in glimpses.all.iter().filter(|glimpse| glimpse.when != When::Peak || peak.is_some()) {
-            let moment = match glimpse.when {
-                When::End => Moment::End,
-                When::Share(_) | When::Peak => Moment::Tick(glimpse.tick),
-            };
-            let (source, extra_fields) = (self.told.source, &glimpses.extra_fields);
-            let snapshot = heap::glimpsed(source, self.population, glimpse, extra_fields, moment.to_string())?;
+        // While one is looked at, the next is made.
+        ahead(0, &mut || heaps.next(), |made| {
+            let (glimpse, snapshot) = made?;
             match glimpse.when {
                 When::End => at_end = Some(snapshot),
                 When::Peak => self.see(&snapshot, true),
                 When::Share(_) => self.see(&snapshot, false),
             }
-        }
+            Ok::<(), io::Error>(())
+        })?;
         at_end.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }

@@ -71,9 +71,7 @@ fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Res
     let ending = source.for_each(Reading { deaths, ..Reading::default() }, |record, _| {
         checker.record(record, &trace.types);
         match *record {
-            Record::Alloc(Alloc { site, ty, .. })
-                if is_cut_off && (ty == TypeId::UNKNOWN || !has_site(site)) =>
-            {
+            Record::Alloc(Alloc { site, ty, .. }) if is_cut_off && (ty == TypeId::UNKNOWN || !has_site(site)) => {
                 unnamed += 1;
             }
             Record::Entry { method, .. } if is_cut_off && !has_method(method) => unnamed += 1,
