@@ -66,10 +66,10 @@ pub fn in_order(population: &Population, columns: Columns, mut each: impl FnMut(
 }
 
 /// Passes on what `next` returns, which is called on a thread of its own meanwhile. `most` is the maximum number of items that wait, besides
-/// the one that was made last.
+/// the one that was made last. Not to be called from within the shared pool, which `next` may use.
 ///
 /// # Errors
-/// That of `take`, after which nothing more is made.
+/// That of `take`, after which the item being made is the last, and is dropped.
 pub fn ahead<T: Send, E>(
     most: usize,
     next: &mut (impl FnMut() -> Option<T> + Send),

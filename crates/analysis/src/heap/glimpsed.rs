@@ -62,13 +62,14 @@ impl<'a, 'p> Glimpsed<'a, 'p> {
     /// # Errors
     /// A table cannot be read, or is damaged, or the glimpse is.
     pub fn heaps(
-        &self,
+        self,
         name: impl Fn(&Glimpse) -> String,
     ) -> impl Iterator<Item = io::Result<(&'p Glimpse, Snapshot<'a>)>> {
-        self.glimpses.iter().map(move |(glimpse, chosen)| {
-            let rows = resident::rows_of(&*self.population.groups, chosen)?;
-            let heap = heap(self.source, self.population, glimpse, &rows, self.extra_fields, name(glimpse))?;
-            Ok((*glimpse, heap))
+        let Self { source, population, extra_fields, glimpses } = self;
+        glimpses.into_iter().map(move |(glimpse, chosen)| {
+            let rows = resident::rows_of(&*population.groups, &chosen)?;
+            drop(chosen);
+            Ok((glimpse, heap(source, population, glimpse, &rows, extra_fields, name(glimpse))?))
         })
     }
 }

@@ -50,7 +50,7 @@ enum AllocFrame {
     None,
     /// Left at that step.
     Left(u64),
-    /// Still running when last looked at: index in `Forward::open_frames`.
+    /// Still running when last looked at: index in `Forward::tracked`.
     Open(u32),
 }
 
@@ -62,7 +62,7 @@ struct Holder {
     serial: u64,
 }
 
-/// What looks at all objects of the graph need of each. The rest, which is ten times as much, is kept elsewhere ([`Life`]).
+/// What a look at all objects of the graph needs of each. The rest, which is several times as large, is kept elsewhere ([`Life`]).
 #[derive(Clone, Copy, Debug, Default)]
 struct Gist {
     number: u64,
@@ -128,7 +128,7 @@ struct OpenFrame {
     receiver: Option<Node>,
     serial: u64,
     context: Option<ContextId>,
-    /// Index in `Forward::open_frames`, if objects were allocated in it that were alive at the end of a part.
+    /// Index in `Forward::tracked`, if objects were allocated in it that were alive at the end of a part.
     tracked: Option<u32>,
 }
 

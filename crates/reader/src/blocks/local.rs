@@ -45,7 +45,7 @@ pub struct Nodes {
     pub all: Vec<(Caller, MethodId)>,
     /// By caller and method.
     index: FxHashMap<u64, u32>,
-    /// By node, the one called from it that was last looked up: mostly the next one that is.
+    /// By node, the callee looked up last, which is mostly the one looked up next.
     recent: Vec<u32>,
     /// The node of each frame entered in the part, by its number; `NONE` if it has none yet.
     of_frame: Vec<u32>,
@@ -54,7 +54,7 @@ pub struct Nodes {
 
 impl Nodes {
     fn for_part(part: &Part) -> Self {
-        // Most likely another core has made them. Read in order, they come before they are asked for, in no order.
+        // Most likely another core has made them. Read in order here, they are in the cache when they are asked for in random order.
         std::hint::black_box(part.frames.iter().fold(0, |sum, frame| sum ^ frame.caller));
         Self { of_frame: vec![NONE; part.frames.len()], ..Self::default() }
     }
@@ -363,9 +363,9 @@ pub fn settle(mut known: Known, wanted: Wanted, about: &mut usage::Known<'_>) ->
         }
     }
     usage.died(part, dead.iter().map(|dead| dead.object), about);
-    // Rows are in the order of deaths, and this is where many of them can be sorted at a time.
+    // In the order of deaths, as rows are: here, many parts are sorted in parallel. The sort is stable, so holders stay before what
+    // they hold.
     dead.sort_by_key(|dead| dead.at.step);
-    // Holders before what they hold.
     let mut stored = slots.all;
     stored.retain(|stored| stored.origin == NONE || !died[stored.origin as usize]);
     let (mut born_in, mut last_in) = (vec![Caller::Nothing; count], vec![Caller::Nothing; count]);

@@ -671,7 +671,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         loop {
             while groups_ahead < self.ahead && order.len() < PARTS_AHEAD && !schedule.is_done() {
                 // What is planned can be done meanwhile.
-                if !order.is_empty() && schedule.waits() {
+                if order.front().is_some_and(|part| self.may_begin(part, &schedule)) && schedule.waits() {
                     break;
                 }
                 let before = order.len();
@@ -770,6 +770,13 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         };
         vm.begin(&mut tell)?;
         Ok(())
+    }
+
+    /// Whether the part's group is planned to its end, or walked through in order already. Others would have to be now, if this part
+    /// were the next one.
+    fn may_begin(&self, part: &PartOf, schedule: &Schedule<'a>) -> bool {
+        let is_whole = || schedule.planned.get(&part.group).is_some_and(|planned| planned.is_whole);
+        self.running.contains_key(&part.group) || is_whole()
     }
 
     /// A group is planned to its end: has it walked through, if that needs nothing from before.

@@ -950,8 +950,10 @@ impl<O: Oracle> Making<'_, '_, O> {
         self.born(object.0.into(), alloc, self.part.thread, 0);
     }
 
-    /// Handles an event that the reader handles at once, and in no other way than most of its kind. Returns whether it was one. All
-    /// others become actions, which cost more to pass on than these to handle: they are stored in parts and loaded as a whole.
+    /// Handles an event that needs nothing but to be handled, as most do. Returns whether it was one. All others become actions, which
+    /// cost more to pass on than these to handle: they are stored in parts and loaded as a whole.
+    ///
+    /// `exits` and `passes` change the stack if, and only if, they hold: they must be the last condition of their arms.
     #[inline(always)]
     fn at_once(&mut self, event: &Event<'_>, reader: &mut Reader) -> bool {
         if reader.is_pending() {

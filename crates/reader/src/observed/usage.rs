@@ -64,7 +64,7 @@ pub struct Fill {
     pub arrays: Amount,
     /// Total number of their elements.
     pub slots: u64,
-    /// Of these, how many held something when most of an array's did.
+    /// Of these, the most that were not null at once, summed over the arrays.
     pub filled: u64,
     /// Arrays that never held anything.
     pub empty: u64,

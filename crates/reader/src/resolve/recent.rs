@@ -5,12 +5,14 @@ use rustc_hash::FxHashMap;
 /// Number of entries, a power of two for cheap indexing; more would not fit in the L1 cache.
 const ENTRIES: usize = 1 << 11;
 
+/// Maximum number of results kept behind the recent ones. Programs have fewer; damaged traces may have any ids.
+const MOST: usize = 1 << 18;
+
 /// Caches what static ids mean: events often refer to recently used methods and fields, and looking up an id goes
-/// through the tables of all artifacts.
+/// through the tables of all artifacts. The most recent are in a small table, the others behind it.
 #[derive(Debug)]
 pub struct Recent<T> {
     recent: Box<[(u32, T)]>,
-    /// All that were found.
     found: FxHashMap<u32, T>,
 }
 
@@ -21,7 +23,7 @@ impl<T: Copy + Default> Default for Recent<T> {
 }
 
 impl<T: Copy> Recent<T> {
-    /// Returns the cached result of `find` for that id. `None` is not cached.
+    /// Returns the cached result of `find` for that id, which must be the same whenever it is asked for. `None` is not cached.
     #[inline]
     pub fn get(&mut self, id: u32, find: impl FnOnce() -> Option<T>) -> Option<T> {
         let entry = self.recent[id as usize % ENTRIES];
@@ -32,13 +34,22 @@ impl<T: Copy> Recent<T> {
         self.look_up(id, find)
     }
 
-    #[cold]
+    #[inline(never)]
     fn look_up(&mut self, id: u32, find: impl FnOnce() -> Option<T>) -> Option<T> {
+        if id == 0 {
+            return find();
+        }
         let found = match self.found.get(&id) {
-            Some(&found) if id != 0 => found,
-            _ => find()?,
+            Some(&found) => found,
+            None => {
+                let found = find()?;
+                if self.found.len() >= MOST {
+                    self.found.clear();
+                }
+                self.found.insert(id, found);
+                found
+            }
         };
-        self.found.insert(id, found);
         self.recent[id as usize % ENTRIES] = (id, found);
         Some(found)
     }

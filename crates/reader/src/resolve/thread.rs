@@ -506,7 +506,8 @@ impl Reader {
         None
     }
 
-    /// A method that is no constructor is entered. As the following, for callers that handle most events at once: nothing waits.
+    /// Enters a method that is not a constructor. This and the next three are for callers that handle most events at once; nothing may
+    /// be waiting.
     #[inline(always)]
     pub(crate) fn enters(&mut self, method: MethodId, receiver: Subject) {
         self.frame(method, receiver);

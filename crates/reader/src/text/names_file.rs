@@ -81,14 +81,20 @@ impl NamesUse {
     /// Records the use of a field.
     pub fn field(&mut self, id: FieldId, trace: &Trace) {
         let Self { marked_fields, fields, .. } = self;
-        marked_fields.get(id.0, || Some(_ = mark(fields, trace.names.field_index(id))));
+        marked_fields.get(id.0, || {
+            mark(fields, trace.names.field_index(id));
+            Some(())
+        });
     }
 
     /// Records the use of a site.
     pub fn site(&mut self, id: SiteId, trace: &Trace) {
         if id.0 != 0 {
             let Self { marked_sites, sites, .. } = self;
-            marked_sites.get(id.0, || Some(_ = mark(sites, trace.names.site_index(id))));
+            marked_sites.get(id.0, || {
+                mark(sites, trace.names.site_index(id));
+                Some(())
+            });
         }
     }
 }

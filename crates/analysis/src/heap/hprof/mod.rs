@@ -191,12 +191,10 @@ impl<W: Write> Dump<'_, '_, W> {
         let wanted: FxHashSet<u32> =
             self.layouts.all.iter().map(|layout| layout.loader).filter(|&hash| hash != 0).collect();
         let mut found: FxHashMap<u32, u64> = FxHashMap::default();
-        for (_, object) in self.snapshot.nodes().filter(|(_, object)| object.id.identity_hash().is_some()) {
-            let hash = object.id.0 as u32 & 0x7fff_ffff;
-            if wanted.contains(&hash) {
-                let known = found.entry(hash).or_default();
-                *known = (*known).max(object.id.0);
-            }
+        let hashed = self.snapshot.nodes().filter_map(|(_, object)| Some((object.id.identity_hash()?, object.id.0)));
+        for (hash, id) in hashed.filter(|(hash, _)| wanted.contains(hash)) {
+            let known = found.entry(hash).or_default();
+            *known = (*known).max(id);
         }
         found
     }
