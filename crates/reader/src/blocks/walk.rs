@@ -15,7 +15,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Oracle;
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
-use crate::names::Names;
 use crate::observed::usage::MakingChange;
 use crate::record::{Alloc, AllocKind, RecordKind, Slot, Totals};
 use crate::resolve::allocs::{Allocs, Use};
@@ -566,12 +565,6 @@ fn piece_begins(trace: &Trace, group: &Group, number: usize, part: &mut Part) ->
     Some(wall)
 }
 
-/// Whether a method is a constructor; `None` if it is not known.
-fn is_constructor(names: &Names, method: MethodId) -> Option<bool> {
-    let (table, method) = names.method(method)?;
-    Some(table.str(method.name) == "<init>")
-}
-
 /// A part that is being made.
 struct Making<'w, 'a, O> {
     walker: &'w mut Walker<'a>,
@@ -784,7 +777,7 @@ impl<O: Oracle> Making<'_, '_, O> {
         let Walker { trace, methods, ran, .. } = &mut *self.walker;
         methods.get(method.0, || {
             ran.insert(method);
-            is_constructor(&trace.names, method)
+            trace.names.method_info(method).map(|info| info.is_constructor)
         })
     }
 
@@ -802,7 +795,7 @@ impl<O: Oracle> Making<'_, '_, O> {
             Some(frame) => (frame.method, frame.is_constructor),
             None => {
                 let (method, _) = self.open[self.top as usize];
-                (method, is_constructor(&self.walker.trace.names, method).unwrap_or(false))
+                (method, self.walker.shared.method_info(method).is_some_and(|info| info.is_constructor))
             }
         }
     }

@@ -57,6 +57,11 @@ impl IdSet {
         }
     }
 
+    /// Has the lookups of all these ids that follow find what they need in the cache.
+    pub fn touch_all(&self, ids: &[u32]) {
+        std::hint::black_box(ids.iter().fold(0, |sum, &id| sum ^ self.touch(id)));
+    }
+
     /// Memory used in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {

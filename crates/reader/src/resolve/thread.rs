@@ -810,14 +810,10 @@ impl Reader {
 
     #[inline(always)]
     fn exit(&mut self, method: MethodId, shared: &mut Shared<'_>) -> Step {
-        if !self.exits(method) {
-            if !self.uncover(method, shared) {
-                return Step::Nothing;
-            }
-            self.stack.frames.pop();
-            self.stack.in_flight = ObjectHash::NULL;
+        match self.exits(method) || self.uncover(method, shared) && self.exits(method) {
+            true => Step::Action(Action::Leave),
+            false => Step::Nothing,
         }
-        Step::Action(Action::Leave)
     }
 
     /// Makes the innermost frame of the method the top frame, and makes up an object if it has none. Frames above have
