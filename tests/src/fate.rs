@@ -135,6 +135,17 @@ impl Fate {
     }
 }
 
+impl Fate {
+    /// Whether it is the heap that says so, without any call: the object dies because a slot no longer holds it, or never.
+    pub fn is_of_heap(&self) -> bool {
+        match &self.place {
+            Place::Never => true,
+            Place::Behind(form, None) => form.starts_with("U "),
+            Place::In(_) | Place::Behind(_, Some(_)) => false,
+        }
+    }
+}
+
 /// Those that hold on a JDK with such witnesses, one for each object.
 pub fn that_hold(fates: &[Fate], feature: u32, witness: Witness) -> Vec<&Fate> {
     let mut chosen: Vec<&Fate> = Vec::new();

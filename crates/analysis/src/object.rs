@@ -562,8 +562,8 @@ pub fn render(life: &Life, query: &Query) -> String {
         let _ = writeln!(out, "\nmade at {}{by} in {}", when(line.born.tick, line.born.nanos), line.site);
     }
     calls(&mut out, line.context.get(1..).unwrap_or_default());
-    if line.last_use_tick > line.born.tick {
-        let _ = writeln!(out, "used last at tick {}", number(line.last_use_tick));
+    if let Some(last_use) = line.last_use_tick.filter(|last_use| *last_use > line.born.tick) {
+        let _ = writeln!(out, "used last at tick {}", number(last_use));
     }
     for handed in &life.handed {
         let Handed { thread_name, first, times, .. } = handed;

@@ -165,8 +165,8 @@ pub struct ObjectLine {
     /// Index of the thread that allocated it; 0 if unknown.
     pub thread: u32,
     pub born: When,
-    /// Value of the clock at its last use.
-    pub last_use_tick: u64,
+    /// Value of the clock at its last use; `None`: the trace does not tell it.
+    pub last_use_tick: Option<u64>,
     /// `None`: it is alive at the end.
     pub died: Option<When>,
     /// Method and thread in which it became unreachable.
@@ -459,6 +459,7 @@ pub(crate) fn line(
     let context = population.contexts.methods(rows.context[row]).take(CONTEXT);
     let died_in = rows.death_context[row].filter(|context| *context != ContextId::EMPTY);
     let is_initial = rows.kind[row] == AllocKind::Initial;
+    let last_use = population.has_uses.then_some(rows.last_use_tick[row]);
     ObjectLine {
         id: format!("{:x}", rows.object[row].0),
         class: labels.class(rows.class[row]),
@@ -469,12 +470,12 @@ pub(crate) fn line(
         context: context.map(|method| labels.method(method)).collect(),
         thread: rows.thread[row].0,
         born: born(rows, row),
-        last_use_tick: rows.last_use_tick[row],
+        last_use_tick: last_use,
         died: died(rows, row),
         died_in: died_in.map(|context| labels.method(population.contexts.get(context).method)),
         death_thread: rows.death_thread[row].map(|thread| thread.0),
         age_bytes: age(rows, row, population.end),
-        drag_ticks: drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]),
+        drag_ticks: last_use.and_then(|last_use| drag::ticks(is_initial, last_use, rows.death_tick[row])),
         survival: survived(population, rows, row),
     }
 }

@@ -3,7 +3,6 @@
 use std::io;
 use std::ops::RangeInclusive;
 
-use et_names::EventSet;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::record::{AllocKind, ObjectId, ThreadId};
@@ -80,12 +79,6 @@ impl Selection {
     /// # Errors
     /// There is no such thread or range in the trace, or rows do not tell it.
     pub fn of(&self, source: &Source, population: Population) -> Result<(Population, Selected), SelectionError> {
-        // Without hooks of methods a few calls may be known, those that were running when tracing began.
-        let is_of_calls = |moment: &&Moment| matches!(moment, Moment::Percent(_) | Moment::Tick(_));
-        let mut moments = self.span.from.iter().chain(&self.span.to);
-        if let Some(moment) = moments.find(is_of_calls).filter(|_| !source.events().has(EventSet::METHOD)) {
-            return Err(QueryError::NoCalls(moment.to_string()).into());
-        }
         let born = Bounds::within(&self.span, &population)?;
         let threads = match self.threads.as_slice() {
             [] => None,

@@ -176,9 +176,9 @@ fn marks(life: &Life) -> Vec<Mark> {
             add(to, "drops", format!("{} no longer holds {}", stay.slot, target(stay)));
         }
     }
-    if object.last_use_tick > born.tick {
+    if let Some(last_use) = object.last_use_tick.filter(|last_use| *last_use > born.tick) {
         let text = "used for the last time".to_owned();
-        marks.push(Mark { tick: object.last_use_tick + 1, bytes: None, nanos: None, kind: "used", text });
+        marks.push(Mark { tick: last_use + 1, bytes: None, nanos: None, kind: "used", text });
     }
     if let Some(died) = &object.died {
         let by = object.died_in.as_ref().map(|method| format!(": made unreachable in {method}")).unwrap_or_default();

@@ -28,6 +28,7 @@ mod surviving;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+mod without_uses;
 
 use std::fs::File;
 use std::io;
@@ -85,8 +86,9 @@ const ADDED: [&str; 3] = [REFERENCES, REFERENCE_CONTEXTS, BY_TIME];
 pub struct LifeTable {
     /// Where it is kept; `None` if it is for this process only.
     home: Option<Home>,
-    /// What its times are ticks of.
+    /// The clock that was asked for, and the one that its times are ticks of.
     clock: Clock,
+    clock_of_trace: Clock,
     /// The stacks that the trace has of its own.
     stacks: Arc<StackTable>,
     /// The rows, if they were made but are not kept.
@@ -147,11 +149,12 @@ pub fn attach_passing(trace: &mut TraceSource, clock: Clock) -> Arc<LifeTable> {
 impl LifeTable {
     fn new(home: Option<Home>, clock: Clock, trouble: Option<String>) -> Self {
         let (stacks, passing, glimpses) = (Arc::default(), Mutex::default(), Mutex::default());
-        Self { home, clock, stacks, passing, glimpses, trouble: Mutex::new(trouble) }
+        Self { home, clock, clock_of_trace: clock, stacks, passing, glimpses, trouble: Mutex::new(trouble) }
     }
 
     fn of(self, trace: &mut TraceSource) -> Arc<Self> {
-        let table = Arc::new(Self { stacks: trace.stacks.clone(), ..self });
+        let table =
+            Arc::new(Self { stacks: trace.stacks.clone(), clock_of_trace: self.clock.of(trace.events), ..self });
         trace.lives = Some(table.clone());
         table
     }
@@ -263,7 +266,7 @@ impl Lives for LifeTable {
     }
 
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
-        let maker = Maker::new(self.stacks.clone(), self.files()?, self.clock, Follows::Lives);
+        let maker = Maker::new(self.stacks.clone(), self.files()?, self.clock_of_trace, Follows::Lives);
         Some(Box::new(Making { table: self, maker }))
     }
 }

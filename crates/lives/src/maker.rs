@@ -279,7 +279,7 @@ impl Maker {
                 record.objects().into_iter().for_each(|object| self.mentioned(object, thread, true));
             }
         }
-        self.tick += u64::from(record.ticks_of(self.clock));
+        self.tick += record.ticks(self.clock);
     }
 
     /// Of a record only how an object was made.
@@ -292,7 +292,7 @@ impl Maker {
             }
             _ => self.stacks.record(record),
         }
-        self.tick += u64::from(record.ticks_of(self.clock));
+        self.tick += record.ticks(self.clock);
     }
 
     /// Context in which the last step happened.

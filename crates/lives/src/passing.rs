@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 
 use et_reader::blocks::Late;
+use et_reader::deaths_of_heap;
 use et_reader::lifetimes::{Earlier, HeldByStack};
 use et_reader::model::Contexts;
 use et_reader::population::{Moment, Population};
@@ -13,6 +14,7 @@ use et_reader::source::Source;
 use crate::known;
 use crate::maker::Made;
 use crate::population::{HeldRows, Table};
+use crate::without_uses::{tells_uses, with_uses};
 
 /// The rows, and what is known with them.
 #[derive(Debug)]
@@ -45,8 +47,10 @@ impl Passing {
     /// The rows.
     pub fn population(&self, source: &Source) -> io::Result<Population> {
         let held = HeldRows::Known(self.held_by_stacks.clone());
+        let has_uses = tells_uses(source);
         Ok(Population {
-            groups: Box::new(Table::open(self.lives.try_clone()?, held, self.late.rows.clone())?),
+            groups: with_uses(Box::new(Table::open(self.lives.try_clone()?, held, self.late.rows.clone())?), has_uses),
+            has_uses,
             objects: self.objects,
             contexts: self.contexts.plain(),
             types: source.types(),
@@ -54,7 +58,7 @@ impl Passing {
             survival: None,
             end: self.end,
             lost: self.lost,
-            warnings: Vec::new(),
+            warnings: deaths_of_heap(source.events()).into_iter().collect(),
         })
     }
 }

@@ -9,7 +9,6 @@ use et_columns::TableReader;
 use et_format::BlockKind;
 use et_reader::blocks::Passed;
 use et_reader::counted::counted;
-use et_reader::deaths_unknown;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::Contexts;
 use et_reader::observed::{Observed, Observer};
@@ -19,6 +18,7 @@ use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use et_reader::survival::Survival;
 use et_reader::told::Told;
+use et_reader::{deaths_of_heap, deaths_unknown};
 use thiserror::Error;
 
 use crate::late::LateRows;
@@ -26,6 +26,7 @@ use crate::maker::{Follows, Maker};
 use crate::names::read_contexts;
 use crate::rows::{range, stored, wider};
 use crate::surviving::Surviving;
+use crate::without_uses::{tells_uses, with_uses};
 use crate::{BY_RECORDS, CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, by_blocks, held, lock};
 
 /// Why there are no rows.
@@ -145,7 +146,8 @@ fn births_by_blocks(source: &Source, reading: Reading) -> Option<(Population, Ob
     let table = Table::open(written.file, HeldRows::Known(Vec::new()), 0..0).ok()?;
     let observed = passed.observed(source);
     let population = Population {
-        groups: Box::new(table),
+        groups: with_uses(Box::new(table), tells_uses(source)),
+        has_uses: tells_uses(source),
         objects: passed.objects,
         end: by_blocks::end(&passed),
         lost: passed.outcome.lost,
@@ -176,12 +178,25 @@ impl LifeTable {
         };
         let read = || -> io::Result<Population> {
             let held = HeldRows::Kept(self.open(HELD)?);
-            let groups = Box::new(Table::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?);
+            let has_uses = tells_uses(source);
+            let groups =
+                with_uses(Box::new(Table::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?), has_uses);
             let contexts = read_contexts(self.open(CONTEXTS)?, Contexts::default())?;
             let Manifest { objects, .. } = manifest;
             let (end, types) = (manifest.end(), source.types());
-            let (lost, warnings) = (Lost::default(), Vec::new());
-            Ok(Population { groups, objects, contexts, types, has_deaths: true, survival: None, end, lost, warnings })
+            let (lost, warnings) = (Lost::default(), deaths_of_heap(source.events()).into_iter().collect());
+            Ok(Population {
+                groups,
+                objects,
+                contexts,
+                types,
+                has_deaths: true,
+                has_uses,
+                survival: None,
+                end,
+                lost,
+                warnings,
+            })
         };
         read().inspect_err(|_| self.doubt()).ok()
     }
@@ -196,7 +211,7 @@ fn pass(
 ) -> Result<(Population, Ending), PopulationError> {
     let file = || tempfile::tempfile().map_err(PopulationError::Temporary);
     let stacks = source.trace().map(|trace| trace.stacks.clone()).unwrap_or_default();
-    let mut maker = Maker::new(stacks, [file()?, file()?], reading.clock, follows);
+    let mut maker = Maker::new(stacks, [file()?, file()?], source.clock(reading.clock), follows);
     let has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
     let reading = Reading { holders: has_deaths && source.tells_holders(), places: true, ..reading };
     let mut marker = match source.trace().filter(|_| !has_deaths) {
@@ -225,8 +240,10 @@ fn pass(
         Some(survival) => Box::new(Surviving::of(Box::new(table), survival.clone())),
         None => Box::new(table),
     };
+    let has_uses = tells_uses(source);
     let population = Population {
-        groups,
+        groups: with_uses(groups, has_uses),
+        has_uses,
         survival,
         objects: made.objects,
         contexts: made.contexts,

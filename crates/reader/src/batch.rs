@@ -80,7 +80,7 @@ impl Batch {
             let is_clearing = clearings.next_if_eq(&&index).is_some();
             let at = At { types: &self.types, tick, place, is_clearing };
             if let Told::Record(record) = told {
-                tick.0 += u64::from(record.ticks_of(self.clock));
+                tick.0 += record.ticks(self.clock);
             }
             (told, at)
         })
@@ -151,7 +151,7 @@ impl Filler {
     pub fn push(&mut self, told: Told) -> ControlFlow<()> {
         if let Told::Record(record) = &told {
             self.totals.count(record);
-            self.tick.0 += u64::from(record.ticks_of(self.clock));
+            self.tick.0 += record.ticks(self.clock);
         }
         self.told.push(told);
         if self.told.len() < self.most { ControlFlow::Continue(()) } else { self.hand_over() }

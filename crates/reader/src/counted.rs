@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
 use crate::observed::{Observed, ThreadRecords};
-use crate::population::{Columns, Groups, Moment, Population, Rows};
+use crate::population::{Columns, Groups, Moment, Population, Rows, UNKNOWN_USE};
 use crate::record::{AllocKind, ObjectId, ThreadId};
 use crate::resolve::Lost;
 use crate::stack_contexts::StackContexts;
@@ -154,6 +154,7 @@ fn with_limit(trace: &Trace, most: usize) -> (Population, Observed) {
         contexts,
         types: Arc::clone(&trace.types),
         has_deaths: false,
+        has_uses: false,
         survival: None,
         end: Moment { tick: 0, bytes, nanos },
         lost,
@@ -226,7 +227,7 @@ impl Groups for CountedRows {
             birth_tick: vec![0; len],
             birth_bytes: rows.iter().map(|row| row.so_far).collect(),
             birth_nanos: rows.iter().map(|row| row.nanos).collect(),
-            last_use_tick: vec![0; len],
+            last_use_tick: vec![UNKNOWN_USE; len],
             death_tick: vec![None; len],
             death_bytes: vec![None; len],
             death_nanos: vec![None; len],

@@ -62,6 +62,6 @@ pub mod types;
 pub mod watch;
 
 pub use file::{ReadError, TraceFile};
-pub use reading::deaths_unknown;
+pub use reading::{deaths_of_heap, deaths_unknown};
 pub use resolve::{Anomalies, Context, Outcome};
 pub use trace::{Thread, Trace};

@@ -215,6 +215,9 @@ pub trait Groups: Send + Sync {
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>>;
 }
 
+/// In place of the tick of a last use that is not known: no use was before it.
+pub const UNKNOWN_USE: u64 = u64::MAX;
+
 /// All objects of a trace.
 #[allow(missing_debug_implementations)]
 pub struct Population {
@@ -227,6 +230,8 @@ pub struct Population {
     pub types: Arc<Types>,
     /// Whether deaths are known; if not, all objects are alive at the end.
     pub has_deaths: bool,
+    /// Whether uses are known. If not, because the trace has no calls, the last use of each row is [`UNKNOWN_USE`].
+    pub has_uses: bool,
     /// What walks through the heap say of the objects, if deaths are not known and there were walks.
     pub survival: Option<Arc<Survival>>,
     /// The end of the trace.

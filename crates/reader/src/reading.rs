@@ -21,15 +21,21 @@ pub enum Deaths {
     None,
 }
 
-/// Events without which deaths cannot be computed: what holds an object, and when it was used.
-const OF_DEATHS: [EventSet; 3] = [EventSet::ALLOC, EventSet::UPDATE, EventSet::METHOD];
+/// Events without which deaths cannot be computed: objects, and what holds them.
+const OF_DEATHS: EventSet = EventSet::ALLOC.or(EventSet::UPDATE);
 
 /// Why deaths cannot be computed from records of these events only; `None` if they can.
 pub fn deaths_unknown(events: EventSet) -> Option<String> {
-    if OF_DEATHS.into_iter().all(|needed| events.has(needed)) {
+    if events.has(OF_DEATHS) {
         return None;
     }
     Some(format!("deaths cannot be computed: the classes have hooks for {events} events only"))
+}
+
+/// What deaths computed from records of these events leave out; `None` if that is nothing.
+pub fn deaths_of_heap(events: EventSet) -> Option<String> {
+    let what = "deaths are those of the heap: the trace has no calls, so what only local variables hold is dead";
+    (deaths_unknown(events).is_none() && !events.has(EventSet::METHOD)).then(|| what.to_owned())
 }
 
 /// What to read: what is not requested is not computed.

@@ -3,7 +3,7 @@
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use et_names::{FieldId, MethodId, SiteId};
+use et_names::{EventSet, FieldId, MethodId, SiteId};
 use serde::{Deserialize, Serialize};
 
 use crate::types::TypeId;
@@ -237,6 +237,15 @@ pub enum Clock {
     Methods,
     /// `T` and `H` as well, as in the first Elephant Tracks.
     MethodsAndExceptions,
+    /// Bytes allocated: the clock of traces without calls.
+    Bytes,
+}
+
+impl Clock {
+    /// The clock of a trace of these events if this one is asked for: without calls there is only that of bytes.
+    pub fn of(self, events: EventSet) -> Self {
+        if events.has(EventSet::METHOD) { self } else { Self::Bytes }
+    }
 }
 
 impl Record {
@@ -244,16 +253,15 @@ impl Record {
         self.kind().letter()
     }
 
-    /// Whether the logical clock ticks at this record.
+    /// By how many ticks this record advances the given clock.
     #[inline]
-    pub fn ticks(&self) -> bool {
-        matches!(self, Self::Entry { .. } | Self::Exit { .. } | Self::ExitThrow { .. })
-    }
-
-    /// Whether the given clock ticks at this record.
-    #[inline]
-    pub fn ticks_of(&self, clock: Clock) -> bool {
-        self.ticks() || clock == Clock::MethodsAndExceptions && matches!(self, Self::Throw { .. } | Self::Handle { .. })
+    pub fn ticks(&self, clock: Clock) -> u64 {
+        match self {
+            Self::Entry { .. } | Self::Exit { .. } | Self::ExitThrow { .. } => u64::from(clock != Clock::Bytes),
+            Self::Throw { .. } | Self::Handle { .. } => u64::from(clock == Clock::MethodsAndExceptions),
+            Self::Alloc(alloc) if clock == Clock::Bytes && alloc.kind != AllocKind::Initial => alloc.size,
+            _ => 0,
+        }
     }
 
     /// The objects that the record names, padded with null: for an update, the old target, the origin and the new

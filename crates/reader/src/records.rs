@@ -52,7 +52,7 @@ impl Source {
 
 impl Records {
     fn new(source: Arc<Source>, reading: Reading) -> Self {
-        let (filler, batches) = batches(&source.types(), reading.clock);
+        let (filler, batches) = batches(&source.types(), source.clock(reading.clock));
         let filling = spawn(move || source.fill(reading, filler));
         Self { batches: Some(batches), filling: Some(filling), ending: None }
     }

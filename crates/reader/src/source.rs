@@ -16,7 +16,7 @@ use crate::file::{CutOff, ReadError, TraceFile};
 use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Lives, Played, Replay, WeakFields};
 use crate::place::Place;
 use crate::reading::play;
-use crate::record::Record;
+use crate::record::{Clock, Record};
 use crate::resolve::{self, Context, Visit};
 use crate::text::{TextInputError, TextTrace};
 use crate::told::{Hold, Told};
@@ -25,7 +25,7 @@ use crate::types::Types;
 use crate::watch::Watcher;
 
 pub use crate::batch::At;
-pub use crate::reading::{Deaths, Ending, Reading, deaths_unknown};
+pub use crate::reading::{Deaths, Ending, Reading, deaths_of_heap, deaths_unknown};
 
 /// Why a trace cannot be read.
 #[derive(Debug, Error)]
@@ -188,6 +188,11 @@ impl Source {
         }
     }
 
+    /// The clock if this one is asked for.
+    pub fn clock(&self, asked: Clock) -> Clock {
+        asked.of(self.events())
+    }
+
     /// The types of a whole reading: those of a text come as it is read.
     pub fn types_at<'t>(&'t self, ending: &'t Ending) -> &'t Types {
         match self {
@@ -233,7 +238,7 @@ impl Source {
         reading: Reading,
         visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
-        through(&self.types(), reading, |filler| self.fill(reading, filler), visit)
+        through(&self.types(), self.clock(reading.clock), |filler| self.fill(reading, filler), visit)
     }
 
     /// Where a trace file stops if it has no end. For a cut-off text, see [`Ending::warnings`].
@@ -279,11 +284,11 @@ impl Source {
 
 fn through(
     types: &Arc<Types>,
-    reading: Reading,
+    clock: Clock,
     fill: impl FnOnce(Filler) -> Result<Ending, SourceError> + Send,
     visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, SourceError> {
-    let (ending, stopped) = batch::through(types, reading.clock, fill, visit)?;
+    let (ending, stopped) = batch::through(types, clock, fill, visit)?;
     if stopped { Ok(ending_of_stopped(ending)) } else { ending }
 }
 
@@ -327,6 +332,9 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
         // If the reading was stopped, nothing is kept, however much was read ahead.
         ending.outcome.stopped = stopped || (keeper.0.is_some() && !filler.wait_until_taken());
         keeper.finish(trace, &ending);
+    }
+    if reading.deaths == Deaths::Trace {
+        ending.warnings.extend(deaths_of_heap(trace.events));
     }
     ending.outcome.totals = filler.finish();
     Ok(ending)

@@ -250,7 +250,7 @@
     const moment = alive.moments[at];
     const last = alive.moments.at(-1);
     const time = axisOf("nanos") ? `${seconds(moment.nanos / 1e9)}, ` : "";
-    const says = `${percent(moment.tick, last.tick)} of all calls and returns, ${time}${bytes(moment.bytes)} allocated: ` +
+    const says = `${percent(moment.tick, last.tick)} of all ${data.ticksOf}, ${time}${bytes(moment.bytes)} allocated: ` +
       `${bytes(alive.bytes[at])} alive in ${amount.objects(alive.objects[at])}`;
     byId("moment-says").textContent = says;
     slider.setAttribute("aria-valuetext", says);

@@ -18,6 +18,8 @@ struct Data<'a> {
     initial_objects: u64,
     initial_bytes: u64,
     has_deaths: bool,
+    /// What the clock counts.
+    ticks_of: &'static str,
     flames: &'a Flames,
     alive: Option<&'a Alive>,
     lifetimes: Lifetimes<'a>,
@@ -73,6 +75,7 @@ pub(crate) fn json(report: &Report, excerpts: &Excerpts) -> String {
         initial_objects: report.initial.objects,
         initial_bytes: report.initial.bytes,
         has_deaths: report.has_deaths,
+        ticks_of: report.summary.ticks_of(),
         flames: &report.flames,
         alive: report.alive.as_ref(),
         lifetimes: Lifetimes {

@@ -46,7 +46,7 @@ fn tree(report: &Report, heap: &Retained, table: &str, title: &str) -> Markup {
     html! {
         h3 id=(id) { (title) }
         p.note {
-            (bytes(heap.bytes)) " in " (counted(heap.count, "object")) ", after " (percent(heap.tick, report.summary.ticks)) " of all calls and returns."
+            (bytes(heap.bytes)) " in " (counted(heap.count, "object")) ", after " (percent(heap.tick, report.summary.ticks)) " of all " (report.summary.ticks_of()) "."
         }
         div.tree role="group" aria-labelledby=(id) { (rows(&heap.objects, heap.bytes, true)) }
         (command_line(&format!("et-trace report {trace} --show holders/{table}")))

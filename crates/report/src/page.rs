@@ -105,8 +105,9 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
             (fact("Allocated", &bytes(summary.allocated.bytes), &counted(summary.allocated.objects, "object")))
             @if let Some(peak) = &summary.peak {
                 (fact("Most alive at once", &bytes(peak.live.bytes), &format!(
-                    "after {} of all calls{}",
+                    "after {} of all {}{}",
                     percent(peak.tick, summary.ticks),
+                    summary.ticks_of(),
                     peak.method.as_ref().map_or_else(String::new, |method| format!(", in {method}"))
                 )))
                 (fact("Alive at the end", &bytes(peak.at_the_end.bytes), &counted(peak.at_the_end.objects, "object")))
@@ -120,7 +121,8 @@ fn overview(report: &Report, excerpts: &Excerpts) -> Markup {
                 (fact("Still there", &bytes(last.bytes), &format!("{}, {}", counted(last.objects, "object"), survival.when_last())))
             }
             @if let Some(run) = summary.seconds {
-                (fact("Ran", &seconds(run), &format!("{}, with tracing on", counted_as(summary.ticks, "call or return", "calls and returns"))))
+                @let calls = summary.has_calls().then(|| counted_as(summary.ticks, "call or return", "calls and returns") + ", ");
+                (fact("Ran", &seconds(run), &format!("{}with tracing on", calls.unwrap_or_default())))
             }
             (fact("Collections", &number(summary.gcs.len() as u64), &format!(
                 "{} of pauses",
@@ -193,7 +195,7 @@ fn axes(report: &Report, name: &str) -> Markup {
     html! {
         fieldset {
             legend { "Axis" }
-            @for (value, label) in report.axes.iter().map(|axis| text(axis.unit)) {
+            @for (value, label) in report.axes.iter().filter(|axis| axis.unit != AxisUnit::Ticks || report.summary.has_calls()).map(|axis| text(axis.unit)) {
                 label { input type="radio" name=(name) value=(value); (label) }
             }
         }

@@ -269,10 +269,12 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
         is_lacking
             .then(|| (tables.to_vec(), format!("the classes have no hooks for {name} (instrument with --events all)")))
     };
+    let has_stacks = source.trace().is_some_and(|trace| !trace.stacks.is_empty());
     let events = [
         lacks(EventSet::ALLOC, &["objects", "allocations_by_second", "sites"], "allocations"),
         lacks(EventSet::UPDATE, &["updates", "refs", "fields"], "updates"),
-        lacks(EventSet::METHOD, &["calls", "contexts"], "methods"),
+        lacks(EventSet::METHOD, &["calls", "objects.last_use_tick", "objects.escaped_frame"], "methods"),
+        lacks(EventSet::METHOD, &["contexts"], "methods").filter(|_| !has_stacks),
         lacks(EventSet::EXCEPTION, &["exceptions"], "exceptions"),
     ];
     let only_counts = source.tells_objects().is_err();

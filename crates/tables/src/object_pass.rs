@@ -115,7 +115,7 @@ pub fn over(
                 birth_tick: rows.birth_tick[at].cast_signed(),
                 birth_bytes: rows.birth_bytes[at].cast_signed(),
                 birth_nanos: nanos,
-                last_use_tick: rows.last_use_tick[at].cast_signed(),
+                last_use_tick: population.has_uses.then_some(rows.last_use_tick[at].cast_signed()),
                 death_tick: signed(rows.death_tick[at]),
                 death_bytes: signed(rows.death_bytes[at]),
                 death_nanos: signed(rows.death_nanos[at]),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use et_names::{FieldId, MethodId};
 use et_reader::model::{ContextId, Contexts, Frame, Stacks};
 use et_reader::place::Place;
-use et_reader::record::{ObjectId, Record, Slot, ThreadId};
+use et_reader::record::{Clock, ObjectId, Record, Slot, ThreadId};
 use et_reader::references::{End, Group, Mark, Stays};
 use et_reader::source::{At, Ending, Reading, Source, SourceError};
 use et_reader::told::{Hold, Told};
@@ -114,6 +114,7 @@ pub struct Pass {
     named: Named,
     place: Place,
     nanos: Option<i64>,
+    clock: Clock,
     tick: u64,
     updates: i64,
     exceptions: i64,
@@ -156,6 +157,7 @@ impl Pass {
             named: Named::default(),
             place: Place::default(),
             nanos: None,
+            clock: source.clock(reading.clock),
             tick: 0,
             updates: 0,
             exceptions: 0,
@@ -177,7 +179,7 @@ impl Pass {
             // Threads are merged by their tickets, so a later chunk may have an earlier start.
             self.nanos = self.nanos.max(at.place.wall().map(|wall| wall.begin.0.cast_signed()));
         }
-        self.tick = at.tick.0 + u64::from(record.ticks());
+        self.tick = at.tick.0 + record.ticks(self.clock);
         let tick = at.tick.0;
         if !at.is_clearing && !matches!(record, Record::Death { .. }) {
             self.last.record += 1;

@@ -43,11 +43,11 @@ use et_names::units::counted;
 use et_reader::file::TraceFile;
 use et_reader::lifetimes::Limits;
 use et_reader::record::Clock;
-use et_reader::recover;
 use et_reader::resolve::Lost;
-use et_reader::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_reader::source::{Deaths, Ending, Reading, Source, SourceError, deaths_of_heap, deaths_unknown};
 use et_reader::text::{self, Dialect, Holders};
 use et_reader::text_writer::{self, TextError};
+use et_reader::{Trace, recover};
 use et_system::files::output::Kind as _;
 
 /// Reads traces of Elephant Tracks.
@@ -337,6 +337,9 @@ struct CompareArgs {
     /// How many objects to describe that the collector freed but the trace holds; all are counted
     #[arg(long, default_value_t = 10, value_name = "N")]
     limit: usize,
+    /// Compare with the deaths that the heap alone tells instead: those of a trace without calls (--events alloc,update)
+    #[arg(long, conflicts_with = "limit")]
+    by_heap: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -638,6 +641,9 @@ fn run_compare_deaths(args: &CompareArgs) -> Result<u8, CliError> {
     let Source::Trace(trace) = &source else {
         return Err(CliError::NoCollector { path: args.trace.clone() });
     };
+    if args.by_heap {
+        return compare_by_heap(args, &source, trace, bar);
+    }
     let (report, outcome) = compare::compare(trace, Limits::default(), args.limit)?;
     drop(bar);
     if args.json {
@@ -647,6 +653,27 @@ fn run_compare_deaths(args: &CompareArgs) -> Result<u8, CliError> {
     }
     let complete = completeness(&source, outcome.lost);
     Ok(if report.is_clean() { complete } else { FAILED })
+}
+
+fn compare_by_heap(args: &CompareArgs, source: &Source, trace: &Trace, bar: Bar) -> Result<u8, CliError> {
+    source.tells_objects()?;
+    let lacks = |what| CliError::Lacks { path: args.trace.clone(), what };
+    if let Some(why) = deaths_unknown(trace.events) {
+        return Err(lacks(why));
+    }
+    if deaths_of_heap(trace.events).is_some() {
+        return Err(lacks(
+            "its deaths are those of the heap; compare them in a trace with calls (--events all)".to_owned(),
+        ));
+    }
+    let found = compare::by_heap(trace, Limits::default()).map_err(SourceError::from)?;
+    drop(bar);
+    if args.json {
+        print_json(&found)?;
+    } else {
+        print(&found.render())?;
+    }
+    Ok(if found.is_clean() { OK } else { FAILED })
 }
 
 fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {

@@ -5,6 +5,7 @@
 //! definition. The collector is late: it frees objects when it gets to them, and holds what it cannot know to be
 //! unused. So objects that it holds longer than the trace only need an explanation.
 
+mod by_heap;
 mod early;
 mod heap;
 mod kept;
@@ -20,6 +21,7 @@ use et_names::FieldId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
 
+pub use by_heap::{ByHeap, by_heap};
 pub use render::render;
 pub use report::{Example, Group, Report};
 

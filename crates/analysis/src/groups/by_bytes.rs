@@ -1,18 +1,17 @@
-//! Traces without calls: their clock stands still, so bytes allocated take its place.
+//! Traces whose clock stands still, as that of counts and of some texts does: bytes allocated take its place.
 
 use std::io;
 
-use et_names::EventSet;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::population::{Columns, Groups, Moment, Population, Rows};
+use et_reader::record::Clock;
 use et_reader::source::Source;
 
-/// A population whose clock counts the bytes that were allocated before an object was made, if it has no clock of its own; whether that is so.
-/// Without hooks of methods a few calls may be known, those that were running when tracing began.
+/// A population whose clock counts the bytes that were allocated before an object was made, if it has no clock of its own; whether its
+/// clock counts bytes.
 pub fn by_bytes(source: &Source, population: Population) -> (Population, bool) {
-    let has_calls = source.events().has(EventSet::METHOD) && population.end.tick > 0;
-    if has_calls || population.has_deaths {
-        return (population, false);
+    if population.end.tick > 0 || population.has_deaths {
+        return (population, source.clock(Clock::default()) == Clock::Bytes);
     }
     let end = population.end;
     let groups = Box::new(ByBytes(population.groups));

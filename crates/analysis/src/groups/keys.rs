@@ -146,7 +146,8 @@ impl<'a> Keys<'a> {
                 group_of_age(until.saturating_sub(rows.birth_bytes[row]))
             }
             Level::Fate => {
-                let is_used_again = self.at.is_some_and(|(_, tick)| rows.last_use_tick[row] >= tick);
+                let has_uses = self.subject.population.has_uses;
+                let is_used_again = has_uses && self.at.is_some_and(|(_, tick)| rows.last_use_tick[row] >= tick);
                 u64::from(is_used_again) << 1 | u64::from(rows.death_tick[row].is_some())
             }
             Level::Owner => self.owners.get(row).copied().unwrap_or(NOBODY),
@@ -170,7 +171,7 @@ impl<'a> Keys<'a> {
             Level::Context => context(self.subject, ContextId(number as u32)),
             Level::Thread => return (number.to_string(), thread(self.subject, ThreadId(number as u32))),
             Level::Age => return (number.to_string(), age(number)),
-            Level::Fate => fate(number, self.at.is_some()).to_owned(),
+            Level::Fate => fate(number, self.at.is_some() && self.subject.population.has_uses).to_owned(),
             Level::Owner => match number {
                 NOBODY => "nothing of the program".to_owned(),
                 number => self.owner_names.get(number as usize - 1).cloned().unwrap_or_default(),
@@ -220,8 +221,8 @@ fn age(group: u64) -> String {
     }
 }
 
-fn fate(number: u64, is_at_moment: bool) -> &'static str {
-    match (number, is_at_moment) {
+fn fate(number: u64, tells_uses: bool) -> &'static str {
+    match (number, tells_uses) {
         (0, true) => "not used again, alive at the end",
         (1, true) => "not used again, dies",
         (2, _) => "used again, alive at the end",

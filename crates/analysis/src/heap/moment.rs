@@ -114,8 +114,9 @@ impl Timeline {
         let mut line = Self::default();
         let (mut last, mut apart) = (None, 1u64);
         let places = reading.deaths != Deaths::None;
+        let clock = source.clock(reading.clock);
         source.for_each(Reading { places, ..reading }, |record, at| {
-            line.ticks += u64::from(record.ticks_of(reading.clock));
+            line.ticks += record.ticks(clock);
             if let Record::Alloc(alloc) = record
                 && alloc.kind != AllocKind::Initial
             {

@@ -232,7 +232,7 @@ impl<'a> Taker<'a> {
             read_on: request.read_on,
             stop,
             phase: Phase::Before,
-            clock: reading.clock,
+            clock: source.clock(reading.clock),
             weak_fields: source.weak_fields(),
             heap: Heap::default(),
             stacks: Stacks::default(),
@@ -307,7 +307,7 @@ impl<'a> Taker<'a> {
         if let Some(wall) = at.place.wall() {
             self.nanos = self.nanos.max(Some(wall.begin.0));
         }
-        self.tick = at.tick.0 + u64::from(record.ticks_of(self.clock));
+        self.tick = at.tick.0 + record.ticks(self.clock);
         self.apply(record);
         if let (Stop::Entry { method, left, entries, known }, Record::Entry { method: entered, .. }) =
             (&mut self.stop, record)

@@ -130,6 +130,8 @@ pub enum LackKind {
     Contexts,
     /// Exceptions.
     Exceptions,
+    /// Calls, and with them what locals hold, and when objects are used.
+    Calls,
     /// Reads of fields and array elements.
     Reads,
     /// What classes without hooks do.
@@ -153,6 +155,9 @@ impl LackKind {
             Self::Deaths => "Deaths are unknown: this report has nothing on lifetimes, leaks and live objects",
             Self::Contexts => "Calling contexts are unknown: flame graphs show classes and sites without callers",
             Self::Exceptions => "Exceptions are not in the trace",
+            Self::Calls => {
+                "Deaths are those of the heap: what only local variables hold is dead, and nothing is known of uses, drag and escape"
+            }
             Self::Reads => "Reads of fields and array elements are not in the trace",
             Self::Hooks => {
                 "Some classes are not instrumented: their objects are in the trace, what their methods do is not"
@@ -177,6 +182,7 @@ impl LackKind {
             Self::Deaths => "instrument with all events, which is the default of et-instrument",
             Self::Contexts => "instrument with --events that include method, or without --events",
             Self::Exceptions => "instrument without --events",
+            Self::Calls => "record with --mode everything",
             Self::Reads => "instrument with --witness refs to record reads as well",
             Self::Hooks => "et-trace summary --long lists them",
             Self::Problem => "",
@@ -667,6 +673,8 @@ pub struct Report {
     pub lifetimes: Lifetimes,
     /// Whether deaths are known.
     pub has_deaths: bool,
+    /// Whether uses of objects are known, which most calls are, and how far objects escape.
+    pub has_uses: bool,
     /// Whether reads of fields and elements are in the trace.
     pub has_witnesses: bool,
     pub suspects: Suspects,

@@ -46,7 +46,10 @@ fn lacks(report: &Report) -> Vec<Lack> {
     if !has("exception") {
         add(LackKind::Exceptions, "the classes have no hooks for exceptions".to_owned());
     }
-    if report.has_deaths && !report.has_witnesses {
+    if report.has_deaths && !report.has_uses {
+        add(LackKind::Calls, "the classes have no hooks for methods".to_owned());
+    }
+    if report.has_deaths && report.has_uses && !report.has_witnesses {
         let why = "without --witness, an object counts as used when a method is called on it, when it is stored into, \
                    and when it is thrown or caught";
         add(LackKind::Reads, why.to_owned());

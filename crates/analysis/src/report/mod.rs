@@ -18,7 +18,7 @@ mod uses;
 
 use std::io;
 
-use et_names::{EventSet, FieldId, MethodId};
+use et_names::{FieldId, MethodId};
 use et_reader::attribution::{Callers, NONE};
 use et_reader::blocks::glimpse::Glimpses;
 use et_reader::made_in::{MadeIn, Places};
@@ -84,7 +84,7 @@ pub fn report(
     let callers = lines::callers(&totals, &mut told);
     let makers = Makers::of(&totals, &callers);
     let of_selected = (!has_all).then(|| uses::of_selected(source, population, reading)).transpose()?;
-    let uses = Uses::of(of_selected.as_ref().unwrap_or(&observed.usage));
+    let uses = Uses::of(of_selected.as_ref().unwrap_or(&observed.usage), population.has_uses);
     // Of some of the objects there are no heaps: others hold them.
     let heaps = match has_all && population.has_deaths {
         true => {
@@ -101,8 +101,9 @@ pub fn report(
         initial: totals.initial,
         flames: flames(&totals, population, &mut told),
         // Threads that ran before tracing began have frames even where calls have no events.
-        has_contexts: population.contexts.len() > 1 && (source.events().has(EventSet::METHOD) || has_stacks),
+        has_contexts: population.contexts.len() > 1 && (population.has_uses || has_stacks),
         has_deaths: population.has_deaths,
+        has_uses: population.has_uses,
         has_witnesses: uses.usage.has_witnesses,
         lifetimes: lines::lifetimes(&totals, &courses, &uses, &callers, &mut told),
         ..Report::default()

@@ -47,7 +47,7 @@ pub(super) struct Uses<'u> {
 }
 
 impl<'u> Uses<'u> {
-    pub fn of(usage: &'u Usage) -> Self {
+    pub fn of(usage: &'u Usage, has_calls: bool) -> Self {
         let mut uses = Self {
             usage,
             all: Use::default(),
@@ -61,8 +61,8 @@ impl<'u> Uses<'u> {
                 keeping.all += place.all;
                 keeping.without += place.without_array;
             }
-            // Reads of elements are seen by witnesses only.
-            if !place.is_array || usage.has_witnesses {
+            // Reads of elements are seen by witnesses only, and most other uses are calls.
+            if has_calls && (!place.is_array || usage.has_witnesses) {
                 let used = Use { all: place.all, unused: place.unused };
                 uses.all.add(used);
                 uses.classes.entry(place.ty).or_default().add(used);

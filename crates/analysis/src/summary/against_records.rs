@@ -53,7 +53,7 @@ fn count(source: &Source, reading: Reading) -> Model {
     let (mut live, mut made) = (Amount::default(), 0);
     let visit = |record: &Record, at: &et_reader::source::At<'_>| {
         let (now, thread) = (at.tick.0, record.thread());
-        model.end = now + u64::from(record.ticks_of(reading.clock));
+        model.end = now + record.ticks(source.clock(reading.clock));
         let stack = stacks.entry(thread).or_default();
         let mut used = |object: ObjectId| {
             if let Some(&number) = alive.get(&object) {

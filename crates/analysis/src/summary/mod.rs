@@ -24,7 +24,7 @@ use crate::selection::Selected;
 use crate::survival::{SurvivalPart, survival};
 pub use et_reader::amount::Amount;
 
-use et_names::SiteId;
+use et_names::{EventSet, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ use et_reader::attribution::NONE;
 use et_reader::made_in::{MadeIn, Means};
 use et_reader::observed::Observed;
 use et_reader::population::Population;
-use et_reader::record::AllocKind;
+use et_reader::record::{AllocKind, Clock};
 use et_reader::resolve::{Anomalies, Lost};
 use et_reader::source::Source;
 use et_reader::types::{TypeId, for_people};
@@ -229,6 +229,7 @@ pub struct Summary {
     pub stopped: Option<Stopped>,
     /// Number of records by letter, and `total`.
     pub records: BTreeMap<String, u64>,
+    /// Value of the clock at the end: calls and returns, or bytes allocated if there are no calls.
     pub ticks: u64,
     pub bytes_per_record: f64,
     /// Bytes of events before they were packed; 0 if that is not known.
@@ -292,6 +293,18 @@ pub struct Summary {
     pub lost_details: Lost,
     /// Warnings about anything unusual in a text.
     pub warnings: Vec<String>,
+}
+
+impl Summary {
+    /// Whether the trace has calls.
+    pub fn has_calls(&self) -> bool {
+        EventSet::METHOD.names().all(|method| self.events.iter().any(|event| event == method))
+    }
+
+    /// What the clock counts.
+    pub fn ticks_of(&self) -> &'static str {
+        if self.has_calls() { "calls and returns" } else { "bytes allocated" }
+    }
 }
 
 fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
@@ -402,7 +415,10 @@ fn of_records(source: &Source, population: &Population, observed: &Observed) -> 
         trace: source.path().display().to_string(),
         complete: true,
         records,
-        ticks: totals.of('M') + totals.of('E') + totals.of('X'),
+        ticks: match source.clock(Clock::default()) {
+            Clock::Bytes => population.end.tick,
+            _ => totals.of('M') + totals.of('E') + totals.of('X'),
+        },
         events: source.events().names().chain(stacks.is_some().then_some("stacks")).map(str::to_owned).collect(),
         stacks,
         counts: source

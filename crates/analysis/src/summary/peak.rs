@@ -300,6 +300,7 @@ mod tests {
             contexts: Contexts::default(),
             types: Arc::new(Types::default()),
             has_deaths: true,
+            has_uses: true,
             survival: None,
             end: population::Moment { tick: 0, bytes: lives.iter().map(|life| life.size).sum(), nanos: None },
             lost: Lost::default(),

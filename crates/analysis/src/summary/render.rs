@@ -107,7 +107,7 @@ fn header(out: &mut String, summary: &Summary) {
         Some(peak) => {
             let when = percent(peak.tick, summary.ticks);
             let place = peak.method.as_ref().map_or_else(String::new, |method| format!("in {method}; "));
-            let when = if when.is_empty() { when } else { format!(", after {when} of all calls and returns") };
+            let when = if when.is_empty() { when } else { format!(", after {when} of all {}", summary.ticks_of()) };
             line(out, "live", &format!("{} at most{when};", bytes(peak.live.bytes)));
             line(out, "", &format!("{place}{} at the end", bytes(peak.at_the_end.bytes)));
         }

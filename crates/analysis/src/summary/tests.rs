@@ -487,7 +487,7 @@ fn unknown_deaths_are_not_reported() {
         let (ending, _) = text_writer::write(source, Dialect::Et, reading, &mut out).unwrap();
         (String::from_utf8(out).unwrap(), ending.warnings)
     };
-    for events in ["alloc", "alloc,update", "alloc,method", "update,method,exception"] {
+    for events in ["alloc", "alloc,exception", "alloc,method", "update,method,exception"] {
         let source = of_events(events);
         let (binary, warnings) = written(&source, Deaths::Trace);
         let expected = format!("deaths cannot be computed: the classes have hooks for {events} events only");
@@ -517,6 +517,25 @@ fn unknown_deaths_are_not_reported() {
     assert_eq!(open(cache().names(&unused).finish()).events(), et_names::EventSet::ALL, "no class of it is in the run");
     let all = of_events("alloc,update,method");
     assert!(written(&all, Deaths::Trace).0.contains("\n# deaths trace\n"));
+    of_the_heap(&of_events("alloc,update"), written);
+}
+
+/// Without calls there are deaths, which are said to be those of the heap, and the clock counts bytes.
+fn of_the_heap(source: &Source, written: impl Fn(&Source, Deaths) -> (String, Vec<String>)) {
+    let (lines, warnings) = written(source, Deaths::Trace);
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(warning.starts_with("deaths are those of the heap: "), "{warning}");
+    assert!(lines.contains("\n# deaths trace\n") && lines.contains("\n# events alloc,update\n"), "{lines}");
+    let text = Source::from(TextTrace::from_text(&lines, None));
+    assert_eq!(written(&text, Deaths::Trace), (lines, warnings.clone()));
+    for source in [source, &text] {
+        let summary = summarize(source, Reading::default(), 5).unwrap();
+        assert_eq!(summary.ticks, summary.allocated.bytes);
+        assert_eq!(summary.warnings, warnings);
+        assert!(summary.lifetimes.is_some_and(|lifetimes| lifetimes.drag_byte_ticks == 0));
+        let report = crate::validate::validate(source, Deaths::Trace, 5).unwrap();
+        assert_eq!(report.violations, [""; 0]);
+    }
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn of_text(text: &TextTrace, limit: usize) -> Result<Report, SourceError> {
     let mut types = Types::default();
     let mut checker = Checker::new(limit);
     let mut claims = Claims::default();
-    let mut clocks = vec![(Clock::Methods, 0), (Clock::MethodsAndExceptions, 0)];
+    let mut clocks = vec![(Clock::Methods, 0), (Clock::MethodsAndExceptions, 0), (Clock::Bytes, 0)];
     let mut reader = text.lines(true);
     while let Some(line) = reader.next_line(&mut types).map_err(|error| text.error(error))? {
         match line {
@@ -150,7 +150,7 @@ fn of_text(text: &TextTrace, limit: usize) -> Result<Report, SourceError> {
                         checker.violation(&record, &types, &what, &record.objects());
                     }
                 }
-                clocks.iter_mut().for_each(|(clock, now)| *now += u64::from(record.ticks_of(*clock)));
+                clocks.iter_mut().for_each(|(clock, now)| *now += record.ticks(*clock));
             }
             Line::Comment(text) => claims.comment(&text),
             // No invariant is about what only the VM holds.

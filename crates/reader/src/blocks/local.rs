@@ -28,6 +28,13 @@ pub struct Known {
     pub blocks: u64,
 }
 
+impl Known {
+    /// The clock, from the clock relative to the part.
+    pub fn tick(&self, tick: u32) -> u64 {
+        self.ticks + self.part.advance(tick)
+    }
+}
+
 /// A calling context, relative to the frames at the beginning of the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Caller {

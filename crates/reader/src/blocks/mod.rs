@@ -997,7 +997,7 @@ impl<'a, R: Rows> Reading<'_, 'a, R> {
         };
         self.births += known.part.births.len() as u64;
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
-        self.ticks += u64::from(known.part.ticks);
+        self.ticks += known.part.advance(known.part.ticks);
         let wanted = self.wanted;
         let settle = move |hands: &mut Hands<'a>| local::settle(known, wanted, &mut hands.about_usage);
         self.settling.push_back(self.pool.add(Urgency::Settle, settle));

@@ -12,7 +12,7 @@ use crate::blocks::glimpse::{Glimpse, Glimpses, StackThen};
 use crate::lifetimes::{Played, Recording, Step};
 use crate::model::Stacks;
 use crate::observed::usage::UsageObserver;
-use crate::record::{Record, Totals};
+use crate::record::{Clock, Record, Totals};
 
 #[derive(Debug, Default)]
 struct Collected {
@@ -44,6 +44,7 @@ fn expected(trace: &Trace, recording: &Recording) -> (Expected, Vec<(u64, Object
     let (mut clearings, mut totals) = (Vec::new(), Totals::default());
     let mut usage = UsageObserver::new(trace.naming());
     let (mut now, mut tick) = (0, 0);
+    let clock = Clock::default().of(trace.events);
     recording
         .replay_steps(|played| {
             match played {
@@ -56,7 +57,7 @@ fn expected(trace: &Trace, recording: &Recording) -> (Expected, Vec<(u64, Object
                             numbers.insert(alloc.object, all.len() as u64);
                             all.insert(all.len() as u64, (alloc, tick, None));
                         }
-                        tick += u64::from(record.ticks());
+                        tick += record.ticks(clock);
                     }
                 }
                 Played::Found(record) => {

@@ -16,7 +16,7 @@ use super::Oracle;
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
 use crate::observed::usage::MakingChange;
-use crate::record::{Alloc, AllocKind, RecordKind, Slot, Totals};
+use crate::record::{Alloc, AllocKind, Clock, RecordKind, Slot, Totals};
 use crate::resolve::allocs::{Allocs, Use};
 use crate::resolve::recent::Recent;
 use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject};
@@ -147,7 +147,10 @@ pub struct Part {
     pub ticket: u64,
     /// Number of steps, including stores that may turn out to be none.
     pub steps: u32,
+    /// The clock relative to the part: the number of its records that advance it. [`Part::advance`] tells by how much.
     pub ticks: u32,
+    /// What advances the clock.
+    pub clock: Clock,
     /// Steps that are no records, in ascending order, and the threads for which the VM held an object until then.
     pub holds: Vec<(u32, u32)>,
     pub totals: Totals,
@@ -204,6 +207,15 @@ impl Part {
         match self.frame(frame) {
             Some(entered) => entered.left,
             None => self.left.get((self.base - 1 - frame) as usize).copied().unwrap_or(NONE),
+        }
+    }
+
+    /// By how much the clock has advanced since the beginning of the part, from the clock relative to the part.
+    #[inline]
+    pub fn advance(&self, tick: u32) -> u64 {
+        match (self.clock, tick.checked_sub(1)) {
+            (Clock::Bytes, Some(last)) => self.births[last as usize].bytes,
+            _ => tick.into(),
         }
     }
 
@@ -322,6 +334,7 @@ pub struct Walker<'a> {
     table: Table,
     made_up: FxHashMap<u64, u32>,
     referent: Option<FieldId>,
+    clock: Clock,
 }
 
 impl<'a> Walker<'a> {
@@ -335,6 +348,7 @@ impl<'a> Walker<'a> {
             table: Table::default(),
             made_up: FxHashMap::default(),
             referent,
+            clock: Clock::default().of(trace.events),
         }
     }
 }
@@ -345,7 +359,7 @@ impl<'a> Walker<'a> {
         self.table.clear();
         self.made_up.clear();
         let mut open = Vec::new();
-        let part = Part { top: NONE, ..Part::default() };
+        let part = Part { top: NONE, clock: self.clock, ..Part::default() };
         let mut making =
             Making { walker: self, oracle, open: &mut open, part, top: NONE, below: 0, bytes: 0, ticket: Ticket(0) };
         making.segment(Ticket(u64::MAX));
@@ -445,7 +459,7 @@ impl Walk {
         walker.table.clear();
         walker.made_up.clear();
         let base = self.open.len() as u32;
-        let mut part = Part { thread: self.of, base, ..Part::default() };
+        let mut part = Part { thread: self.of, base, clock: walker.clock, ..Part::default() };
         if matches!(until, Bound::End) {
             // Most groups are one part.
             let bytes: usize = self.group.pieces[self.piece.min(self.group.pieces.len())..]
@@ -705,7 +719,8 @@ impl<O: Oracle> Making<'_, '_, O> {
         let step = self.record(alloc.kind.record_kind());
         let (number, birth) = (self.part.named.len() as u32, self.part.births.len() as u32);
         let (tick, frame) = (self.part.ticks, self.top_of(thread));
-        let last = Stamp { step, tick, frame, kind: alloc.kind.record_kind() as u8 };
+        self.part.ticks += u32::from(self.part.clock == Clock::Bytes);
+        let last = Stamp { step, tick: self.part.ticks, frame, kind: alloc.kind.record_kind() as u8 };
         self.part.named.push(Named { key, last, used: tick, holder: frame, birth, making: MakingChange::NONE, flags });
         if alloc.kind != AllocKind::Initial {
             self.bytes += alloc.size;
@@ -816,7 +831,7 @@ impl<O: Oracle> Making<'_, '_, O> {
 
     #[inline]
     fn tick(&mut self) {
-        self.part.ticks += 1;
+        self.part.ticks += u32::from(self.part.clock != Clock::Bytes);
     }
 
     /// The receiver of the innermost frame, which is left at that step.

@@ -38,7 +38,7 @@ pub use special::{Special, WeakFields};
 pub use spool::Limits;
 pub use step::Step;
 pub(crate) use vm::{Change, Vm, each, special};
-pub use vm::{record, record_seen};
+pub use vm::{record, record_heap, record_seen};
 pub(crate) use weak::WeakSlots;
 
 use crate::file::ReadError;

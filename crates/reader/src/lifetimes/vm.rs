@@ -32,13 +32,35 @@ pub fn record_seen(
     trace: &Trace,
     limits: Limits,
     places: bool,
+    see: impl FnMut(&Told, Place, u64) -> ControlFlow<()>,
+) -> Result<(Option<Recording>, Outcome), LifetimesError> {
+    record_those(trace, limits, places, see, |_| true)
+}
+
+/// Records allocations, updates and what the VM holds: what a trace with no other events would have, and so would tell of deaths.
+///
+/// # Errors
+/// The trace cannot be read, or the temporary file cannot be written.
+pub fn record_heap(trace: &Trace, limits: Limits) -> Result<Recording, LifetimesError> {
+    let is_of_heap =
+        |told: &Told| matches!(told, Told::Hold(_) | Told::Record(Record::Alloc(_) | Record::Update { .. }));
+    let (recording, _) = record_those(trace, limits, false, |_, _, _| ControlFlow::Continue(()), is_of_heap)?;
+    // The callback never breaks.
+    Ok(recording.unwrap_or_else(|| unreachable!()))
+}
+
+fn record_those(
+    trace: &Trace,
+    limits: Limits,
+    places: bool,
     mut see: impl FnMut(&Told, Place, u64) -> ControlFlow<()>,
+    is_wanted: impl Fn(&Told) -> bool,
 ) -> Result<(Option<Recording>, Outcome), LifetimesError> {
     let mut recorder = Recorder::new(special(trace), limits);
     if places {
         recorder.keep_places();
     }
-    let mut is_wanted = true;
+    let mut goes_on = true;
     recorder.watch(trace.file.watcher());
     let fill = |mut filler: Filler| {
         let outcome = each(trace, &mut filler);
@@ -47,8 +69,11 @@ pub fn record_seen(
     };
     let visited = batch::through(&trace.types, Clock::default(), fill, |told, at| {
         if see(told, at.place, recorder.steps()).is_break() {
-            is_wanted = false;
+            goes_on = false;
             return ControlFlow::Break(());
+        }
+        if !is_wanted(told) {
+            return ControlFlow::Continue(());
         }
         recorder.at(at.place);
         match recorder.told(told) {
@@ -58,7 +83,7 @@ pub fn record_seen(
         }
     });
     let mut outcome = visited?.0?;
-    if !is_wanted {
+    if !goes_on {
         outcome.stopped = true;
         return Ok((None, outcome));
     }

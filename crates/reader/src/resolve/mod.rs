@@ -44,7 +44,7 @@ use crate::classes::ClassIndex;
 use crate::file::ReadError;
 use crate::merge::{Sink, merge};
 use crate::place::Place;
-use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, Totals};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Totals};
 use crate::trace::{Thread, Trace};
 use crate::types::class_name;
 
@@ -52,8 +52,6 @@ use crate::types::class_name;
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub trace: &'a Trace,
-    /// Number of M, E and X records before it.
-    pub tick: Tick,
     /// Its position between threads, and when the surrounding chunk of events was filled.
     pub place: Place,
     /// Whether it is the allocation of a constant, which its class holds.
@@ -300,7 +298,6 @@ struct Resolver<'a, F> {
     trace: &'a Trace,
     visit: F,
     totals: Totals,
-    tick: u64,
     ticket: Ticket,
     stopped: bool,
     objects: ObjectIds,
@@ -330,7 +327,6 @@ impl<'a, F: Visit> Resolver<'a, F> {
             trace,
             visit,
             totals: Totals::default(),
-            tick: 0,
             ticket: Ticket(0),
             stopped: false,
             objects: ObjectIds::default(),
@@ -355,11 +351,8 @@ impl<'a, F: Visit> Resolver<'a, F> {
             return;
         }
         self.totals.count(&record);
-        let (tick, is_constant) = (Tick(self.tick), self.is_constant);
-        let ticks = record.ticks();
-        let context = Context { trace: self.trace, tick, place: self.place, is_constant };
+        let context = Context { trace: self.trace, place: self.place, is_constant: self.is_constant };
         self.stopped = self.visit.record(record, &context).is_break();
-        self.tick += u64::from(ticks);
     }
 
     /// Thread of the record that is being made.

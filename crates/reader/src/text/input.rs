@@ -22,7 +22,7 @@ use super::stream;
 use crate::batch::Filler;
 use crate::file::Bytes;
 use crate::lifetimes::{LifetimesError, Recorder, Special, WeakFields};
-use crate::reading::{Deaths, Ending, Reading, deaths_unknown, play};
+use crate::reading::{Deaths, Ending, Reading, deaths_of_heap, deaths_unknown, play};
 use crate::record::{AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::CutOffThread;
 use crate::told::{Hold, Told};
@@ -263,6 +263,9 @@ impl TextTrace {
             // A consumer that breaks now has received everything it wanted.
             _ = clearings.settle(|record, is_clearing| push(&mut filler, record, is_clearing));
         }
+        if reading.deaths == Deaths::Trace {
+            ending.warnings.extend(deaths_of_heap(self.events));
+        }
         ending.outcome.totals = filler.finish();
         ending.text_types = types;
         Ok(ending)
@@ -298,6 +301,7 @@ impl TextTrace {
         filler.knows(&types);
         let (cost, stopped) = play(&recording, &to_the_end, |_| {}, (&mut filler, reading.holders))?;
         ending.cost = Some(cost);
+        ending.warnings.extend(deaths_of_heap(self.events));
         ending.outcome.stopped = stopped;
         ending.outcome.totals = filler.finish();
         ending.text_types = types;

@@ -32,8 +32,8 @@ table! {
         birth_bytes: i64 as Delta,
         /// Time of its birth.
         birth_nanos: Option<i64> as Delta,
-        /// The clock at the last record that used it.
-        last_use_tick: i64 as Delta,
+        /// The clock at the last record that used it; null if the trace has no calls.
+        last_use_tick: Option<i64> as Delta,
         /// The clock at its death; null if it is alive at the end, or deaths are not known.
         death_tick: Option<i64> as Delta,
         /// Bytes allocated before its death.

@@ -110,6 +110,17 @@ pub(crate) struct EscapeArgs {
     show: ShowArgs,
 }
 
+/// Refuses what only traces with calls tell.
+fn needs_calls(input: &InputArgs, opened: &Opened, what: &str) -> Result<(), CliError> {
+    match opened.population.has_uses {
+        true => Ok(()),
+        false => {
+            let what = format!("{what} needs calls, which are not in this trace: record with --mode everything");
+            Err(CliError::Lacks { path: input.trace.clone(), what })
+        }
+    }
+}
+
 /// Opens a trace with known deaths, computes a result and prints it.
 pub(super) fn answer<T: Serialize>(
     input: &InputArgs,
@@ -130,8 +141,11 @@ pub(super) fn answer<T: Serialize>(
 }
 
 pub(crate) fn escape(args: &EscapeArgs) -> Result<u8, CliError> {
-    let find =
-        |opened: &Opened| escaping::escape(&opened.population, opened.labels(), args.show.top).map_err(CliError::Rows);
+    let needs_calls = |opened: &Opened| needs_calls(&args.input, opened, "this command");
+    let find = |opened: &Opened| {
+        needs_calls(opened)?;
+        escaping::escape(&opened.population, opened.labels(), args.show.top).map_err(CliError::Rows)
+    };
     answer(&args.input, args.show.json, find, escaping::render)
 }
 
@@ -380,6 +394,9 @@ pub(crate) fn objects(args: &ObjectsArgs) -> Result<u8, CliError> {
     if let Some(option) = query.needs_deaths().filter(|_| !opened.population.has_deaths) {
         let path = args.input.trace.clone();
         return Err(CliError::Lacks { path, what: format!("{option} needs deaths, which are not known here") });
+    }
+    if query.sort == Sort::Drag {
+        needs_calls(&args.input, &opened, "--sort drag")?;
     }
     if let Some(option) = query.needs_walks().filter(|_| opened.population.survival.is_none()) {
         return Err(lacks_walks(&args.input, option));

@@ -107,7 +107,7 @@ impl Scale<'_> {
             step,
             record: self.record + (step - self.step) + 1 - holds as u64,
             kind,
-            tick: self.tick + u64::from(stamp.tick),
+            tick: self.tick + self.part.advance(stamp.tick),
             bytes: self.bytes + self.part.bytes_at(stamp.step),
             time: self.time_at(stamp.step),
             thread,
@@ -245,7 +245,7 @@ impl<R: Rows> Forward<'_, R> {
             if died[number] {
                 continue;
             }
-            let tick = known.ticks + u64::from(birth.tick);
+            let tick = known.tick(birth.tick);
             let life = Life {
                 alloc: birth.alloc,
                 context: self.born_in(part, &birth.alloc, born_in[number]),
@@ -362,7 +362,7 @@ impl<R: Rows> Forward<'_, R> {
                 life.last = at;
             }
             if named.used != NONE {
-                life.last_use = known.ticks + u64::from(named.used);
+                life.last_use = known.tick(named.used);
             }
             if !keeps {
                 life.holder = holder;
@@ -417,7 +417,7 @@ impl<R: Rows> Forward<'_, R> {
         for &(number, at) in used {
             if let Some(node) = part.node(number) {
                 let life = self.life(node);
-                life.last_use = life.last_use.max(part.known.ticks + u64::from(at.tick));
+                life.last_use = life.last_use.max(part.known.tick(at.tick));
             }
         }
         for (node, stamp, in_context) in named {
@@ -448,10 +448,10 @@ impl<R: Rows> Forward<'_, R> {
                     number: known.births + u64::from(named.birth),
                     alloc: birth.alloc,
                     context,
-                    tick: known.ticks + u64::from(birth.tick),
+                    tick: known.tick(birth.tick),
                     bytes: known.bytes + birth.bytes,
                     time: scale.time_at(birth.step),
-                    last_use: known.ticks + u64::from(named.used),
+                    last_use: known.tick(named.used),
                     escaped_thread: of.thread != birth.alloc.thread.0,
                     escaped_frame: left.map(|left| left != NONE && left < dead.at.step),
                     death: Some(death(&at)),
@@ -503,7 +503,7 @@ impl<R: Rows> Forward<'_, R> {
         }
         sums.steps += steps;
         sums.records += records;
-        sums.ticks = known.ticks + u64::from(part.ticks);
+        sums.ticks = known.tick(part.ticks);
         sums.bytes = known.bytes + part.births.last().map_or(0, |birth| birth.bytes);
         sums.births = known.births + part.births.len() as u64;
         sums.most_alive = sums.most_alive.max(self.heap.len());

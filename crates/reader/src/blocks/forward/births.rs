@@ -58,7 +58,7 @@ impl<R: Rows> Forward<'_, R> {
         for named in of.named.iter().filter(|named| named.birth != NONE) {
             let birth = &of.births[named.birth as usize];
             let in_context = born_in[named.birth as usize];
-            let tick = known.ticks + u64::from(birth.tick);
+            let tick = known.tick(birth.tick);
             let context = self.born_in(&mut part, &birth.alloc, in_context);
             self.rows.row(&LifeRow {
                 number: known.births + u64::from(named.birth),
