@@ -1,6 +1,7 @@
 //! Stacks of allocations (`--events alloc,stacks`): what the trace says of them, compared with what the program sees of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread::sleep;
@@ -13,7 +14,7 @@ use et_tests::{compiled, flight};
 use serde_json::Value;
 use xtask::instrumented::InstrumentedJdk;
 use xtask::jdks::Jdk;
-use xtask::{browser, command, python};
+use xtask::{browser, command, completeness, python};
 
 const EVENTS: &[&str] = &["--events", "alloc,stacks"];
 /// The class whose allocations the program reports.
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         |_, _| None,
         |lab, jdk| killed(lab, jdk, "counts_killed", &["-Det.counts=60m"]),
     ));
+    trials.extend(lab::on_each_jdk("walked_by_the_vm", |lab, jdk| walked_by_the_vm(lab, jdk, "stacks_walked", &[])));
     lab::run(trials).exit_code()
 }
 
@@ -268,6 +270,108 @@ impl Program {
         run.args(self.java.options(trace)).arg("-cp").arg(&self.rewritten);
         run
     }
+}
+
+/// Classes whose methods run before there are threads, and have no hooks for stacks.
+const WITHOUT_HOOKS: [&str; 11] = [
+    "java.lang.Class.",
+    "java.lang.Object.",
+    "java.lang.ThreadGroup.",
+    "java.lang.StringCoding.",
+    "java.lang.StringUTF16.",
+    "java.lang.String$CaseInsensitiveComparator.",
+    "java.lang.Runtime.",
+    "java.lang.Runtime$Version.",
+    "java.io.ObjectStreamField.",
+    "jdk.internal.misc.VM.",
+    "jdk.internal.misc.Unsafe.",
+];
+
+/// A class and a stack, outermost frame first, as the agent tells it. `None`: it has methods without hooks, or ends in native code.
+fn walked(line: &str) -> Option<(String, String)> {
+    let (descriptor, stack) = line.split_once('\t')?;
+    // What other native methods make is in the trace where it is seen first.
+    let last = stack.rsplit(';').next()?;
+    if last.ends_with(":-1")
+        && !["java.lang.Object.clone", "java.lang.reflect.Array.newArray"].iter().any(|made| last.starts_with(made))
+    {
+        return None;
+    }
+    // What the runtime itself calls, and native methods.
+    let is_ours = |frame: &&str| !frame.ends_with(":-1") && !frame.contains(".HeapProxy") && !is_hidden(frame);
+    let frames: Vec<&str> =
+        stack.split(';').filter(is_ours).map(|frame| frame.strip_suffix(":0").unwrap_or(frame)).collect();
+    let is_without = |frame: &&str| WITHOUT_HOOKS.iter().any(|class| frame.starts_with(class));
+    (!descriptor.contains("$$Lambda") && !frames.iter().any(is_without)).then(|| (name(descriptor), frames.join(";")))
+}
+
+/// Frames of classes that the VM hides, or that are made for method handles.
+fn is_hidden(frame: &str) -> bool {
+    ["$$Lambda", "LambdaForm$", "$Holder", "/0x", ".0x"].iter().any(|part| frame.contains(part))
+}
+
+fn name(descriptor: &str) -> String {
+    let element = descriptor.trim_start_matches('[');
+    let dimensions = descriptor.len() - element.len();
+    let name = match element {
+        "B" => "byte".to_owned(),
+        "C" => "char".to_owned(),
+        "D" => "double".to_owned(),
+        "F" => "float".to_owned(),
+        "I" => "int".to_owned(),
+        "J" => "long".to_owned(),
+        "S" => "short".to_owned(),
+        "Z" => "boolean".to_owned(),
+        class => class.trim_start_matches('L').trim_end_matches(';').replace('/', "."),
+    };
+    name + &"[]".repeat(dimensions)
+}
+
+fn without_lines(stack: &str) -> String {
+    let method = |frame: &str| frame.split(':').next().unwrap_or_default().to_owned();
+    stack.split(';').map(method).collect::<Vec<_>>().join(";")
+}
+
+/// An agent walks the stack of every tenth allocation: those stacks are in the trace.
+fn walked_by_the_vm(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<()> {
+    let walker = completeness::walker(&lab.layout, &lab.compiler)?;
+    let walks = lab.layout.target.join(format!("walks-{}-{test}-{}.tsv", jdk.feature, std::process::id()));
+    let agent = format!("-agentpath:{}={},10", walker.display(), walks.display());
+    let run = traced(lab, jdk, test, both, &[&agent])?;
+    let mut stacks = HashSet::new();
+    for line in et_trace(lab, &["export", "--to", "collapsed", "--weight", "objects"], &run.trace)?.lines() {
+        let (stack, _) = line.rsplit_once(' ').context("no weight")?;
+        let (stack, class) = stack.rsplit_once(';').unwrap_or(("", stack));
+        let is_frame = |frame: &&str| !frame.starts_with('(') && !is_hidden(frame);
+        stacks.insert((class.to_owned(), stack.split(';').filter(is_frame).collect::<Vec<_>>().join(";")));
+    }
+    let methods: HashSet<_> = stacks.iter().map(|(class, stack)| (class.clone(), without_lines(stack))).collect();
+    let (mut all, mut elsewhere, mut on_other_lines, mut by_vm) = (0, Vec::new(), 0, 0);
+    for (class, stack) in fs::read_to_string(&walks)?.lines().filter_map(walked) {
+        all += 1;
+        if stacks.contains(&(class.clone(), stack.clone())) {
+            continue;
+        }
+        // Where the VM calls, the frame has the line of the nearest call or allocation, and none if its method has neither.
+        if stack.contains(".loadClass:") || stack.contains("<clinit>") {
+            by_vm += 1;
+        } else if methods.contains(&(class.clone(), without_lines(&stack))) {
+            on_other_lines += 1;
+        } else {
+            elsewhere.push(format!("{class} on {stack}"));
+        }
+    }
+    fs::remove_file(&walks)?;
+    ensure!(all > 3_000, "only {all} walks");
+    // What the VM makes for itself, such as constants, is in the trace where it is seen first.
+    let most = all / 50;
+    ensure!(
+        elsewhere.len() + on_other_lines <= most && by_vm <= all / 10,
+        "of {all}: {by_vm} below what the VM calls, {on_other_lines} on other lines, {} are not there:\n{}",
+        elsewhere.len(),
+        elsewhere[..elsewhere.len().min(8)].join("\n")
+    );
+    run.clean()
 }
 
 /// A program that is killed leaves the stacks of all its allocations.

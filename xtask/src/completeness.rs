@@ -14,19 +14,28 @@ use crate::{command, instrumented};
 
 /// Compiles the agent that counts objects.
 pub fn counter(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
+    agent(layout, compiler, "counter")
+}
+
+/// Compiles the agent that walks the stack of each allocation.
+pub fn walker(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
+    agent(layout, compiler, "walker")
+}
+
+fn agent(layout: &Layout, compiler: &Jdk, name: &str) -> Result<PathBuf> {
     let folder = layout.target.join("counter");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     // Concurrent tests, in threads or processes, share the library, and must not load an incomplete one.
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let library = folder.join(format!("libcounter-{}-{number}.so", std::process::id()));
+    let library = folder.join(format!("lib{name}-{}-{number}.so", std::process::id()));
     let include = compiler.home.join("include");
-    ensure!(include.join("jvmti.h").is_file(), "{} has no jvmti.h: the counting agent needs it", include.display());
+    ensure!(include.join("jvmti.h").is_file(), "{} has no jvmti.h: the agent needs it", include.display());
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread"]);
     cc.arg("-I").arg(&include).arg("-I").arg(include.join("linux"));
-    command::quiet(cc.arg("-o").arg(&library).arg(layout.repo.join("tests/counter/counter.c")))?;
-    let finished = folder.join("libcounter.so");
+    command::quiet(cc.arg("-o").arg(&library).arg(layout.repo.join(format!("tests/counter/{name}.c"))))?;
+    let finished = folder.join(format!("lib{name}.so"));
     fs::rename(&library, &finished).with_context(|| format!("cannot write {}", finished.display()))?;
     Ok(finished)
 }

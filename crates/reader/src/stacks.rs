@@ -13,12 +13,15 @@ struct Frame {
     site: SiteId,
     /// The method of the site; 0 if it is not known.
     method: MethodId,
-    /// One of the calls on the line of the site; 0 if it is no call, or its line is not known.
+    /// One of the sites on the line of the site; 0 if its line is not known.
     at: SiteId,
+    /// Whether something is allocated at the site, and not called.
+    allocates: bool,
 }
 
 impl Frame {
-    const UNKNOWN: Self = Self { caller: StackId::NONE, site: SiteId(0), method: MethodId(0), at: SiteId(0) };
+    const UNKNOWN: Self =
+        Self { caller: StackId::NONE, site: SiteId(0), method: MethodId(0), at: SiteId(0), allocates: false };
 }
 
 /// The stacks of a trace, by number.
@@ -33,14 +36,15 @@ impl StackTable {
     /// The stacks of these records.
     pub(crate) fn new(records: Vec<StackRecord>, names: &Names) -> Self {
         let mut table = Self::default();
-        // Contexts differ by lines, not by calls on a line. That of an allocation is the line of its site.
+        // Contexts differ by lines, not by calls on a line.
         let mut lines: FxHashMap<(MethodId, u32), SiteId> = FxHashMap::default();
         let mut frame = |caller, site| {
             let found = names.site(SiteId(site));
             let method = found.map_or(MethodId(0), |(table, there)| table.method_id(there.method));
-            let line = found.filter(|(_, there)| there.is_call()).map_or(0, |(_, there)| there.line);
+            let line = found.map_or(0, |(_, there)| there.line);
+            let allocates = found.is_some_and(|(_, there)| !there.is_call());
             let at = if line == 0 { SiteId(0) } else { *lines.entry((method, line)).or_insert(SiteId(site)) };
-            Frame { caller: StackId(caller), site: SiteId(site), method, at }
+            Frame { caller: StackId(caller), site: SiteId(site), method, at, allocates }
         };
         for record in records {
             match record {
@@ -83,11 +87,16 @@ impl StackTable {
         }
     }
 
-    /// The stack of the caller, the method of the innermost frame (0 if it is not known), and one of the calls on the line at which that is
-    /// (0 if it is no call, or its line is not known).
+    /// The stack of the caller, the method of the innermost frame (0 if it is not known), and one of the sites on the line at which that is
+    /// (0 if its line is not known).
     pub(crate) fn top(&self, stack: StackId) -> Option<(StackId, MethodId, SiteId)> {
         let frame = self.frames.get(stack.0 as usize).filter(|_| stack != StackId::NONE)?;
         Some((frame.caller, frame.method, frame.at))
+    }
+
+    /// Whether the innermost frame allocates something.
+    pub(crate) fn allocates(&self, stack: StackId) -> bool {
+        self.frames.get(stack.0 as usize).is_some_and(|frame| frame.allocates)
     }
 
     /// The sites of a stack, innermost first.

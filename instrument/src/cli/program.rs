@@ -17,7 +17,9 @@ enum Mode {
     Counts,
     /// Each object with its stack, and how many collections it survives: --events alloc,stacks with -Det.survival=5
     Objects,
-    /// Objects, references, calls, exceptions and deaths: --events all
+    /// Objects with their stacks, references, and when the heap drops each object: --events alloc,update,stacks
+    References,
+    /// Objects, references, calls, exceptions and exact deaths: --events all
     Everything,
 }
 
@@ -26,6 +28,7 @@ impl Mode {
         match self {
             Self::Counts => Told::COUNTS,
             Self::Objects => Told::STACKS,
+            Self::References => Told::REFERENCES,
             Self::Everything => Told::ALL,
         }
     }

@@ -28,6 +28,7 @@ impl Told {
     pub(super) const ALL: Self = Self { events: EventSet::ALL, counts: false };
     /// Allocations with their stacks.
     pub(super) const STACKS: Self = Self { events: EventSet::ALLOC.or(EventSet::STACKS), counts: false };
+    pub(super) const REFERENCES: Self = Self { events: Self::STACKS.events.or(EventSet::UPDATE), counts: false };
     /// The same, counted.
     pub(super) const COUNTS: Self = Self { counts: true, ..Self::STACKS };
 }

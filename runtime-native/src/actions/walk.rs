@@ -11,7 +11,7 @@ use et_jvm::call_trace::{self, CallTraces};
 use et_jvm::env::Env;
 use et_jvm::profiling::RawFrame;
 use et_rewriter::classfile::{Constant, ConstantPool, Reader};
-use et_rewriter::hooks::stacks::{MULTIPLIER, TrackedCode, inverse};
+use et_rewriter::hooks::stacks::{MULTIPLIER, TrackedCode, constant_of, inverse};
 
 use crate::stacks::{Frame, Place, Pools, Room, State};
 use crate::tracer::Tracer;
@@ -21,6 +21,8 @@ use crate::tracer::machine::Machine;
 const FIRST_FRAMES: usize = 8;
 /// Maximum number of frames of a stack.
 const MOST_FRAMES: usize = 1 << 16;
+/// Calls of a method of which each may have been its last.
+const MOST_TRIED: u32 = 256;
 /// The multiplier of the way back.
 const BACK: u64 = inverse(MULTIPLIER);
 
@@ -37,21 +39,23 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
         let call_traces = tracer.machine.hotspot.call_traces;
         let room = std::mem::take(&mut state.room);
         let mut walk = Walk { tracer, env, state, room, is_whole: false, call_traces };
-        let number = match walk.state.tree.most_frames() {
+        let (number, fits) = match walk.state.tree.most_frames() {
             Some(most) => {
                 walk.room.found.clear();
-                walk.whole(value, most)
+                (walk.whole(value, most), false)
             }
-            None => match walk.up_to_known(value).or_else(|| walk.again(value)) {
-                Some(caller) => walk.add(caller),
-                None => walk.whole(value, MOST_FRAMES),
+            None => match walk.up_to_known(value, 0).or_else(|| walk.again(value, 0)) {
+                Some(caller) => (walk.add(caller), true),
+                None => (walk.whole(value, MOST_FRAMES), false),
             },
         };
+        let is_certain = fits || walk.is_at_site();
         let Walk { room, state, .. } = walk;
         // In the journal before any other thread can use a number.
         tracer.output.queue.stacks(&room.records);
-        // What was beyond the limit is walked again: else the table would grow without one.
-        if state.tree.most_frames().is_none() {
+        // What was beyond the limit is walked again: else the table would grow without one. So is what does not fit, if the value may be that of
+        // another stack: it is the thread's, and not made from that of the method.
+        if state.tree.most_frames().is_none() && is_certain {
             let before = state.table.word();
             let mut has_moved = false;
             // The innermost has the number; each other one is the caller of the one before it.
@@ -70,6 +74,44 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
         state.room = room.emptied();
         number
     })
+}
+
+/// The value of the stack below the innermost method with hooks, which the VM may have called by itself, given the value that the thread has.
+///
+/// A method that the VM calls finds the value of whatever its caller called last, or with which that was called itself. So it gets the
+/// value that the caller would have stored for a call at its nearest site: different callers give different ones.
+pub fn called_by_vm(tracer: &Tracer, env: Env, value: u64) -> u64 {
+    tracer.stacks.with(|state| {
+        // Beyond the limit stacks get no values.
+        if state.tree.most_frames().is_some() {
+            return value;
+        }
+        let call_traces = tracer.machine.hotspot.call_traces;
+        let room = std::mem::take(&mut state.room);
+        let before = state.table.word();
+        let mut walk = Walk { tracer, env, state, room, is_whole: false, call_traces };
+        let below = walk.called_by_vm(value);
+        let Walk { room, state, .. } = walk;
+        tracer.output.queue.stacks(&room.records);
+        let found = below.unwrap_or_default();
+        let has_moved =
+            found.numbers.into_iter().fold(false, |moved, (value, number)| state.table.add(value, number) | moved);
+        if has_moved {
+            tracer.machine.proxy.set_stacks(env, state.table.word());
+            state.table.release(before);
+        }
+        state.room = room.emptied();
+        found.value.unwrap_or(value)
+    })
+}
+
+/// What [`called_by_vm`] finds.
+#[derive(Default)]
+struct CalledByVm {
+    /// `None`: the value is that of a call.
+    value: Option<u64>,
+    /// The numbers of values that are new.
+    numbers: Vec<(u64, u32)>,
 }
 
 /// A walk of the current thread's stack.
@@ -122,10 +164,10 @@ impl Walk<'_, '_> {
         state.methods.place(frame, |pools| read(tracer, *env, frame, pools))
     }
 
-    /// Walks to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
+    /// Walks from a frame to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
     /// does not fit, those are found whose values are right nevertheless: up to the first that is at no site.
-    fn up_to_known(&mut self, value: u64) -> Option<u32> {
-        let (mut next, mut index) = (value, 0);
+    fn up_to_known(&mut self, value: u64, from: usize) -> Option<u32> {
+        let (mut next, mut index) = (value, from);
         let mut certain = None;
         self.room.found.clear();
         while let Some(frame) = self.frame(index) {
@@ -144,7 +186,7 @@ impl Walk<'_, '_> {
                     None => self.room.found.push((at, site)),
                 },
                 // The value is that of the last call of the method, or the one with which it was called itself.
-                Place::Elsewhere { first_site, sites } => {
+                Place::Elsewhere { first_site, sites, .. } => {
                     certain.get_or_insert(self.room.found.len());
                     if let Some((number, there)) = known(self)
                         && (first_site..first_site.saturating_add(sites)).contains(&there)
@@ -163,11 +205,129 @@ impl Walk<'_, '_> {
     }
 
     /// The same once more, with frames as JVMTI tells them, and then with what methods have as code now.
-    fn again(&mut self, value: u64) -> Option<u32> {
+    fn again(&mut self, value: u64, from: usize) -> Option<u32> {
         self.ask_jvmti();
-        self.up_to_known(value).or_else(|| {
+        self.up_to_known(value, from).or_else(|| {
             let may_differ = self.state.methods.forget_changed();
-            may_differ.then(|| self.up_to_known(value)).flatten()
+            may_differ.then(|| self.up_to_known(value, from)).flatten()
+        })
+    }
+
+    /// See [`called_by_vm`]. `None`: the value is that of a call.
+    fn called_by_vm(&mut self, value: u64) -> Option<CalledByVm> {
+        // The first method with hooks is the one that asks. The next one is where the VM has called it.
+        let mut index = 0;
+        while self.frame(index).map(|frame| self.place(frame))? == Place::Untracked {
+            index += 1;
+        }
+        index += 1;
+        let Place::Elsewhere { first_site, sites, nearest } = self.frame(index).map(|frame| self.place(frame))? else {
+            return None;
+        };
+        let mut numbers = Vec::new();
+        let found = self.caller_at(value, index, (first_site, sites), &mut numbers).or_else(|| {
+            self.ask_jvmti();
+            self.caller_at(value, index, (first_site, sites), &mut numbers)
+        });
+        let (caller, below) = found.unwrap_or_else(|| {
+            // What an exception has left behind, for example.
+            let number = self.told_from(index + 1);
+            (number, own_value(MULTIPLIER.wrapping_mul(u64::from(number) << 32 | 1), first_site))
+        });
+        let value = below.wrapping_add(u64::from(nearest - first_site));
+        if self.state.table.find(value).is_none() {
+            let number = self.state.tree.add(Frame { caller, site: nearest });
+            self.room.records.push(StackRecord::Frame { number, caller, site: nearest });
+            numbers.push((value, number));
+        }
+        Some(CalledByVm { value: Some(value), numbers })
+    }
+
+    /// The stack of the caller of a frame at none of its sites, and the value to which the indexes of these are added. The thread has the value of
+    /// a call that the method has made, or of the one by which it was called itself.
+    fn caller_at(
+        &mut self,
+        value: u64,
+        frame: usize,
+        (first_site, sites): (u32, u32),
+        numbers: &mut Vec<(u64, u32)>,
+    ) -> Option<(u32, u64)> {
+        if value == 0 {
+            return Some((0, own_value(0, first_site)));
+        }
+        let is_called_at = self.next_site(frame + 1);
+        let calls = (0..sites.min(MOST_TRIED)).map(|index| value.wrapping_sub(index.into()));
+        let callers = calls.map(|own| (own, own.wrapping_sub(constant_of(first_site)).wrapping_mul(BACK)));
+        for (own, caller) in callers.clone() {
+            if caller == 0 && is_called_at.is_none() {
+                return Some((0, own));
+            }
+            let number = self.state.table.find(caller);
+            if let Some(number) = number
+                && self.state.tree.get(number).map(|frame| frame.site) == is_called_at
+            {
+                return Some((number, own));
+            }
+        }
+        let not_yet = (own_value(value, first_site), value);
+        for (own, caller) in std::iter::once(not_yet).chain(callers) {
+            if let Some(known) = self.up_to_known(caller, frame + 1) {
+                let number = self.add(known);
+                let mut at = number;
+                for &(value, _) in &self.room.found {
+                    numbers.push((value, at));
+                    at = self.state.tree.get(at).map_or(0, |frame| frame.caller);
+                }
+                return Some((number, own));
+            }
+        }
+        None
+    }
+
+    /// Whether the innermost method with hooks is at a site.
+    fn is_at_site(&mut self) -> bool {
+        let mut index = 0;
+        while let Some(place) = self.frame(index).map(|frame| self.place(frame)) {
+            match place {
+                Place::Untracked => index += 1,
+                Place::Site { .. } => return true,
+                Place::Elsewhere { .. } => return false,
+            }
+        }
+        false
+    }
+
+    /// The site of the first frame at one, from that frame on.
+    fn next_site(&mut self, from: usize) -> Option<u32> {
+        let mut index = from;
+        loop {
+            match self.frame(index).map(|frame| self.place(frame))? {
+                Place::Untracked => index += 1,
+                Place::Site { site, .. } => return Some(site),
+                Place::Elsewhere { nearest, .. } => return Some(nearest),
+            }
+        }
+    }
+
+    /// The number of the stack from that frame on, as the VM tells it.
+    fn told_from(&mut self, from: usize) -> u32 {
+        let (mut index, mut sites) = (from, Vec::new());
+        while sites.len() < MOST_FRAMES
+            && let Some(frame) = self.frame(index)
+        {
+            index += 1;
+            sites.extend(self.place(frame).shown());
+        }
+        self.state.counts.walked_whole += 1;
+        self.number_of(sites)
+    }
+
+    /// The number of a stack of these sites, the innermost first.
+    fn number_of(&mut self, sites: Vec<u32>) -> u32 {
+        let Self { state, room: Room { records, .. }, .. } = self;
+        sites.into_iter().rev().fold(0, |caller, site| {
+            let frame = Frame { caller, site };
+            state.tree.find_or_add(frame, |number| records.push(StackRecord::Frame { number, caller, site }))
         })
     }
 
@@ -191,9 +351,7 @@ impl Walk<'_, '_> {
         {
             index += 1;
             let place = self.place(frame);
-            if let Place::Site { site, .. } = place {
-                sites.push(site);
-            }
+            sites.extend(place.shown());
             at = below(at, place);
         }
         match most {
@@ -201,13 +359,14 @@ impl Walk<'_, '_> {
             _ => self.state.counts.beyond_limit += 1,
         }
         // In place of the callers that are left out.
-        let beyond = (most < MOST_FRAMES).then_some(0);
-        let Self { state, room: Room { records, .. }, .. } = self;
-        sites.into_iter().chain(beyond).rev().fold(0, |caller, site| {
-            let frame = Frame { caller, site };
-            state.tree.find_or_add(frame, |number| records.push(StackRecord::Frame { number, caller, site }))
-        })
+        sites.extend((most < MOST_FRAMES).then_some(0));
+        self.number_of(sites)
     }
+}
+
+/// What a method with these sites adds the indexes of its sites to, given the value of its caller.
+fn own_value(caller: u64, first_site: u32) -> u64 {
+    caller.wrapping_mul(MULTIPLIER).wrapping_add(constant_of(first_site))
 }
 
 /// The value of the caller's stack, given that of a frame's.

@@ -14,8 +14,19 @@ pub enum Place {
     Untracked,
     /// At a site: its id, and what it adds to the value of the method's caller.
     Site { site: u32, adds: u64 },
-    /// At another place of a method whose sites begin there: the VM has called something.
-    Elsewhere { first_site: u32, sites: u32 },
+    /// At another place of a method whose sites begin there: the VM has called something. `nearest` is the site that comes next in its code, or
+    /// else the last one.
+    Elsewhere { first_site: u32, sites: u32, nearest: u32 },
+}
+
+impl Place {
+    /// The site that stands for the frame in a stack that is recorded as the VM tells it.
+    pub fn shown(self) -> Option<u32> {
+        match self {
+            Self::Untracked => None,
+            Self::Site { site, .. } | Self::Elsewhere { nearest: site, .. } => Some(site),
+        }
+    }
 }
 
 /// Methods by their ids. The VM never uses the id of a method for another one.
@@ -90,7 +101,10 @@ impl Methods {
             },
             None => {
                 let sites = code.sites.iter().map(|(_, index)| index + 1).max().unwrap_or(0);
-                Place::Elsewhere { first_site: code.first_site, sites }
+                let at = u32::try_from(frame.location).unwrap_or(0);
+                let next = code.sites.partition_point(|(pc, _)| *pc < at);
+                let nearest = code.sites.get(next).or(code.sites.last()).map_or(0, |(_, index)| *index);
+                Place::Elsewhere { first_site: code.first_site, sites, nearest: code.first_site.wrapping_add(nearest) }
             }
         }
     }

@@ -42,6 +42,8 @@ hooks! {
     Site HEAP_PROXY "site" "(I)V"
     /// The same, with the value of the stack.
     SiteOfStack HEAP_PROXY "site" "(J)V"
+    /// On entry of a method that the VM may have called: takes the value of the caller's stack, and returns it as it is then.
+    CalledByVm HEAP_PROXY "calledByVm" "(J)J"
     /// Takes the pending site from the thread.
     TakeSite HEAP_PROXY "takeSite" "()I"
     /// At the start of `Object.<init>`.

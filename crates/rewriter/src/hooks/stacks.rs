@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! on entry:          currentThread()  dup  astore t  getfield etContext  dup2  lstore c  ldc K  lmul  ldc M  ladd  lstore u
+//!                    in what the VM calls, behind lstore c:  HeapProxy.calledByVm(J)
 //! before a call:     aload t  lload u  <index>  i2l  ladd  putfield etContext
 //! before a return:   aload t  lload c  putfield etContext
 //! at an allocation:  lload u  <index>  i2l  ladd  site(J), allocatedArray(Object,I,J), allocatedMulti(Object,I,J)
@@ -65,22 +66,26 @@ pub const fn inverse(odd: u64) -> u64 {
 /// The local variables of a method that keeps track of its stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracked {
-    /// The thread, and the value of the caller; `None` if the method calls nothing.
+    /// The thread, and the value that it had; `None` if the method does not change it.
     caller: Option<(u16, u16)>,
     /// The value of the method, to which indexes of sites are added.
     own: u16,
     first_site: u32,
+    /// Whether the VM may have called the method by itself, where its caller stored no value.
+    by_vm: bool,
 }
 
 impl Tracked {
     /// Takes the local variables, before any others of the editor.
-    pub(crate) fn new(editor: &mut CodeEditor<'_, '_>, first_site: u32, has_calls: bool) -> Self {
-        let slots = if has_calls { 5 } else { 2 };
-        let first = editor.reserve_locals(slots);
-        match has_calls {
-            true => Self { caller: Some((first, first.saturating_add(1))), own: first.saturating_add(3), first_site },
-            false => Self { caller: None, own: first, first_site },
-        }
+    pub(crate) fn new(editor: &mut CodeEditor<'_, '_>, first_site: u32, has_calls: bool, by_vm: bool) -> Self {
+        // What is called by the VM changes the value of the thread, which has to be restored.
+        let changes = has_calls || by_vm;
+        let first = editor.reserve_locals(if changes { 5 } else { 2 });
+        let (caller, own) = match changes {
+            true => (Some((first, first.saturating_add(1))), first.saturating_add(3)),
+            false => (None, first),
+        };
+        Self { caller, own, first_site, by_vm }
     }
 
     /// On entry, before the other hooks there.
@@ -92,6 +97,9 @@ impl Tracked {
         emit.field(GETFIELD, THREAD, FIELD, "J");
         if let Some((_, caller)) = self.caller {
             emit.op(DUP2).local(LSTORE, caller);
+        }
+        if self.by_vm {
+            emit.call(Hook::CalledByVm);
         }
         emit.long(MULTIPLIER).op(LMUL).long(constant_of(self.first_site)).op(LADD).local(LSTORE, self.own);
         editor.at_entry(emit.bytes(), 4);
@@ -263,6 +271,16 @@ fn pushed(instruction: &Instruction<'_>, constant: impl Fn(u16) -> Option<i64>) 
         (LDC | LDC_W, _) => u32::try_from(constant(instruction.pool_index())?).ok(),
         _ => None,
     }
+}
+
+/// Whether the VM calls such methods by itself, in the middle of a method that calls nothing there: to initialise a class, to load one, to
+/// link method handles. Programs call the others, too.
+pub(crate) fn may_be_called_by_vm(class: &str, name: &[u8], descriptor: &[u8]) -> bool {
+    const LINKERS: [&[u8]; 5] =
+        [b"linkCallSite", b"linkMethod", b"linkDynamicConstant", b"linkMethodHandleConstant", b"findMethodHandleType"];
+    name == b"<clinit>"
+        || name == b"loadClass" && descriptor == b"(Ljava/lang/String;)Ljava/lang/Class;"
+        || class == "java/lang/invoke/MethodHandleNatives" && LINKERS.contains(&name)
 }
 
 /// Methods that run before the VM has a thread object to keep the value in: `currentThread()` is null there.

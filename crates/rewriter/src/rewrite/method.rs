@@ -305,8 +305,10 @@ impl<'a> Work<'_, 'a> {
         let tracked = match body.sites.first().filter(|_| wanted.stacks) {
             None => None,
             Some(&(_, first_site)) => {
+                let Member { name, descriptor, .. } = *body.member;
+                let by_vm = hooks::stacks::may_be_called_by_vm(&self.plan.name, name, descriptor);
                 let has_calls = code.instructions.iter().any(|instruction| opcode::is_call(instruction.opcode));
-                let tracked = Tracked::new(&mut editor, first_site, has_calls);
+                let tracked = Tracked::new(&mut editor, first_site, has_calls, by_vm);
                 tracked.entry(&mut editor, emit);
                 if let Some(frames) = &mut frames {
                     tracked.add_to(frames.to_mut(), emit.pool())?;

@@ -133,6 +133,24 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_stack0(env: *mut JNIEnv, 
     })
 }
 
+/// `HeapProxy.calledByVm0(long)`: the value of the stack below the method that asks, which the VM may have called.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_calledByVm0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    value: jlong,
+) -> jlong {
+    // SAFETY: an argument from the VM.
+    let env = unsafe { Env::new(env) };
+    guarded(env, value, || match (tracer::get(), env) {
+        (Some(tracer), Some(env)) => walk::called_by_vm(tracer, env, value as u64) as jlong,
+        _ => value,
+    })
+}
+
 /// `HeapProxy.size0(Object)`: the size of an object; 0 for null.
 ///
 /// # Safety

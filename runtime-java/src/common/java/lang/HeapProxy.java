@@ -246,6 +246,23 @@ public final class HeapProxy {
         }
     }
 
+    /**
+     * On entry of a method that the VM may have called by itself: the value of the stack of its caller, given what the thread has. Where the
+     * VM calls, the caller has not stored any, so the thread has that of an earlier call.
+     */
+    @DontInline
+    public static long calledByVm(long stack) {
+        if (!on && !counting) {
+            return stack;
+        }
+        long found = calledByVm0(stack);
+        if (found != stack) {
+            // For what the VM calls before the method itself has stored a value.
+            Thread.currentThread().etContext = found;
+        }
+        return found;
+    }
+
     /** Takes the pending site off the thread as {@link #entryInit} does, where methods are not reported. */
     public static int takeSite() {
         if (!on) {
@@ -517,6 +534,7 @@ public final class HeapProxy {
         tag0(null, false);
         staticFieldAt0(null, 0L);
         stack0(0L);
+        calledByVm0(0L);
         size0(null);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
     }
@@ -630,6 +648,9 @@ public final class HeapProxy {
 
     /** The number of the stack with that value, which is walked if it has none; 0 for 0, and if there is no number to give. */
     static native int stack0(long value);
+
+    /** The value of the stack of the method that has called the caller, or in which the VM has; given what the thread has. */
+    static native long calledByVm0(long value);
 
     /** The size of an object as the VM tells it; 0 for null. */
     static native long size0(Object object);

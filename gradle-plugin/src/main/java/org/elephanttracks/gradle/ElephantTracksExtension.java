@@ -45,7 +45,7 @@ public class ElephantTracksExtension {
         excludes.addAll(Arrays.asList(patterns));
     }
 
-    /** What the traces are to tell, in one word: {@code counts}, {@code objects} or {@code everything}; else {@code events} says it. */
+    /** What the traces are to tell, in one word: {@code counts}, {@code objects}, {@code references} or {@code everything}; else {@code events} says it. */
     public String getMode() {
         return mode;
     }

@@ -80,10 +80,12 @@ public final class Tool {
                 return "counts";
             case "objects":
                 return "alloc,stacks";
+            case "references":
+                return "alloc,update,stacks";
             case "everything":
                 return "all";
             default:
-                throw new Failure("elephantTracks: there is no mode '" + mode + "': it is counts, objects or everything");
+                throw new Failure("elephantTracks: there is no mode '" + mode + "': it is counts, objects, references or everything");
         }
     }
 

@@ -37,7 +37,7 @@ abstract class AbstractEtMojo extends AbstractMojo {
     @Parameter(property = "elephantTracks.excludes")
     private List<String> excludes = new ArrayList<>();
 
-    /** What the traces are to tell, in one word: counts, objects or everything; else events says it. */
+    /** What the traces are to tell, in one word: counts, objects, references or everything; else events says it. */
     @Parameter(property = "elephantTracks.mode")
     private String mode;
 

@@ -56,8 +56,9 @@ public class ToolTest {
         assertEquals("alloc,update", Tool.events(null, "alloc,update"));
         assertEquals("counts", Tool.events("counts", null));
         assertEquals("alloc,stacks", Tool.events("objects", null));
+        assertEquals("alloc,update,stacks", Tool.events("references", null));
         assertEquals("all", Tool.events("everything", null));
-        assertEquals("elephantTracks: there is no mode 'fast': it is counts, objects or everything",
+        assertEquals("elephantTracks: there is no mode 'fast': it is counts, objects, references or everything",
             assertThrows(Failure.class, () -> Tool.events("fast", null)).getMessage());
         assertEquals("elephantTracks: mode = counts and events = all say the same thing twice: leave out one of them",
             assertThrows(Failure.class, () -> Tool.events("counts", "all")).getMessage());
