@@ -1,4 +1,4 @@
--- Which sites allocate objects that stay alive longest after their last use? Drag is bytes times ticks from the last use to the death.
+-- Which sites allocate objects that stay alive longest after their last use? Drag is bytes times ticks from the last use to the death. Traces without calls do not tell it.
 select
     o.run,
     coalesce(s.name, '(the VM or native code)') as allocated_at,
@@ -10,7 +10,7 @@ select
 from objects o
 join classes c on c.run = o.run and c.class = o.class
 left join sites s on s.run = o.run and s.site = o.site
-where o.kind <> 'I' and o.death_tick is not null
+where o.kind <> 'I' and o.death_tick is not null and o.last_use_tick is not null
 group by o.run, s.name, c.name
 order by drag desc, bytes desc, allocated_at, class_name, o.run
 limit /*:top*/20

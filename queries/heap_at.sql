@@ -1,5 +1,5 @@
 -- Which classes were alive at a moment, how many of their objects, and how many references held these?
--- `--set tick=N` is the moment; without it, the middle of the run. What died at that very tick is dead. Objects that nothing recorded holds are alive through local variables.
+-- `--set tick=N` is the moment; without it, the middle of the run. What died at that very tick is dead. Objects that nothing recorded holds are alive through local variables, or are named again later.
 with moment as (
     select run, case when /*:tick*/0 > 0 then /*:tick*/0 else floor(end_tick / 2) end as tick
     from trace

@@ -1,4 +1,4 @@
--- How many objects and bytes are alive over the run, at each twentieth of all calls and returns?
+-- How many objects and bytes are alive over the run, at each twentieth of the clock?
 with changes as (
     select
         o.run,

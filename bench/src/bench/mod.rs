@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use xtask::build;
 use xtask::instrumented::{self, InstrumentedJdk};
 use xtask::jdks::{self, Jdk};
 use xtask::layout::{Layout, Tools};
 use xtask::workloads::{self, RewrittenParts, Runner, Workload};
+use xtask::{build, completeness};
 
 use crate::cost::{self, Cost};
 use crate::markdown;
@@ -45,6 +45,9 @@ pub struct Options {
     /// Compare kinds of witnesses instead of kinds of events
     #[arg(long)]
     witness: bool,
+    /// Compare the modes of `et-instrument run`, and an agent that walks the stack of each allocation by JVMTI
+    #[arg(long, conflicts_with = "witness")]
+    modes: bool,
     /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
@@ -56,11 +59,29 @@ pub struct Options {
 /// Hooks and output of each kind of run.
 const VARIANTS: &[Variant] = &[
     Variant { name: "all events", ..Variant::ALL },
-    Variant { name: "all events, not written", discards: true, ..Variant::ALL },
+    Variant {
+        name: "all events, not written",
+        jvm_options: &["-Det.discard=on"],
+        kind: Kind::Discarded,
+        ..Variant::ALL
+    },
     Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
-    Variant { name: "with stacks", folder: "stacks", options: &["--events", "alloc,stacks"], ..Variant::ALL },
-    Variant { name: "counts", folder: "stacks", options: &["--events", "alloc,stacks"], counts: true, ..Variant::ALL },
+    Variant { name: "with stacks", folder: "stacks", options: STACKS, ..Variant::ALL },
+    Variant { name: "counts", folder: "stacks", options: STACKS, jvm_options: &["-Det.counts=1s"], ..Variant::ALL },
 ];
+
+/// As [`VARIANTS`], with `--modes`.
+const MODES: &[Variant] = &[
+    Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
+    Variant { name: "counts", folder: "stacks", options: STACKS, jvm_options: &["-Det.counts=1s"], ..Variant::ALL },
+    Variant { name: "with stacks", folder: "stacks", options: STACKS, ..Variant::ALL },
+    Variant { name: "objects", folder: "stacks", options: STACKS, jvm_options: &["-Det.survival=5"], ..Variant::ALL },
+    Variant { name: "references", folder: "references", options: &["--events", "alloc,update,stacks"], ..Variant::ALL },
+    Variant { name: "everything", ..Variant::ALL },
+    Variant { name: "walks by JVMTI", kind: Kind::Walker, ..Variant::ALL },
+];
+
+const STACKS: &[&str] = &["--events", "alloc,stacks"];
 
 /// As [`VARIANTS`], with `--witness`.
 const WITNESSES: &[Variant] = &[
@@ -76,19 +97,33 @@ struct Variant {
     folder: &'static str,
     /// Options of et-instrument.
     options: &'static [&'static str],
-    /// Whether full buffers are discarded instead of written.
-    discards: bool,
-    /// Whether allocations are only counted.
-    counts: bool,
+    /// Options of the runtime.
+    jvm_options: &'static [&'static str],
+    kind: Kind,
+}
+
+/// What becomes of events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// They are written to a trace.
+    Written,
+    /// Full buffers are discarded.
+    Discarded,
+    /// There are none: the plain program runs with an agent that walks stacks.
+    Walker,
 }
 
 impl Variant {
-    const ALL: Self = Self { name: "", folder: "all", options: &[], discards: false, counts: false };
+    const ALL: Self = Self { name: "", folder: "all", options: &[], jvm_options: &[], kind: Kind::Written };
 }
 
 impl Options {
     fn variants(&self) -> &'static [Variant] {
-        if self.witness { WITNESSES } else { VARIANTS }
+        match (self.witness, self.modes) {
+            (true, _) => WITNESSES,
+            (false, true) => MODES,
+            (false, false) => VARIANTS,
+        }
     }
 
     /// The command line that repeats the measurement.
@@ -101,6 +136,9 @@ impl Options {
         }
         if self.witness {
             command += " --witness";
+        }
+        if self.modes {
+            command += " --modes";
         }
         if !self.programs.is_empty() {
             command += &format!(" --programs {}", self.programs.join(","));
@@ -122,6 +160,8 @@ struct Bench<'a> {
     folder: &'a Path,
     jdk: &'a Jdk,
     runner: Runner,
+    /// The agent that walks stacks.
+    walker: &'a Path,
     /// One instrumented JDK per kind of run.
     traced: Vec<InstrumentedJdk>,
 }
@@ -144,6 +184,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let folder = layout.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let bandwidth = Bandwidth::measure();
+    let walker = completeness::walker(layout, &compiler)?;
 
     let mut rewriting = Vec::new();
     let mut benches = Vec::new();
@@ -152,7 +193,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         let instrument = |variant: &Variant| InstrumentedJdk::of(&tools, jdk, variant.options);
         let traced = options.variants().iter().map(instrument).collect::<Result<_>>()?;
         let runner = Runner::new(layout, &folder, options.scale, &compiler, jdk)?;
-        benches.push(Bench { options, tools: &tools, folder: &folder, jdk, runner, traced });
+        benches.push(Bench { options, tools: &tools, folder: &folder, jdk, runner, walker: &walker, traced });
     }
     let mut measured: Vec<Vec<Measured>> = benches.iter().map(|_| Vec::new()).collect();
     for workload in &programs {
@@ -223,13 +264,14 @@ impl Bench<'_> {
         for (index, variant) in self.options.variants().iter().enumerate() {
             let trace = self.trace(workload, index);
             let _ = fs::remove_file(&trace);
+            if variant.kind == Kind::Walker {
+                let mut run = self.runner.plain(workload, &self.jdk.java());
+                run.env("JAVA_OPTS_EXTRA", format!("-agentpath:{}", self.walker.display()));
+                costs[index + 1].push(cost::of(&run, self.folder)?);
+                continue;
+            }
             let mut options = self.traced[index].options(&trace);
-            if variant.discards {
-                options.push("-Det.discard=on".to_owned());
-            }
-            if variant.counts {
-                options.push("-Det.counts=1s".to_owned());
-            }
+            options.extend(variant.jvm_options.iter().map(|option| (*option).to_owned()));
             let run = self.runner.rewritten(workload, &self.traced[index].java(), &parts[index], &options);
             costs[index + 1].push(cost::of(&run, self.folder)?);
         }
@@ -243,10 +285,13 @@ impl Bench<'_> {
         let mut runs = Vec::new();
         for (index, (variant, costs)) in variants.iter().zip(traced).enumerate() {
             let last = costs.last().copied().unwrap_or_default();
-            let trace = if variant.discards { None } else { Some(self.trace_figures(workload, index, last)?) };
+            let trace = match variant.kind {
+                Kind::Written => Some(self.trace_figures(workload, index, last)?),
+                Kind::Discarded | Kind::Walker => None,
+            };
             runs.push(Run { cost: median_cost(costs), trace });
         }
-        for index in 0..variants.len() {
+        for (index, _) in variants.iter().enumerate().filter(|(_, variant)| variant.kind != Kind::Walker) {
             fs::remove_file(self.trace(workload, index))?;
         }
         Ok(Measured { program: workload.name.to_owned(), plain: median_cost(plain), runs })

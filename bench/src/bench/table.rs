@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
+use crate::cost::Cost;
+
 use super::figures::{Measured, Run, TraceFigures, geometric_mean};
 use super::machine::Bandwidth;
 use super::rewriting::Rewriting;
-use super::{OnJdk, Options, Variant};
+use super::{Kind, OnJdk, Options, Variant};
 
 /// The tables for `docs/evidence/performance-tables.md`.
 pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], bandwidth: Bandwidth) -> String {
@@ -13,9 +15,12 @@ pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], band
     let mut text = format!("`{}`, JDK {}, medians.\n", options.command(), versions.join(" and "));
     for on in jdks {
         text += &format!("\nJDK {}:\n", on.jdk.version);
-        text += &times(options.variants(), &on.measured);
+        text += &times(options.variants(), &on.measured, "s", |cost| cost.seconds);
+        text += &times(options.variants(), &on.measured, "CPU s", |cost| cost.processor);
         text += &memory(options.variants(), &on.measured);
-        for (index, variant) in options.variants().iter().enumerate().filter(|(_, variant)| !variant.discards) {
+        for (index, variant) in
+            options.variants().iter().enumerate().filter(|(_, variant)| variant.kind == Kind::Written)
+        {
             text += &traces(variant, index, &on.measured, bandwidth);
         }
     }
@@ -23,17 +28,18 @@ pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], band
     text + &rewritten(rewriting)
 }
 
-fn times(variants: &[Variant], measured: &[Measured]) -> String {
-    let heads: String = variants.iter().map(|variant| format!(" {} s | |", variant.name)).collect();
-    let mut text = format!("\n| program | plain s |{heads}\n|---|--:|{}\n", "--:|--:|".repeat(variants.len()));
+fn times(variants: &[Variant], measured: &[Measured], unit: &str, of: impl Fn(&Cost) -> f64) -> String {
+    let heads: String = variants.iter().map(|variant| format!(" {} {unit} | |", variant.name)).collect();
+    let mut text = format!("\n| program | plain {unit} |{heads}\n|---|--:|{}\n", "--:|--:|".repeat(variants.len()));
     for program in measured {
-        text += &format!("| {} | {:.2} |", program.program, program.plain.seconds);
+        let plain = of(&program.plain);
+        text += &format!("| {} | {plain:.2} |", program.program);
         for run in &program.runs {
-            text += &format!(" {:.2} | {:.1}x |", run.cost.seconds, run.cost.seconds / program.plain.seconds);
+            text += &format!(" {:.2} | {:.2}x |", of(&run.cost), of(&run.cost) / plain);
         }
         text += "\n";
     }
-    text + &of_all(variants.len(), measured, |program, run| run.cost.seconds / program.plain.seconds)
+    text + &of_all(variants.len(), measured, |program, run| of(&run.cost) / of(&program.plain))
 }
 
 fn memory(variants: &[Variant], measured: &[Measured]) -> String {

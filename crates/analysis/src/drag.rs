@@ -33,7 +33,7 @@ mod tests {
         }
         assert!(by_rows > 0);
         let of_summary = summarize(&source, reading, 5).unwrap().lifetimes.unwrap();
-        assert_eq!(of_summary.drag_byte_ticks, by_rows);
+        assert_eq!(of_summary.drag_byte_ticks, Some(by_rows));
         let profile = profile::profile(&population, source.naming(), 1 << 20).unwrap();
         // Each cell is rounded down to thousands.
         let least = (by_rows / 1000).saturating_sub(profile.cells.len() as u64);

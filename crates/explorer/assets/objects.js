@@ -39,7 +39,7 @@ export const objects = {
         { title: "Age", sort: "age", wide: 7, number: true, hint: "bytes allocated during its life", cell: (one) => bytes(one.ageBytes) },
         { title: "Born", sort: "birth", wide: 7, number: true, cell: (one) => clock.point(one.born) },
         { title: "Died", sort: "death", wide: 7, number: true, cell: (one) => (one.died ? clock.point(one.died) : "–") },
-        { title: "Drag", sort: "drag", wide: 6, number: true, hint: "calls and returns between its last use and its death", cell: (one) => one.dragTicks === null ? "" : number(one.dragTicks) },
+...(app.trace().hasUses ? [{ title: "Drag", sort: "drag", wide: 6, number: true, hint: "calls and returns between its last use and its death", cell: (one) => one.dragTicks === null ? "" : number(one.dragTicks) }] : []),
         { title: "Thread", wide: 6, cell: (one) => app.threadName(one.thread) },
       ];
       const pages = new Map([[0, first.objects]]);

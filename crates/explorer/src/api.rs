@@ -133,10 +133,11 @@ fn about(trace: &Opened) -> Value {
         "program": source.trace().map(|trace| trace.file.meta().command.clone()),
         "events": source.events().to_string(),
         "hasDeaths": population.has_deaths,
+        "hasUses": population.has_uses,
         "hasSources": trace.find_source().is_some(),
         "sql": trace.sql().map(|sql| json!({ "folder": sql.folder, "isOfOneRun": sql.is_of_one_run, "queries": sql.queries })),
         "withoutDeaths": trace.without_deaths(),
-        "clock": if trace.is_by_bytes() { "bytes" } else { "calls" },
+        "clock": if trace.counts_bytes() { "bytes" } else { "calls" },
         "objects": population.objects,
         "bytes": end.bytes,
         "references": trace.references().len(),
@@ -275,6 +276,11 @@ fn objects(trace: &'static Opened, params: &Params) -> Answer {
         "size" => Order::By(Sort::Size),
         "age" => Order::By(Sort::Age),
         "retained" => Order::Retained,
+        "drag" if !trace.population().has_uses => {
+            return Err(Refused::Wrong(
+                "sort=drag: the trace has no calls, which tell when objects are used".to_owned(),
+            ));
+        }
         "drag" => Order::By(Sort::Drag),
         "birth" => Order::By(Sort::Birth),
         "death" => Order::By(Sort::Death),

@@ -9,6 +9,7 @@ use et_analysis::groups::{At, Course, Subject, Timeline, What, by_bytes, timelin
 use et_analysis::heap::{Dominance, Resident, dominance, resident};
 use et_analysis::report::Report;
 use et_reader::population::{Groups, Population};
+use et_reader::record::Clock;
 use et_reader::references::References;
 use et_reader::source::Source;
 use serde::Serialize;
@@ -112,7 +113,7 @@ pub struct Opened {
 
 impl Opened {
     pub fn new(parts: Parts) -> Self {
-        let (population, is_by_bytes) = by_bytes(&parts.source, parts.population);
+        let (population, is_by_bytes) = by_bytes(parts.population);
         Self {
             parts: Parts { population, ..parts },
             is_by_bytes,
@@ -148,9 +149,14 @@ impl Opened {
         self.parts.objects.as_deref().unwrap_or(&*self.parts.population.groups)
     }
 
-    /// Whether the clock counts bytes, and not calls.
+    /// Whether bytes take the place of a clock that stands still: commands do not know such ticks.
     pub(crate) fn is_by_bytes(&self) -> bool {
         self.is_by_bytes
+    }
+
+    /// Whether the clock counts bytes, and not calls.
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.is_by_bytes || self.source().clock(Clock::default()) == Clock::Bytes
     }
 
     /// Why only allocations are known.

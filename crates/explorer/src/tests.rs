@@ -194,10 +194,10 @@ fn without_deaths_there_is_what_was_made() {
         let tree = get(&explorer, &format!("tree?what=made&by=class&{select}"));
         (tree["total"]["objects"].as_u64().unwrap(), tree["command"].as_str().unwrap().to_owned())
     };
-    assert_eq!(of(""), (3, "et-trace objects a.txt --born bytes:0..".to_owned()));
+    assert_eq!(of(""), (3, "et-trace objects a.txt --born tick:0..".to_owned()));
     // Up to the second of the three, and from there on.
     assert_eq!(of("to=24").0, 1);
-    assert_eq!(of("from=24&to=48"), (1, "et-trace objects a.txt --born bytes:24..bytes:48".to_owned()));
+    assert_eq!(of("from=24&to=48"), (1, "et-trace objects a.txt --born tick:24..tick:48".to_owned()));
     assert_eq!(of("from=24").0, 2);
     assert_eq!(get(&explorer, "objects?what=made&class=B")["found"]["objects"], 2);
     assert!(get(&explorer, "flame?what=made")["frames"].as_array().unwrap().len() > 2);

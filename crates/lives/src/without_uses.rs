@@ -18,7 +18,7 @@ pub fn with_uses(groups: Box<dyn Groups>, are_known: bool) -> Box<dyn Groups> {
     if are_known { groups } else { Box::new(WithoutUses(groups)) }
 }
 
-/// Rows whose last use is not known, whatever stores and exceptions say.
+/// Rows whose last use is not known, nor how far objects escape, whatever stores and exceptions say.
 struct WithoutUses(Box<dyn Groups>);
 
 impl Groups for WithoutUses {
@@ -37,6 +37,8 @@ impl Groups for WithoutUses {
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
         let mut rows = self.0.read(group, columns)?;
         rows.last_use_tick.fill(UNKNOWN_USE);
+        rows.escaped_thread.fill(None);
+        rows.escaped_frame.fill(None);
         Ok(rows)
     }
 

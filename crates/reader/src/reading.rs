@@ -34,7 +34,7 @@ pub fn deaths_unknown(events: EventSet) -> Option<String> {
 
 /// What deaths computed from records of these events leave out; `None` if that is nothing.
 pub fn deaths_of_heap(events: EventSet) -> Option<String> {
-    let what = "deaths are those of the heap: the trace has no calls, so what only local variables hold is dead";
+    let what = "deaths are those of the heap: not all classes have hooks for methods, so objects held only by local variables count as dead";
     (deaths_unknown(events).is_none() && !events.has(EventSet::METHOD)).then(|| what.to_owned())
 }
 

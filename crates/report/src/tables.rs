@@ -299,18 +299,25 @@ fn lives(report: &Report, of_classes: bool) -> Table {
         numbers("Bytes", "Bytes allocated"),
         numbers("Objects", ""),
         numbers("Mean age", "Bytes that the program allocated between birth and death, on average"),
-        numbers("Drag", "For objects that died: share of their time in memory after the last use, weighted by size"),
     ]);
-    if report.has_contexts {
+    if report.has_uses {
+        columns.push(numbers(
+            "Drag",
+            "For objects that died: share of their time in memory after the last use, weighted by size",
+        ));
+    }
+    if report.has_uses && report.has_contexts {
         columns.push(numbers("Stack", "Objects that died in the method that allocated them and were not seen by another thread: they could live on the stack"));
     }
-    columns.extend([
-        numbers("One thread", "Objects that only the allocating thread saw"),
-        numbers(
-            "Not used",
-            "Objects on which no method was called after construction; arrays are judged only with --witness refs",
-        ),
-    ]);
+    if report.has_uses {
+        columns.extend([
+            numbers("One thread", "Objects that only the allocating thread saw"),
+            numbers(
+                "Not used",
+                "Objects on which no method was called after construction; arrays are judged only with --witness refs",
+            ),
+        ]);
+    }
     let row = |line: &LifeLine| {
         let part = |part: Amount, whole: Amount| Cell::share(part.objects, whole.objects);
         let mut row = vec![Cell::Name(line.name.clone())];
@@ -324,12 +331,16 @@ fn lives(report: &Report, of_classes: bool) -> Table {
                 true => Cell::Bytes(line.mean_age_bytes as u64),
                 false => Cell::Text("none died".into()),
             },
-            Cell::Share((line.alive.objects < line.made.objects).then_some(line.drag_share)),
         ]);
-        if report.has_contexts {
+        if report.has_uses {
+            row.push(Cell::Share((line.alive.objects < line.made.objects).then_some(line.drag_share)));
+        }
+        if report.has_uses && report.has_contexts {
             row.push(part(line.on_stack, line.with_thread));
         }
-        row.extend([part(line.in_thread, line.with_thread), part(line.unused, line.usable)]);
+        if report.has_uses {
+            row.extend([part(line.in_thread, line.with_thread), part(line.unused, line.usable)]);
+        }
         row
     };
     Table {

@@ -273,7 +273,11 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
     let events = [
         lacks(EventSet::ALLOC, &["objects", "allocations_by_second", "sites"], "allocations"),
         lacks(EventSet::UPDATE, &["updates", "refs", "fields"], "updates"),
-        lacks(EventSet::METHOD, &["calls", "objects.last_use_tick", "objects.escaped_frame"], "methods"),
+        lacks(
+            EventSet::METHOD,
+            &["calls", "objects.last_use_tick", "objects.escaped_frame", "objects.escaped_thread"],
+            "methods",
+        ),
         lacks(EventSet::METHOD, &["contexts"], "methods").filter(|_| !has_stacks),
         lacks(EventSet::EXCEPTION, &["exceptions"], "exceptions"),
     ];

@@ -21,8 +21,6 @@ use crate::tracer::machine::Machine;
 const FIRST_FRAMES: usize = 8;
 /// Maximum number of frames of a stack.
 const MOST_FRAMES: usize = 1 << 16;
-/// Calls of a method of which each may have been its last.
-const MOST_TRIED: u32 = 256;
 /// The multiplier of the way back.
 const BACK: u64 = inverse(MULTIPLIER);
 
@@ -44,7 +42,7 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
                 walk.room.found.clear();
                 (walk.whole(value, most), false)
             }
-            None => match walk.up_to_known(value, 0).or_else(|| walk.again(value, 0)) {
+            None => match walk.up_to_known(value).or_else(|| walk.again(value)) {
                 Some(caller) => (walk.add(caller), true),
                 None => (walk.whole(value, MOST_FRAMES), false),
             },
@@ -164,10 +162,10 @@ impl Walk<'_, '_> {
         state.methods.place(frame, |pools| read(tracer, *env, frame, pools))
     }
 
-    /// Walks from a frame to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
+    /// Walks to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
     /// does not fit, those are found whose values are right nevertheless: up to the first that is at no site.
-    fn up_to_known(&mut self, value: u64, from: usize) -> Option<u32> {
-        let (mut next, mut index) = (value, from);
+    fn up_to_known(&mut self, value: u64) -> Option<u32> {
+        let (mut next, mut index) = (value, 0);
         let mut certain = None;
         self.room.found.clear();
         while let Some(frame) = self.frame(index) {
@@ -205,11 +203,11 @@ impl Walk<'_, '_> {
     }
 
     /// The same once more, with frames as JVMTI tells them, and then with what methods have as code now.
-    fn again(&mut self, value: u64, from: usize) -> Option<u32> {
+    fn again(&mut self, value: u64) -> Option<u32> {
         self.ask_jvmti();
-        self.up_to_known(value, from).or_else(|| {
+        self.up_to_known(value).or_else(|| {
             let may_differ = self.state.methods.forget_changed();
-            may_differ.then(|| self.up_to_known(value, from)).flatten()
+            may_differ.then(|| self.up_to_known(value)).flatten()
         })
     }
 
@@ -225,15 +223,14 @@ impl Walk<'_, '_> {
             return None;
         };
         let mut numbers = Vec::new();
-        let found = self.caller_at(value, index, (first_site, sites), &mut numbers).or_else(|| {
-            self.ask_jvmti();
-            self.caller_at(value, index, (first_site, sites), &mut numbers)
-        });
-        let (caller, below) = found.unwrap_or_else(|| {
-            // What an exception has left behind, for example.
-            let number = self.told_from(index + 1);
-            (number, own_value(MULTIPLIER.wrapping_mul(u64::from(number) << 32 | 1), first_site))
-        });
+        let (caller, below) = match self.caller_at(value, index, (first_site, sites), &mut numbers) {
+            Some(found) => found,
+            // `AsyncGetCallTrace` tells the frames of the carrier behind those of a virtual thread.
+            None => {
+                self.ask_jvmti();
+                self.caller_at(value, index, (first_site, sites), &mut numbers)?
+            }
+        };
         let value = below.wrapping_add(u64::from(nearest - first_site));
         if self.state.table.find(value).is_none() {
             let number = self.state.tree.add(Frame { caller, site: nearest });
@@ -243,8 +240,8 @@ impl Walk<'_, '_> {
         Some(CalledByVm { value: Some(value), numbers })
     }
 
-    /// The stack of the caller of a frame at none of its sites, and the value to which the indexes of these are added. The thread has the value of
-    /// a call that the method has made, or of the one by which it was called itself.
+    /// The stack of the caller of a frame, and its value: computed from the outermost frame on, so that it does not matter what the thread has.
+    /// `None`: these are not the frames of the thread's value, which is that of a call of the method or the one with which it was called itself.
     fn caller_at(
         &mut self,
         value: u64,
@@ -252,36 +249,42 @@ impl Walk<'_, '_> {
         (first_site, sites): (u32, u32),
         numbers: &mut Vec<(u64, u32)>,
     ) -> Option<(u32, u64)> {
-        if value == 0 {
-            return Some((0, own_value(0, first_site)));
-        }
-        let is_called_at = self.next_site(frame + 1);
-        let calls = (0..sites.min(MOST_TRIED)).map(|index| value.wrapping_sub(index.into()));
-        let callers = calls.map(|own| (own, own.wrapping_sub(constant_of(first_site)).wrapping_mul(BACK)));
-        for (own, caller) in callers.clone() {
-            if caller == 0 && is_called_at.is_none() {
-                return Some((0, own));
-            }
-            let number = self.state.table.find(caller);
-            if let Some(number) = number
-                && self.state.tree.get(number).map(|frame| frame.site) == is_called_at
-            {
-                return Some((number, own));
-            }
-        }
-        let not_yet = (own_value(value, first_site), value);
-        for (own, caller) in std::iter::once(not_yet).chain(callers) {
-            if let Some(known) = self.up_to_known(caller, frame + 1) {
-                let number = self.add(known);
-                let mut at = number;
-                for &(value, _) in &self.room.found {
-                    numbers.push((value, at));
-                    at = self.state.tree.get(at).map_or(0, |frame| frame.caller);
+        let (mut frames, mut index) = (Vec::new(), frame + 1);
+        while let Some(next) = self.frame(index).filter(|_| frames.len() < MOST_FRAMES) {
+            index += 1;
+            match self.place(next) {
+                Place::Untracked => {}
+                Place::Site { site, adds } => frames.push((site, adds)),
+                Place::Elsewhere { first_site, nearest, .. } => {
+                    frames.push((nearest, constant_of(first_site).wrapping_add(u64::from(nearest - first_site))));
                 }
-                return Some((number, own));
             }
         }
-        None
+        let mut values = Vec::with_capacity(frames.len());
+        let mut caller = 0u64;
+        for &(site, adds) in frames.iter().rev() {
+            caller = caller.wrapping_mul(MULTIPLIER).wrapping_add(adds);
+            values.push((caller, site));
+        }
+        let own = own_value(caller, first_site);
+        if value != caller && value.wrapping_sub(own) >= u64::from(sites) && self.call_traces.is_some() {
+            return None;
+        }
+        let known = values.iter().rposition(|&(value, site)| {
+            let number = self.state.table.find(value);
+            number.and_then(|number| self.state.tree.get(number)).is_some_and(|frame| frame.site == site)
+        });
+        let (mut number, from) = match known {
+            Some(known) => (self.state.table.find(values[known].0).unwrap_or(0), known + 1),
+            None => (0, 0),
+        };
+        for &(value, site) in &values[from..] {
+            let caller = number;
+            number = self.state.tree.add(Frame { caller, site });
+            self.room.records.push(StackRecord::Frame { number, caller, site });
+            numbers.push((value, number));
+        }
+        Some((number, own))
     }
 
     /// Whether the innermost method with hooks is at a site.
@@ -295,31 +298,6 @@ impl Walk<'_, '_> {
             }
         }
         false
-    }
-
-    /// The site of the first frame at one, from that frame on.
-    fn next_site(&mut self, from: usize) -> Option<u32> {
-        let mut index = from;
-        loop {
-            match self.frame(index).map(|frame| self.place(frame))? {
-                Place::Untracked => index += 1,
-                Place::Site { site, .. } => return Some(site),
-                Place::Elsewhere { nearest, .. } => return Some(nearest),
-            }
-        }
-    }
-
-    /// The number of the stack from that frame on, as the VM tells it.
-    fn told_from(&mut self, from: usize) -> u32 {
-        let (mut index, mut sites) = (from, Vec::new());
-        while sites.len() < MOST_FRAMES
-            && let Some(frame) = self.frame(index)
-        {
-            index += 1;
-            sites.extend(self.place(frame).shown());
-        }
-        self.state.counts.walked_whole += 1;
-        self.number_of(sites)
     }
 
     /// The number of a stack of these sites, the innermost first.

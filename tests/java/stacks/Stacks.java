@@ -119,6 +119,7 @@ public class Stacks {
         for (int i = 0; i < 30; i++) deep(i % 3).copy();
         for (int i = 0; i < 2; i++) new Made(3);
         Initialized.touch(); Initialized.touch();
+        reads(); readsOther();
         List<Integer> numbers = new ArrayList<>(List.of(3, 1, 2));
         for (int i = 0; i < 20; i++) {
             numbers.sort((a, b) -> { tell(new Leaf()); return a - b; });
@@ -139,6 +140,24 @@ public class Stacks {
         }
         TOLD.forEach((stack, count) -> System.out.println(count + " " + stack));
     }
+
+    // The VM calls an initializer by itself, on another line than the last call of the method.
+
+    static class Read { static final Leaf LEAF = tell(new Leaf()); }
+
+    static class Other { static final Leaf LEAF = tell(new Leaf()); }
+
+    static Leaf reads() {
+        one(0);
+        return same(Read.LEAF);
+    }
+
+    static Leaf readsOther() {
+        two(0);
+        return same(Other.LEAF);
+    }
+
+    static Leaf same(Leaf leaf) { return leaf; }
 
     static void sleep() {
         try { Thread.sleep(2); } catch (InterruptedException e) { throw new IllegalStateException(e); }

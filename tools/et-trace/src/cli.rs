@@ -666,14 +666,15 @@ fn compare_by_heap(args: &CompareArgs, source: &Source, trace: &Trace, bar: Bar)
             "its deaths are those of the heap; compare them in a trace with calls (--events all)".to_owned(),
         ));
     }
-    let found = compare::by_heap(trace, Limits::default()).map_err(SourceError::from)?;
+    let (found, outcome) = compare::by_heap(trace, Limits::default()).map_err(SourceError::from)?;
     drop(bar);
     if args.json {
         print_json(&found)?;
     } else {
         print(&found.render())?;
     }
-    Ok(if found.is_clean() { OK } else { FAILED })
+    let complete = completeness(source, outcome.lost);
+    Ok(if found.is_clean() { complete } else { FAILED })
 }
 
 fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {

@@ -9,6 +9,7 @@ use et_reader::Trace;
 use et_reader::amount::Amount;
 use et_reader::lifetimes::{self, LifetimesError, Limits, Played, Recording, Step};
 use et_reader::record::{AllocKind, ObjectId, Record};
+use et_reader::resolve::Outcome;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -76,9 +77,9 @@ fn deaths(recording: &Recording, mut died: impl FnMut(usize, u64, u64)) -> Resul
 ///
 /// # Errors
 /// The trace cannot be read, or a temporary file cannot be written.
-pub fn by_heap(trace: &Trace, limits: Limits) -> Result<ByHeap, LifetimesError> {
+pub fn by_heap(trace: &Trace, limits: Limits) -> Result<(ByHeap, Outcome), LifetimesError> {
     let mut with_calls = Vec::new();
-    let (recording, _) = lifetimes::record(trace, limits)?;
+    let (recording, outcome) = lifetimes::record(trace, limits)?;
     deaths(&recording, |number, _, at| {
         if with_calls.len() <= number {
             with_calls.resize(number + 1, ALIVE);
@@ -89,8 +90,11 @@ pub fn by_heap(trace: &Trace, limits: Limits) -> Result<ByHeap, LifetimesError> 
     let groups = SOONER.iter().map(|bound| Some(*bound)).chain([None]);
     let sooner = groups.map(|less_than| Sooner { less_than, died: Amount::default() }).collect();
     let mut found = ByHeap { sooner, ..ByHeap::default() };
-    deaths(&lifetimes::record_heap(trace, limits)?, |number, size, at| found.add(size, with_calls[number], at))?;
-    Ok(found)
+    // Both readings have the same objects, unless the file changes meanwhile.
+    deaths(&lifetimes::record_heap(trace, limits)?, |number, size, at| {
+        found.add(size, with_calls.get(number).copied().unwrap_or(ALIVE), at);
+    })?;
+    Ok((found, outcome))
 }
 
 impl ByHeap {
@@ -125,11 +129,9 @@ impl ByHeap {
         );
         let sooner = self.sooner.iter().scan(0, |from, group| {
             let text = match (*from, group.less_than) {
-                (0, _) => "dead in both at the same time".to_owned(),
-                (from, Some(to)) => {
-                    format!("dead sooner by the heap, by {} to {} of allocation", bytes(from), bytes(to))
-                }
-                (from, None) => format!("dead sooner by the heap, by {} of allocation or more", bytes(from)),
+                (0, _) => "dead at the same time in both".to_owned(),
+                (_, Some(to)) => format!("dead sooner by the heap, less than {} of allocation apart", bytes(to)),
+                (from, None) => format!("dead sooner by the heap, {} of allocation apart or more", bytes(from)),
             };
             *from = group.less_than.unwrap_or(0);
             Some((group.died, text))
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn without_calls_nothing_dies_later() {
         let trace = Trace::open(REAL.as_ref()).unwrap();
-        let found = by_heap(&trace, Limits::default()).unwrap();
+        let (found, _) = by_heap(&trace, Limits::default()).unwrap();
         assert!(found.is_clean(), "{found:?}");
         let sum = found.sooner.iter().map(|group| group.died).chain([found.alive, found.alive_otherwise]);
         assert_eq!(sum.map(|amount| amount.objects).sum::<u64>(), found.made.objects);
@@ -190,10 +192,9 @@ mod tests {
         assert!(!found.is_clean());
     }
 
-    /// A run that was recorded without calls says what this one says without its calls.
     #[test]
-    fn what_is_alive_is_what_a_trace_without_calls_says() {
-        let found = by_heap(&Trace::open(REAL.as_ref()).unwrap(), Limits::default()).unwrap();
+    fn the_clock_of_a_trace_without_calls_counts_bytes() {
+        let (found, _) = by_heap(&Trace::open(REAL.as_ref()).unwrap(), Limits::default()).unwrap();
         let mut trace = Trace::open(REAL.as_ref()).unwrap();
         trace.events = EventSet::ALLOC.or(EventSet::UPDATE);
         let source = Source::from(trace);

@@ -4,14 +4,11 @@ use std::io;
 
 use et_reader::lifetimes::HeldByStack;
 use et_reader::population::{Columns, Groups, Moment, Population, Rows};
-use et_reader::record::Clock;
-use et_reader::source::Source;
 
-/// A population whose clock counts the bytes that were allocated before an object was made, if it has no clock of its own; whether its
-/// clock counts bytes.
-pub fn by_bytes(source: &Source, population: Population) -> (Population, bool) {
+/// A population whose clock counts the bytes that were allocated before an object was made, if it has no clock of its own; whether that is so.
+pub fn by_bytes(population: Population) -> (Population, bool) {
     if population.end.tick > 0 || population.has_deaths {
-        return (population, source.clock(Clock::default()) == Clock::Bytes);
+        return (population, false);
     }
     let end = population.end;
     let groups = Box::new(ByBytes(population.groups));

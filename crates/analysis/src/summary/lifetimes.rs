@@ -20,9 +20,12 @@ pub struct LifetimeLine {
     pub died: Amount,
     pub alive_at_end: u64,
     pub mean_lifetime: f64,
-    pub mean_drag: f64,
+    /// `None`: the trace has no calls, which tell uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_drag: Option<f64>,
     /// Bytes times ticks between last use and death, summed over the dead: what freeing at the last use would have saved.
-    pub drag_byte_ticks: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drag_byte_ticks: Option<u64>,
 }
 
 /// Lifetimes of all objects made while tracing was on.
@@ -34,9 +37,12 @@ pub struct LifetimesPart {
     /// Of the objects that were there when tracing began.
     pub initial_died: u64,
     pub mean_lifetime: f64,
-    pub mean_drag: f64,
+    /// `None`: the trace has no calls, which tell uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_drag: Option<f64>,
     /// Sum of bytes times ticks of drag.
-    pub drag_byte_ticks: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drag_byte_ticks: Option<u64>,
     /// Those with the most drag first.
     pub classes: Vec<LifetimeLine>,
     pub sites: Vec<LifetimeLine>,
@@ -46,6 +52,7 @@ pub struct LifetimesPart {
 pub(super) fn part(
     rows: &[Row],
     deaths: u64,
+    has_uses: bool,
     top: usize,
     type_text: impl Fn(TypeId) -> String,
     place_text: impl Fn(MadeIn) -> String,
@@ -71,8 +78,8 @@ pub(super) fn part(
         died: sum.died,
         alive_at_end: alive,
         mean_lifetime: sum.mean(sum.lifetime),
-        mean_drag: sum.mean(sum.drag),
-        drag_byte_ticks: sum.drag_bytes,
+        mean_drag: has_uses.then(|| sum.mean(sum.drag)),
+        drag_byte_ticks: has_uses.then_some(sum.drag_bytes),
     };
     let most = |lines: &mut Vec<LifetimeLine>| {
         lines.sort_by(|a, b| {
@@ -93,8 +100,8 @@ pub(super) fn part(
         alive_at_end: alive,
         initial_died: deaths.saturating_sub(sum.died.objects),
         mean_lifetime: sum.mean(sum.lifetime),
-        mean_drag: sum.mean(sum.drag),
-        drag_byte_ticks: sum.drag_bytes,
+        mean_drag: has_uses.then(|| sum.mean(sum.drag)),
+        drag_byte_ticks: has_uses.then_some(sum.drag_bytes),
         classes,
         sites,
     }

@@ -88,27 +88,30 @@ fn lifetimes(out: &mut String, summary: &Summary) {
     if part.died.objects == 0 {
         return;
     }
+    let (Some(mean_drag), Some(all)) = (part.mean_drag, part.drag_byte_ticks) else {
+        let _ = writeln!(out, "  mean lifetime {} {}", ticks(part.mean_lifetime), summary.ticks_of());
+        return;
+    };
     let _ = writeln!(
         out,
         "  mean lifetime {} ticks, of which {} after the last use (drag)",
         ticks(part.mean_lifetime),
-        ticks(part.mean_drag)
+        ticks(mean_drag)
     );
-    let all = part.drag_byte_ticks;
     for (title, lines, last) in
         [("Drag by class", &part.classes, "class"), ("Drag by site", &part.sites, "type and site")]
     {
         let rows: Vec<_> = lines
             .iter()
-            .filter(|line| line.drag_byte_ticks > 0)
-            .map(|line| {
+            .filter_map(|line| Some((line, line.drag_byte_ticks.filter(|drag| *drag > 0)?, line.mean_drag?)))
+            .map(|(line, drag, mean_drag)| {
                 let site = line.site.as_ref().map(|site| format!("  {site}")).unwrap_or_default();
                 vec![
-                    percent(line.drag_byte_ticks, all),
+                    percent(drag, all),
                     number(line.died.objects),
                     number(line.alive_at_end),
                     ticks(line.mean_lifetime),
-                    ticks(line.mean_drag),
+                    ticks(mean_drag),
                     format!("{}{site}", line.ty),
                 ]
             })

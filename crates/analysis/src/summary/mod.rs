@@ -416,7 +416,8 @@ fn of_records(source: &Source, population: &Population, observed: &Observed) -> 
         complete: true,
         records,
         ticks: match source.clock(Clock::default()) {
-            Clock::Bytes => population.end.tick,
+            // That of counts stands still.
+            Clock::Bytes => population.end.tick.max(population.end.bytes),
             _ => totals.of('M') + totals.of('E') + totals.of('X'),
         },
         events: source.events().names().chain(stacks.is_some().then_some("stacks")).map(str::to_owned).collect(),
@@ -477,7 +478,8 @@ fn add_lives(summary: &mut Summary, sums: &mut Sums<'_>, deaths: Option<u64>, te
         at_the_end: sums.alive,
     });
     let type_text = |ty| (texts.ty)(NOWHERE, ty);
-    summary.lifetimes = Some(lifetimes::part(&sums.rows, deaths.unwrap_or(0), top, type_text, texts.place));
+    let has_uses = summary.has_calls();
+    summary.lifetimes = Some(lifetimes::part(&sums.rows, deaths.unwrap_or(0), has_uses, top, type_text, texts.place));
 }
 
 /// Adds what only a trace file contains.

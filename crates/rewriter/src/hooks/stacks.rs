@@ -275,11 +275,11 @@ fn pushed(instruction: &Instruction<'_>, constant: impl Fn(u16) -> Option<i64>) 
 
 /// Whether the VM calls such methods by itself, in the middle of a method that calls nothing there: to initialise a class, to load one, to
 /// link method handles. Programs call the others, too.
-pub(crate) fn may_be_called_by_vm(class: &str, name: &[u8], descriptor: &[u8]) -> bool {
+pub(crate) fn may_be_called_by_vm(class: &str, name: &[u8], descriptor: &[u8], is_static: bool) -> bool {
     const LINKERS: [&[u8]; 5] =
         [b"linkCallSite", b"linkMethod", b"linkDynamicConstant", b"linkMethodHandleConstant", b"findMethodHandleType"];
     name == b"<clinit>"
-        || name == b"loadClass" && descriptor == b"(Ljava/lang/String;)Ljava/lang/Class;"
+        || !is_static && name == b"loadClass" && descriptor == b"(Ljava/lang/String;)Ljava/lang/Class;"
         || class == "java/lang/invoke/MethodHandleNatives" && LINKERS.contains(&name)
 }
 

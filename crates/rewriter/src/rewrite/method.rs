@@ -306,7 +306,8 @@ impl<'a> Work<'_, 'a> {
             None => None,
             Some(&(_, first_site)) => {
                 let Member { name, descriptor, .. } = *body.member;
-                let by_vm = hooks::stacks::may_be_called_by_vm(&self.plan.name, name, descriptor);
+                let by_vm =
+                    hooks::stacks::may_be_called_by_vm(&self.plan.name, name, descriptor, body.member.is_static());
                 let has_calls = code.instructions.iter().any(|instruction| opcode::is_call(instruction.opcode));
                 let tracked = Tracked::new(&mut editor, first_site, has_calls, by_vm);
                 tracked.entry(&mut editor, emit);

@@ -46,7 +46,7 @@ table! {
         death_context: Option<i64> as Dictionary,
         /// Number of the record that made it unreachable: objects with the same number died together. Null if no record did.
         death_record: Option<i64> as Delta,
-        /// Whether a thread other than its own mentioned it; null if its own is not known.
+        /// Whether a thread other than its own mentioned it; null if its own is not known, or the trace has no calls.
         escaped_thread: Option<bool> as Dictionary,
         /// Whether it outlived the method that allocated it; null if no method was running, or deaths are not known.
         escaped_frame: Option<bool> as Dictionary,

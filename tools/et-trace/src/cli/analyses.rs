@@ -111,7 +111,7 @@ pub(crate) struct EscapeArgs {
 }
 
 /// Refuses what only traces with calls tell.
-fn needs_calls(input: &InputArgs, opened: &Opened, what: &str) -> Result<(), CliError> {
+pub(super) fn needs_calls(input: &InputArgs, opened: &Opened, what: &str) -> Result<(), CliError> {
     match opened.population.has_uses {
         true => Ok(()),
         false => {

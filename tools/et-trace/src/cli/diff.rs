@@ -78,7 +78,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
     let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &inputs);
     let output = args.output.as_ref().map(create).transpose()?;
     let bar = Bar::new(true);
-    let mut has_deaths = true;
+    let (mut has_deaths, mut tell_uses) = (true, Vec::new());
     let mut differ = Differ::default();
     let mut code = OK;
     for (side, traces) in [Side::Before, Side::After].into_iter().zip(&sides) {
@@ -87,10 +87,16 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
             let opened = Opened::new(&input, &bar)?;
             differ.add(side, &opened.source, &opened.population).map_err(CliError::Rows)?;
             has_deaths &= opened.population.has_deaths;
+            tell_uses.push(opened.population.has_uses);
             code = code.max(opened.finish());
         }
     }
     drop(bar);
+    if has_deaths && tell_uses.iter().any(|tells| *tells != tell_uses[0]) {
+        PROGRAM.say(format_args!(
+            "warning: some traces have calls and others do not, where objects held only by local variables count as dead: compare what is alive with care"
+        ));
+    }
     let missing = args.fail_if.iter().filter(|_| !args.allow_missing);
     let missing: Vec<_> =
         missing.filter_map(|condition| Some((condition, condition.missing_class(&differ)?))).collect();

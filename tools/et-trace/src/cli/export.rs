@@ -9,12 +9,12 @@ use et_analysis::course::course;
 use et_analysis::heap;
 use et_analysis::profile::profile;
 use et_names::EventSet;
-use et_reader::source::{Source, deaths_unknown};
+use et_reader::source::{Source, deaths_of_heap, deaths_unknown};
 use et_reader::{Thread, Trace};
 use et_report::export::jfr::{self, Meaning, Recording};
 use et_report::export::{About, Format, Tree, Weight};
 
-use super::analyses::{Opened, lacks_walks, program, size};
+use super::analyses::{Opened, lacks_walks, needs_calls, program, size};
 use super::select::SelectUntilArgs;
 use super::stacks::StacksArgs;
 use super::{CliError, InputArgs, PROGRAM};
@@ -134,6 +134,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     let (opened, selected) = Opened::new(&args.input, &bar)?.select(&args.select.selection())?;
     if let (WeightArg::SurvivedBytes | WeightArg::SurvivedObjects, None) = (args.weight, &opened.population.survival) {
         return Err(lacks_walks(&args.input, "--weight"));
+    }
+    if matches!(args.weight, WeightArg::Drag) && opened.population.has_deaths {
+        needs_calls(&args.input, &opened, "--weight drag")?;
     }
     let stacks = args.stacks.shown();
     let opened = opened.show(&stacks);
@@ -281,5 +284,6 @@ fn about(opened: &Opened) -> About {
     if opened.population.contexts.cut() > 0 {
         comments.push("too many calling contexts: the deepest stacks are cut".to_owned());
     }
+    comments.extend(deaths_of_heap(opened.source.events()).filter(|_| opened.population.has_deaths));
     About { program: program(&opened.source), nanos: opened.population.end.nanos, comments }
 }
