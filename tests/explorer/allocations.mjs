@@ -34,7 +34,7 @@ await look(async ({ page, url, check, shot, shown }) => {
   await page.waitForFunction(() => document.getElementById("views").getAttribute("aria-busy") === "false");
   const some = await objects();
   check(some > 0 && some < all, `${some} of ${all} objects are in the range`);
-  check((await page.locator("#view-objects .foot").innerText()).includes("--born bytes:"), await page.locator("#view-objects .foot").innerText());
+  check((await page.locator("#view-objects .foot").innerText()).includes("--born tick:"), await page.locator("#view-objects .foot").innerText());
   await tab("flame");
   check((await page.locator("#view-flame g.frame").count()) > 3, "the flame graph is empty");
   await shot("allocations");

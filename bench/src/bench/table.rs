@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_tables_have_a_row_for_each_program_the_mean_and_the_worst() {
         let options = Options { programs: vec!["h2".into(), "ecj".into()], jdk: vec![17], ..Options::default() };
-        let cost = |seconds, resident| Cost { seconds, processor: seconds, resident };
+        let cost = |seconds, resident| Cost { seconds, processor: 3.0 * seconds, resident };
         let trace = TraceFigures {
             trace_bytes: 30_000_000,
             event_bytes: 40_000_000,
@@ -184,7 +184,10 @@ mod tests {
         let bandwidth = Bandwidth { one_thread: 8e9, all_threads: 12e9, threads: 2 };
         let table = markdown(&options, std::slice::from_ref(&on), &rewriting, bandwidth);
         for row in [
-            "| h2 | 2.00 | 8.00 | 4.0x | 4.00 | 2.0x | 2.50 | 1.2x | 3.00 | 1.5x | 2.20 | 1.1x |",
+            "| program | plain s | all events s | |",
+            "| h2 | 2.00 | 8.00 | 4.00x | 4.00 | 2.00x | 2.50 | 1.25x | 3.00 | 1.50x | 2.20 | 1.10x |",
+            "| program | plain CPU s | all events CPU s | |",
+            "| h2 | 6.00 | 24.00 | 4.00x | 12.00 | 2.00x |",
             "| geometric mean | | | 5.66x | | 2.00x | | 1.25x | | 1.50x | | 1.10x |",
             "| worst | | ecj | 8.00x | ecj | 2.00x | ecj | 1.25x | ecj | 1.50x | ecj | 1.10x |",
             "| h2 | 300 | 150 | 1.50x | 150 | 1.50x | 0 | 1.00x | 300 | 2.00x | 0 | 1.00x |",
