@@ -65,23 +65,21 @@ const VARIANTS: &[Variant] = &[
         kind: Kind::Discarded,
         ..Variant::ALL
     },
-    Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
-    Variant { name: "with stacks", folder: "stacks", options: STACKS, ..Variant::ALL },
-    Variant { name: "counts", folder: "stacks", options: STACKS, jvm_options: &["-Det.counts=1s"], ..Variant::ALL },
+    Variant::ALLOCATIONS,
+    Variant::STACKS,
+    Variant::COUNTS,
 ];
 
 /// As [`VARIANTS`], with `--modes`.
 const MODES: &[Variant] = &[
-    Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
-    Variant { name: "counts", folder: "stacks", options: STACKS, jvm_options: &["-Det.counts=1s"], ..Variant::ALL },
-    Variant { name: "with stacks", folder: "stacks", options: STACKS, ..Variant::ALL },
-    Variant { name: "objects", folder: "stacks", options: STACKS, jvm_options: &["-Det.survival=5"], ..Variant::ALL },
+    Variant::ALLOCATIONS,
+    Variant::COUNTS,
+    Variant::STACKS,
+    Variant { name: "objects", jvm_options: &["-Det.survival=5"], ..Variant::STACKS },
     Variant { name: "references", folder: "references", options: &["--events", "alloc,update,stacks"], ..Variant::ALL },
     Variant { name: "everything", ..Variant::ALL },
     Variant { name: "walks by JVMTI", kind: Kind::Walker, ..Variant::ALL },
 ];
-
-const STACKS: &[&str] = &["--events", "alloc,stacks"];
 
 /// As [`VARIANTS`], with `--witness`.
 const WITNESSES: &[Variant] = &[
@@ -115,6 +113,11 @@ enum Kind {
 
 impl Variant {
     const ALL: Self = Self { name: "", folder: "all", options: &[], jvm_options: &[], kind: Kind::Written };
+    const ALLOCATIONS: Self =
+        Self { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Self::ALL };
+    const STACKS: Self =
+        Self { name: "with stacks", folder: "stacks", options: &["--events", "alloc,stacks"], ..Self::ALL };
+    const COUNTS: Self = Self { name: "counts", jvm_options: &["-Det.counts=1s"], ..Self::STACKS };
 }
 
 impl Options {
@@ -160,8 +163,8 @@ struct Bench<'a> {
     folder: &'a Path,
     jdk: &'a Jdk,
     runner: Runner,
-    /// The agent that walks stacks.
-    walker: &'a Path,
+    /// The agent that walks stacks, if one of the kinds of runs has it.
+    walker: Option<&'a Path>,
     /// One instrumented JDK per kind of run.
     traced: Vec<InstrumentedJdk>,
 }
@@ -184,7 +187,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let folder = layout.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let bandwidth = Bandwidth::measure();
-    let walker = completeness::walker(layout, &compiler)?;
+    let walks = options.variants().iter().any(|variant| variant.kind == Kind::Walker);
+    let walker = walks.then(|| completeness::walker(layout, &compiler)).transpose()?;
 
     let mut rewriting = Vec::new();
     let mut benches = Vec::new();
@@ -193,7 +197,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         let instrument = |variant: &Variant| InstrumentedJdk::of(&tools, jdk, variant.options);
         let traced = options.variants().iter().map(instrument).collect::<Result<_>>()?;
         let runner = Runner::new(layout, &folder, options.scale, &compiler, jdk)?;
-        benches.push(Bench { options, tools: &tools, folder: &folder, jdk, runner, walker: &walker, traced });
+        benches.push(Bench { options, tools: &tools, folder: &folder, jdk, runner, walker: walker.as_deref(), traced });
     }
     let mut measured: Vec<Vec<Measured>> = benches.iter().map(|_| Vec::new()).collect();
     for workload in &programs {
@@ -264,9 +268,9 @@ impl Bench<'_> {
         for (index, variant) in self.options.variants().iter().enumerate() {
             let trace = self.trace(workload, index);
             let _ = fs::remove_file(&trace);
-            if variant.kind == Kind::Walker {
+            if let (Kind::Walker, Some(walker)) = (variant.kind, self.walker) {
                 let mut run = self.runner.plain(workload, &self.jdk.java());
-                run.env("JAVA_OPTS_EXTRA", format!("-agentpath:{}", self.walker.display()));
+                run.env("JAVA_OPTS_EXTRA", format!("-agentpath:{}", walker.display()));
                 costs[index + 1].push(cost::of(&run, self.folder)?);
                 continue;
             }

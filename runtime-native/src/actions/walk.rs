@@ -34,9 +34,7 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
             return number;
         }
         state.counts.values += 1;
-        let call_traces = tracer.machine.hotspot.call_traces;
-        let room = std::mem::take(&mut state.room);
-        let mut walk = Walk { tracer, env, state, room, is_whole: false, call_traces };
+        let mut walk = Walk::new(tracer, env, state);
         let (number, fits) = match walk.state.tree.most_frames() {
             Some(most) => {
                 walk.room.found.clear();
@@ -47,13 +45,57 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
                 None => (walk.whole(value, MOST_FRAMES), false),
             },
         };
-        let is_certain = fits || walk.is_at_site();
-        let Walk { room, state, .. } = walk;
-        // In the journal before any other thread can use a number.
-        tracer.output.queue.stacks(&room.records);
         // What was beyond the limit is walked again: else the table would grow without one. So is what does not fit, if the value may be that of
         // another stack: it is the thread's, and not made from that of the method.
-        if state.tree.most_frames().is_none() && is_certain {
+        let is_certain = fits || matches!(walk.innermost(), Some((_, Place::Site { .. })));
+        let is_kept = walk.state.tree.most_frames().is_none() && is_certain;
+        walk.finish(is_kept.then_some((value, number)));
+        number
+    })
+}
+
+/// The value of the stack below the innermost method with hooks, which the VM may have called by itself, given the value that the thread has.
+///
+/// A method that the VM calls finds the value of whatever its caller called last, or with which that was called itself. So it gets the
+/// value that the caller would have stored for a call at its nearest site: different callers give different ones.
+pub fn called_by_vm(tracer: &Tracer, env: Env, value: u64) -> u64 {
+    tracer.stacks.with(|state| {
+        // Beyond the limit stacks get no values.
+        if state.tree.most_frames().is_some() {
+            return value;
+        }
+        let mut walk = Walk::new(tracer, env, state);
+        let caller = walk.called_by_vm(value);
+        walk.finish(caller);
+        caller.map_or(value, |(value, _)| value)
+    })
+}
+
+/// A walk of the current thread's stack.
+struct Walk<'w, 'e> {
+    tracer: &'w Tracer,
+    env: Env<'e>,
+    state: &'w mut State,
+    room: Room,
+    /// Whether the stack has no more frames than were found.
+    is_whole: bool,
+    /// How frames are asked for; `None`: JVMTI. What fits the values is right, whoever told it; what does not fit is looked at again as JVMTI tells it.
+    call_traces: Option<CallTraces>,
+}
+
+impl<'w, 'e> Walk<'w, 'e> {
+    fn new(tracer: &'w Tracer, env: Env<'e>, state: &'w mut State) -> Self {
+        let room = std::mem::take(&mut state.room);
+        let call_traces = tracer.machine.hotspot.call_traces;
+        Self { tracer, env, state, room, is_whole: false, call_traces }
+    }
+
+    /// Hands over what is new, and gives values their numbers: the innermost, if it may be kept, and those found above it.
+    fn finish(self, innermost: Option<(u64, u32)>) {
+        let Self { tracer, env, state, room, .. } = self;
+        // In the journal before any other thread can use a number.
+        tracer.output.queue.stacks(&room.records);
+        if let Some((value, number)) = innermost {
             let before = state.table.word();
             let mut has_moved = false;
             // The innermost has the number; each other one is the caller of the one before it.
@@ -70,61 +112,8 @@ pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
             }
         }
         state.room = room.emptied();
-        number
-    })
-}
+    }
 
-/// The value of the stack below the innermost method with hooks, which the VM may have called by itself, given the value that the thread has.
-///
-/// A method that the VM calls finds the value of whatever its caller called last, or with which that was called itself. So it gets the
-/// value that the caller would have stored for a call at its nearest site: different callers give different ones.
-pub fn called_by_vm(tracer: &Tracer, env: Env, value: u64) -> u64 {
-    tracer.stacks.with(|state| {
-        // Beyond the limit stacks get no values.
-        if state.tree.most_frames().is_some() {
-            return value;
-        }
-        let call_traces = tracer.machine.hotspot.call_traces;
-        let room = std::mem::take(&mut state.room);
-        let before = state.table.word();
-        let mut walk = Walk { tracer, env, state, room, is_whole: false, call_traces };
-        let below = walk.called_by_vm(value);
-        let Walk { room, state, .. } = walk;
-        tracer.output.queue.stacks(&room.records);
-        let found = below.unwrap_or_default();
-        let has_moved =
-            found.numbers.into_iter().fold(false, |moved, (value, number)| state.table.add(value, number) | moved);
-        if has_moved {
-            tracer.machine.proxy.set_stacks(env, state.table.word());
-            state.table.release(before);
-        }
-        state.room = room.emptied();
-        found.value.unwrap_or(value)
-    })
-}
-
-/// What [`called_by_vm`] finds.
-#[derive(Default)]
-struct CalledByVm {
-    /// `None`: the value is that of a call.
-    value: Option<u64>,
-    /// The numbers of values that are new.
-    numbers: Vec<(u64, u32)>,
-}
-
-/// A walk of the current thread's stack.
-struct Walk<'w, 'e> {
-    tracer: &'w Tracer,
-    env: Env<'e>,
-    state: &'w mut State,
-    room: Room,
-    /// Whether the stack has no more frames than were found.
-    is_whole: bool,
-    /// How frames are asked for; `None`: JVMTI. What fits the values is right, whoever told it; what does not fit is looked at again as JVMTI tells it.
-    call_traces: Option<CallTraces>,
-}
-
-impl Walk<'_, '_> {
     /// The frame with that index; `None` if the stack has no more.
     fn frame(&mut self, index: usize) -> Option<RawFrame> {
         while index >= self.room.frames.len() && !self.is_whole {
@@ -211,93 +200,59 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// See [`called_by_vm`]. `None`: the value is that of a call.
-    fn called_by_vm(&mut self, value: u64) -> Option<CalledByVm> {
-        // The first method with hooks is the one that asks. The next one is where the VM has called it.
+    /// The innermost method with hooks: the index of its frame, and where that is.
+    fn innermost(&mut self) -> Option<(usize, Place)> {
         let mut index = 0;
-        while self.frame(index).map(|frame| self.place(frame))? == Place::Untracked {
-            index += 1;
-        }
-        index += 1;
-        let Place::Elsewhere { first_site, sites, nearest } = self.frame(index).map(|frame| self.place(frame))? else {
-            return None;
-        };
-        let mut numbers = Vec::new();
-        let (caller, below) = match self.caller_at(value, index, (first_site, sites), &mut numbers) {
-            Some(found) => found,
-            // `AsyncGetCallTrace` tells the frames of the carrier behind those of a virtual thread.
-            None => {
-                self.ask_jvmti();
-                self.caller_at(value, index, (first_site, sites), &mut numbers)?
+        loop {
+            match self.frame(index).map(|frame| self.place(frame))? {
+                Place::Untracked => index += 1,
+                place => return Some((index, place)),
             }
-        };
-        let value = below.wrapping_add(u64::from(nearest - first_site));
-        if self.state.table.find(value).is_none() {
-            let number = self.state.tree.add(Frame { caller, site: nearest });
-            self.room.records.push(StackRecord::Frame { number, caller, site: nearest });
-            numbers.push((value, number));
         }
-        Some(CalledByVm { value: Some(value), numbers })
     }
 
-    /// The stack of the caller of a frame, and its value: computed from the outermost frame on, so that it does not matter what the thread has.
-    /// `None`: these are not the frames of the thread's value, which is that of a call of the method or the one with which it was called itself.
-    fn caller_at(
-        &mut self,
-        value: u64,
-        frame: usize,
-        (first_site, sites): (u32, u32),
-        numbers: &mut Vec<(u64, u32)>,
-    ) -> Option<(u32, u64)> {
-        let (mut frames, mut index) = (Vec::new(), frame + 1);
+    /// The value of the caller of the method that asks, and its number. `None`: the thread has its value. See [`called_by_vm`].
+    fn called_by_vm(&mut self, value: u64) -> Option<(u64, u32)> {
+        let (asks, _) = self.innermost()?;
+        let (caller, known) = self.caller_at(value, asks + 1).or_else(|| {
+            // `AsyncGetCallTrace` tells the frames of the carrier behind those of a virtual thread.
+            self.ask_jvmti();
+            self.caller_at(value, asks + 1)
+        })?;
+        Some((caller, self.add(known)))
+    }
+
+    /// The value of a method at none of its sites as if it called at the nearest, computed from the outermost frame on, so that it does not matter
+    /// what the thread has; and the number of the first stack that is known. Those before it are found. `None`: the method is at a site, or these
+    /// are not the frames of the thread's value, which is that of a call of the method or the one with which it was called itself.
+    fn caller_at(&mut self, value: u64, frame: usize) -> Option<(u64, u32)> {
+        let Place::Elsewhere { first_site, sites, .. } = self.frame(frame).map(|frame| self.place(frame))? else {
+            return None;
+        };
+        let (mut frames, mut index) = (Vec::new(), frame);
         while let Some(next) = self.frame(index).filter(|_| frames.len() < MOST_FRAMES) {
             index += 1;
-            match self.place(next) {
-                Place::Untracked => {}
-                Place::Site { site, adds } => frames.push((site, adds)),
-                Place::Elsewhere { first_site, nearest, .. } => {
-                    frames.push((nearest, constant_of(first_site).wrapping_add(u64::from(nearest - first_site))));
-                }
-            }
+            frames.extend(self.place(next).shown());
         }
-        let mut values = Vec::with_capacity(frames.len());
-        let mut caller = 0u64;
-        for &(site, adds) in frames.iter().rev() {
-            caller = caller.wrapping_mul(MULTIPLIER).wrapping_add(adds);
-            values.push((caller, site));
+        let Self { room: Room { found, .. }, state, call_traces, .. } = self;
+        found.clear();
+        let (mut caller, mut own) = (0, 0);
+        for (site, adds) in frames.into_iter().rev() {
+            (caller, own) = (own, above(own, adds));
+            found.push((own, site));
         }
-        let own = own_value(caller, first_site);
-        if value != caller && value.wrapping_sub(own) >= u64::from(sites) && self.call_traces.is_some() {
+        found.reverse();
+        let of_calls = value.wrapping_sub(above(caller, constant_of(first_site)));
+        if value != caller && of_calls >= u64::from(sites) && call_traces.is_some() {
             return None;
         }
-        let known = values.iter().rposition(|&(value, site)| {
-            let number = self.state.table.find(value);
-            number.and_then(|number| self.state.tree.get(number)).is_some_and(|frame| frame.site == site)
+        let known = found.iter().enumerate().find_map(|(at, &(value, site))| {
+            let number = state.table.find(value)?;
+            state.tree.get(number).filter(|frame| frame.site == site).map(|_| (at, number))
         });
-        let (mut number, from) = match known {
-            Some(known) => (self.state.table.find(values[known].0).unwrap_or(0), known + 1),
-            None => (0, 0),
-        };
-        for &(value, site) in &values[from..] {
-            let caller = number;
-            number = self.state.tree.add(Frame { caller, site });
-            self.room.records.push(StackRecord::Frame { number, caller, site });
-            numbers.push((value, number));
-        }
-        Some((number, own))
-    }
-
-    /// Whether the innermost method with hooks is at a site.
-    fn is_at_site(&mut self) -> bool {
-        let mut index = 0;
-        while let Some(place) = self.frame(index).map(|frame| self.place(frame)) {
-            match place {
-                Place::Untracked => index += 1,
-                Place::Site { .. } => return true,
-                Place::Elsewhere { .. } => return false,
-            }
-        }
-        false
+        let (new, number) = known.unwrap_or((found.len(), 0));
+        found.truncate(new);
+        Some((own, number))
     }
 
     /// The number of a stack of these sites, the innermost first.
@@ -329,7 +284,7 @@ impl Walk<'_, '_> {
         {
             index += 1;
             let place = self.place(frame);
-            sites.extend(place.shown());
+            sites.extend(place.shown().map(|(site, _)| site));
             at = below(at, place);
         }
         match most {
@@ -342,9 +297,9 @@ impl Walk<'_, '_> {
     }
 }
 
-/// What a method with these sites adds the indexes of its sites to, given the value of its caller.
-fn own_value(caller: u64, first_site: u32) -> u64 {
-    caller.wrapping_mul(MULTIPLIER).wrapping_add(constant_of(first_site))
+/// The value of a stack, given that of the caller's and what the frame adds.
+fn above(caller: u64, adds: u64) -> u64 {
+    caller.wrapping_mul(MULTIPLIER).wrapping_add(adds)
 }
 
 /// The value of the caller's stack, given that of a frame's.

@@ -15,16 +15,16 @@ pub enum Place {
     /// At a site: its id, and what it adds to the value of the method's caller.
     Site { site: u32, adds: u64 },
     /// At another place of a method whose sites begin there: the VM has called something. `nearest` is the site that comes next in its code, or
-    /// else the last one.
-    Elsewhere { first_site: u32, sites: u32, nearest: u32 },
+    /// else the last one, and what that adds.
+    Elsewhere { first_site: u32, sites: u32, nearest: (u32, u64) },
 }
 
 impl Place {
-    /// The site that stands for the frame in a stack that is recorded as the VM tells it.
-    pub fn shown(self) -> Option<u32> {
+    /// The site that stands for the frame, and what it adds: at no site, the nearest.
+    pub fn shown(self) -> Option<(u32, u64)> {
         match self {
             Self::Untracked => None,
-            Self::Site { site, .. } | Self::Elsewhere { nearest: site, .. } => Some(site),
+            Self::Site { site, adds } | Self::Elsewhere { nearest: (site, adds), .. } => Some((site, adds)),
         }
     }
 }
@@ -94,17 +94,21 @@ impl Methods {
             Entry::Vacant(place) => place.insert(read(&mut self.pools)),
         };
         let Some(code) = code else { return Place::Untracked };
+        let at_index = |index: u32| {
+            let adds = constant_of(code.first_site).wrapping_add(index.into());
+            (code.first_site.wrapping_add(index), adds)
+        };
         match u32::try_from(frame.location).ok().and_then(|at| code.site_at(at)) {
-            Some(index) => Place::Site {
-                site: code.first_site.wrapping_add(index),
-                adds: constant_of(code.first_site).wrapping_add(index.into()),
-            },
+            Some(index) => {
+                let (site, adds) = at_index(index);
+                Place::Site { site, adds }
+            }
             None => {
                 let sites = code.sites.iter().map(|(_, index)| index + 1).max().unwrap_or(0);
                 let at = u32::try_from(frame.location).unwrap_or(0);
                 let next = code.sites.partition_point(|(pc, _)| *pc < at);
                 let nearest = code.sites.get(next).or(code.sites.last()).map_or(0, |(_, index)| *index);
-                Place::Elsewhere { first_site: code.first_site, sites, nearest: code.first_site.wrapping_add(nearest) }
+                Place::Elsewhere { first_site: code.first_site, sites, nearest: at_index(nearest) }
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::table::table;
 const SOONER: [u64; 5] = [1, 1 << 10, 1 << 16, 1 << 20, 1 << 24];
 
 /// How far deaths are from those that the heap alone tells. Of all objects that were made while tracing was on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ByHeap {
     /// All of them.
@@ -44,12 +44,22 @@ pub struct Sooner {
     pub died: Amount,
 }
 
+impl Default for ByHeap {
+    /// Of no objects.
+    fn default() -> Self {
+        let groups = SOONER.iter().map(|bound| Some(*bound)).chain([None]);
+        let none = Amount::default();
+        let sooner = groups.map(|less_than| Sooner { less_than, died: none }).collect();
+        Self { made: none, alive: none, alive_otherwise: none, sooner, later: none }
+    }
+}
+
 /// Still alive at the end.
 const ALIVE: u64 = u64::MAX;
 
-/// Calls `died` with the number of each object that died, in the order of births, its size, and the bytes allocated by then.
-/// Returns the number of objects.
-fn deaths(recording: &Recording, mut died: impl FnMut(usize, u64, u64)) -> Result<usize, LifetimesError> {
+/// Calls `died` with the number of each object that died, in the order of births, its size, and the bytes allocated by
+/// then; those alive at the end follow.
+fn deaths(recording: &Recording, mut died: impl FnMut(usize, u64, u64)) -> Result<(), LifetimesError> {
     let (mut alive, mut number, mut made) = (FxHashMap::<ObjectId, (usize, u64)>::default(), 0, 0u64);
     recording.replay_steps(|played| {
         match played {
@@ -70,7 +80,7 @@ fn deaths(recording: &Recording, mut died: impl FnMut(usize, u64, u64)) -> Resul
     for (number, size) in alive.into_values() {
         died(number, size, ALIVE);
     }
-    Ok(number)
+    Ok(())
 }
 
 /// Compares them. Takes eight bytes of memory for each object, and reads the trace twice.
@@ -87,9 +97,7 @@ pub fn by_heap(trace: &Trace, limits: Limits) -> Result<(ByHeap, Outcome), Lifet
         with_calls[number] = at;
     })?;
     drop(recording);
-    let groups = SOONER.iter().map(|bound| Some(*bound)).chain([None]);
-    let sooner = groups.map(|less_than| Sooner { less_than, died: Amount::default() }).collect();
-    let mut found = ByHeap { sooner, ..ByHeap::default() };
+    let mut found = ByHeap::default();
     // Both readings have the same objects, unless the file changes meanwhile.
     deaths(&lifetimes::record_heap(trace, limits)?, |number, size, at| {
         found.add(size, with_calls.get(number).copied().unwrap_or(ALIVE), at);
@@ -178,9 +186,7 @@ mod tests {
 
     #[test]
     fn groups_are_by_distance() {
-        let sooner = SOONER.iter().map(|bound| Some(*bound)).chain([None]);
-        let sooner = sooner.map(|less_than| Sooner { less_than, died: Amount::default() }).collect();
-        let mut found = ByHeap { sooner, ..ByHeap::default() };
+        let mut found = ByHeap::default();
         for (with_calls, by_heap) in
             [(5, 5), (6, 5), (1 << 10, 0), (1 << 25, 1), (ALIVE, 3), (ALIVE, ALIVE), (3, 4), (3, ALIVE)]
         {
