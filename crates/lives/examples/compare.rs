@@ -24,7 +24,7 @@ fn lines(population: &Population) -> (Vec<(u64, Line)>, Times) {
         let rows = population.groups.read(group, Columns::ALL).unwrap();
         for at in 0..rows.len {
             let line = format!(
-                "{:x} ty {} {:?} size {} len {} site {} thread {} birth {} {} use {} death {:?} {:?} {:?} rec {:?} esc {:?} {:?}",
+                "{:x} ty {} {:?} size {} len {} site {} thread {} birth {} {} use {} death {:?} {:?} {:?} rec {:?} esc {:?} {:?} {:?}",
                 rows.object[at].0,
                 rows.class[at].0,
                 rows.kind[at],
@@ -41,6 +41,7 @@ fn lines(population: &Population) -> (Vec<(u64, Line)>, Times) {
                 rows.death_record[at],
                 rows.escaped_thread[at],
                 rows.escaped_frame[at],
+                rows.fate[at],
             );
             let (born, died) = (
                 path(&population.contexts, rows.context[at]),
@@ -175,6 +176,9 @@ fn main() {
             start.elapsed().as_secs_f64(),
             (cpu() - cpu_before) / records as f64 * 1e9
         );
+        if old.survival != new.survival {
+            println!("  walks {:?}\n  {:?}", new.survival, old.survival);
+        }
         let ((new_lines, new_times), (old_lines, old_times)) = (lines(&new), lines(&old));
         let times = new_times.iter().zip(&old_times).filter(|(new, old)| new != old).count();
         let different: Vec<_> = new_lines.iter().zip(&old_lines).filter(|(new, old)| new != old).collect();

@@ -13,6 +13,7 @@
 mod added;
 mod by_blocks;
 mod by_time;
+mod fates;
 mod folder;
 mod held;
 mod known;
@@ -36,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use et_columns::Written;
-use et_reader::Trace;
+use et_names::EventSet;
 use et_reader::blocks::Passed;
 use et_reader::blocks::glimpse::Glimpses;
 use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
@@ -44,6 +45,7 @@ use et_reader::record::Clock;
 use et_reader::resolve::{Lost, Outcome};
 use et_reader::source::TraceSource;
 use et_reader::stacks::StackTable;
+use et_reader::{Trace, deaths_unknown};
 
 pub use by_time::{by_time, kept_by_time};
 use folder::There;
@@ -66,8 +68,11 @@ const SITES: &str = "sites.parquet";
 const METHODS: &str = "methods.parquet";
 const THREADS: &str = "threads.parquet";
 const HELD: &str = "held.parquet";
+/// Walks through the heap, and what they say of each object. Traces that tell when objects die do not have them.
+const WALKS: &str = "walks.parquet";
+const FATES: &str = "fates.parquet";
 /// All tables.
-const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS, THREADS, HELD];
+const TABLES: [&str; 10] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS, THREADS, HELD, WALKS, FATES];
 
 /// File name of the heap at some moments. The number changes with its form.
 const GLIMPSES: &str = "heaps-1.bin";
@@ -89,6 +94,8 @@ pub struct LifeTable {
     /// The clock that was asked for, and the one that its times are ticks of.
     clock: Clock,
     clock_of_trace: Clock,
+    /// What its rows say: as much as the trace tells.
+    follows: Follows,
     /// The stacks that the trace has of its own.
     stacks: Arc<StackTable>,
     /// The rows, if they were made but are not kept.
@@ -109,6 +116,11 @@ struct Home {
     manifest: Mutex<Option<Manifest>>,
     /// The manifest of a table whose files do not match it.
     damaged: Mutex<Option<Manifest>>,
+}
+
+/// Whether events only tell how objects were made.
+fn only_births(events: EventSet) -> bool {
+    deaths_unknown(events).is_some() && !events.has(EventSet::METHOD)
 }
 
 /// The content of a mutex, even if a thread panicked that held it: it is replaced as a whole.
@@ -149,12 +161,15 @@ pub fn attach_passing(trace: &mut TraceSource, clock: Clock) -> Arc<LifeTable> {
 impl LifeTable {
     fn new(home: Option<Home>, clock: Clock, trouble: Option<String>) -> Self {
         let (stacks, passing, glimpses) = (Arc::default(), Mutex::default(), Mutex::default());
-        Self { home, clock, clock_of_trace: clock, stacks, passing, glimpses, trouble: Mutex::new(trouble) }
+        let (follows, trouble) = (Follows::Lives, Mutex::new(trouble));
+        Self { home, clock, clock_of_trace: clock, follows, stacks, passing, glimpses, trouble }
     }
 
     fn of(self, trace: &mut TraceSource) -> Arc<Self> {
-        let table =
-            Arc::new(Self { stacks: trace.stacks.clone(), clock_of_trace: self.clock.of(trace.events), ..self });
+        let events = trace.events;
+        let clock_of_trace = self.clock.of(events);
+        let follows = if only_births(events) { Follows::Births } else { Follows::Lives };
+        let table = Arc::new(Self { stacks: trace.stacks.clone(), clock_of_trace, follows, ..self });
         trace.lives = Some(table.clone());
         table
     }
@@ -224,21 +239,23 @@ impl LifeTable {
         }
     }
 
-    /// Files to write to: where they can be kept, or else for this process only.
-    fn files(&self) -> Option<[File; 2]> {
-        let two = |file: &dyn Fn() -> io::Result<File>| Ok([file()?, file()?]);
+    /// A file to write to: where it can be kept, or else for this process only.
+    fn file(&self) -> io::Result<File> {
         if let (Some(folder), None) = (self.folder(), self.trouble()) {
-            match two(&|| folder::nameless(folder)) {
-                Ok(files) => return Some(files),
+            match folder::nameless(folder) {
+                Ok(file) => return Ok(file),
                 Err(error) => self.complain(&error),
             }
         }
         // Whoever needs the rows will have the same error.
-        two(&tempfile::tempfile).ok()
+        tempfile::tempfile()
     }
 
     /// The deaths of a table that is kept, or of one that is not.
     fn deaths(&self) -> io::Result<Option<Earlier<'_>>> {
+        if self.follows == Follows::Births {
+            return Ok(None);
+        }
         if self.manifest().is_none() {
             return lock(&self.passing).as_ref().map_or(Ok(None), Passing::deaths);
         }
@@ -266,7 +283,8 @@ impl Lives for LifeTable {
     }
 
     fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
-        let maker = Maker::new(self.stacks.clone(), self.files()?, self.clock_of_trace, Follows::Lives);
+        let files = [self.file().ok()?, self.file().ok()?];
+        let maker = Maker::new(self.stacks.clone(), files, self.clock_of_trace, Follows::Lives);
         Some(Box::new(Making { table: self, maker }))
     }
 }
@@ -307,8 +325,7 @@ impl LifeTable {
             return None;
         }
         // Any error is reported by whoever makes it from the records.
-        let (made, mut passed) =
-            by_blocks::make(trace, || self.files().ok_or_else(|| io::ErrorKind::Other.into())).ok()?;
+        let (made, mut passed) = by_blocks::make(trace, self.follows, || self.file()).ok()?;
         self.take(trace, made, &passed.held_by_stacks, passed.outcome.lost);
         let glimpses = std::mem::take(&mut passed.glimpses);
         if !glimpses.all.is_empty() {
@@ -349,8 +366,10 @@ fn publish(
         (THREADS, names::threads(file()?, trace, &made.used)?),
         (HELD, held::write(file()?, held_by_stacks)?),
     ];
+    let of_walks = made.survival.iter().flat_map(|made| [(WALKS, &made.walks), (FATES, &made.fates)]);
     let all: Vec<(&str, &Written)> = [(OBJECTS, &made.lives), (CLEARINGS, &made.clearings)]
         .into_iter()
+        .chain(of_walks)
         .chain(tables.iter().map(|(name, table)| (*name, table)))
         .collect();
     let entries = all.iter().map(|(name, table)| folder::entry(name, table)).collect();

@@ -15,6 +15,7 @@ use et_reader::population::Moment;
 use et_reader::record::{Alloc, AllocKind, Clock, ObjectId, Record, RecordKind, StackId, ThreadId};
 use et_reader::stack_contexts::StackContexts;
 use et_reader::stacks::StackTable;
+use et_reader::survival::Survival;
 use et_reader::told::{Hold, Told};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashSet;
@@ -156,6 +157,19 @@ pub struct Made {
     pub end: Moment,
     /// Rows that are not in order.
     pub late: Late,
+    /// What the rows say.
+    pub follows: Follows,
+    /// What walks through the heap say of the objects, if only births are followed and there were walks.
+    pub survival: Option<MadeFates>,
+}
+
+/// What walks through the heap say of the objects of a table.
+#[derive(Debug)]
+pub struct MadeFates {
+    pub survival: Arc<Survival>,
+    /// The table of fates, and that of the walks.
+    pub fates: Written,
+    pub walks: Written,
 }
 
 /// What the rows refer to by number.
@@ -411,6 +425,8 @@ impl Maker {
             used: self.used,
             end,
             late: Late::default(),
+            follows: self.follows,
+            survival: None,
         })
     }
 }

@@ -6,7 +6,6 @@ use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 
 use et_columns::TableReader;
-use et_format::BlockKind;
 use et_reader::blocks::Passed;
 use et_reader::counted::counted;
 use et_reader::lifetimes::HeldByStack;
@@ -16,7 +15,7 @@ use et_reader::population::{Columns, Groups, Key, Population, Rows};
 use et_reader::record::{Clock, Record};
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
-use et_reader::survival::Survival;
+use et_reader::survival::Marker;
 use et_reader::told::Told;
 use et_reader::{deaths_of_heap, deaths_unknown};
 use thiserror::Error;
@@ -24,10 +23,11 @@ use thiserror::Error;
 use crate::late::LateRows;
 use crate::maker::{Follows, Maker};
 use crate::names::read_contexts;
+use crate::passing::Passing;
 use crate::rows::{range, stored, wider};
 use crate::surviving::Surviving;
 use crate::without_uses::{tells_uses, with_uses};
-use crate::{BY_RECORDS, CONTEXTS, HELD, LifeTable, Manifest, OBJECTS, by_blocks, held, lock};
+use crate::{BY_RECORDS, CONTEXTS, FATES, HELD, LifeTable, Manifest, OBJECTS, WALKS, by_blocks, fates, held, lock};
 
 /// Why there are no rows.
 #[derive(Debug, Error)]
@@ -47,19 +47,36 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     if let Some((population, _)) = counts(source) {
         return Ok(population);
     }
-    let Some(table) = table.filter(|table| table.is_for(source, reading)) else {
-        return Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0);
+    if let Some(table) = table.filter(|table| table.is_for(source, reading)) {
+        if let Some(population) = table.rows(source, reading) {
+            return Ok(population);
+        }
+        if table.make_for(source).is_none() && table.follows == Follows::Lives {
+            source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
+        }
+        if let Some(population) = table.rows(source, reading) {
+            return Ok(population);
+        }
+    }
+    match tells_births_only(source, reading) {
+        true => Ok(births(source, reading)?.0),
+        false => Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0),
+    }
+}
+
+/// Whether the rows of a reading say no more than how objects were made.
+fn tells_births_only(source: &Source, reading: Reading) -> bool {
+    source.trace().is_some() && source.deaths(reading.deaths) == Deaths::None && !tells_uses(source)
+}
+
+/// What users are told about anything unusual in the rows of a reading.
+pub(crate) fn warnings(source: &Source, reading: Reading) -> Vec<String> {
+    let events = source.events();
+    let warning = match source.deaths(reading.deaths) {
+        Deaths::Trace => deaths_of_heap(events),
+        Deaths::None => deaths_unknown(events).filter(|_| reading.deaths == Deaths::Trace),
     };
-    if let Some(population) = table.rows(source) {
-        return Ok(population);
-    }
-    if table.make_for(source).is_none() {
-        source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
-    }
-    match table.rows(source) {
-        Some(population) => Ok(population),
-        None => Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0),
-    }
+    warning.into_iter().collect()
 }
 
 /// Returns all objects of a trace and what their rows do not tell, in one reading of the records, which `see` gets as
@@ -78,7 +95,8 @@ pub fn observe(
         observer.record(record, at);
         see(record, at);
     };
-    let Some(table) = table.filter(|table| table.is_for(source, reading)) else {
+    let tells_lives = |table: &&LifeTable| table.follows == Follows::Lives && table.is_for(source, reading);
+    let Some(table) = table.filter(tells_lives) else {
         let (population, ending) = pass(source, reading, Follows::Lives, visit)?;
         return Ok((population, observer.finish(&ending)));
     };
@@ -97,11 +115,14 @@ pub fn observe_rows(
     reading: Reading,
 ) -> Result<(Population, Observed), PopulationError> {
     if let Some(table) = table.filter(|table| table.is_for(source, reading))
-        && table.rows(source).is_none()
+        && table.rows(source, reading).is_none()
         && let Some(passed) = table.make_for(source)
-        && let Some(population) = table.rows(source)
+        && let Some(population) = table.rows(source, reading)
     {
         return Ok((population, passed.observed(source)));
+    }
+    if tells_births_only(source, reading) {
+        return births(source, reading);
     }
     observe(source, table, reading, |_, _| {})
 }
@@ -135,35 +156,23 @@ fn births_by_records(source: &Source, reading: Reading) -> Result<(Population, O
 /// As [`births`], without making records. `None` if that cannot be done: then they are made, and any error shows again.
 fn births_by_blocks(source: &Source, reading: Reading) -> Option<(Population, Observed)> {
     let trace = source.trace()?;
-    // Where walks are between births is known by the tickets of records.
-    if trace.file.of_kind(BlockKind::Survivors).next().is_some() {
-        return None;
-    }
     if reading.clock != Clock::default() || std::env::var_os(BY_RECORDS).is_some() {
         return None;
     }
-    let (written, passed) = by_blocks::births(trace, tempfile::tempfile).ok()?;
-    let table = Table::open(written.file, HeldRows::Known(Vec::new()), 0..0).ok()?;
+    let (made, passed) = by_blocks::make(trace, Follows::Births, tempfile::tempfile).ok()?;
     let observed = passed.observed(source);
-    let population = Population {
-        groups: with_uses(Box::new(table), tells_uses(source)),
-        has_uses: tells_uses(source),
-        objects: passed.objects,
-        end: by_blocks::end(&passed),
-        lost: passed.outcome.lost,
-        contexts: passed.contexts,
-        types: source.types(),
-        has_deaths: false,
-        survival: None,
-        warnings: deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace).into_iter().collect(),
-    };
-    Some((population, observed))
+    let rows = Passing::of(made, Vec::new(), passed.outcome.lost);
+    Some((rows.population(source, reading).ok()?, observed))
 }
 
 impl LifeTable {
     /// Whether its rows are those of a reading.
-    pub(crate) fn is_for(&self, source: &Source, reading: Reading) -> bool {
-        source.deaths(reading.deaths) == Deaths::Trace && reading.clock == self.clock
+    pub fn is_for(&self, source: &Source, reading: Reading) -> bool {
+        let tells_enough = match self.follows {
+            Follows::Lives => source.deaths(reading.deaths) == Deaths::Trace,
+            Follows::Births => source.trace().is_some_and(|trace| !trace.only_counts()),
+        };
+        tells_enough && reading.clock == self.clock
     }
 
     /// Makes the table without making records, if that can be done.
@@ -172,27 +181,35 @@ impl LifeTable {
     }
 
     /// Reads the rows in the folder, if they are intact, or those that were made for this process.
-    fn rows(&self, source: &Source) -> Option<Population> {
+    fn rows(&self, source: &Source, reading: Reading) -> Option<Population> {
         let Some(manifest) = self.manifest() else {
-            return lock(&self.passing).as_ref()?.population(source).ok();
+            return lock(&self.passing).as_ref()?.population(source, reading).ok();
         };
         let read = || -> io::Result<Population> {
             let held = HeldRows::Kept(self.open(HELD)?);
             let has_uses = tells_uses(source);
-            let groups =
-                with_uses(Box::new(Table::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?), has_uses);
+            let (survival, fates) = match manifest.files.iter().any(|file| file.name == FATES) {
+                true => {
+                    let collections = source.trace().map_or(0, |trace| trace.gcs.len() as u64);
+                    let survival = fates::read_walks(self.open(WALKS)?, collections)?;
+                    (Some(Arc::new(survival)), Some(TableReader::open(self.open(FATES)?)?))
+                }
+                false => (None, None),
+            };
+            let table = Table::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?.with_fates(fates);
+            let groups = with_uses(Box::new(table), has_uses);
             let contexts = read_contexts(self.open(CONTEXTS)?, Contexts::default())?;
             let Manifest { objects, .. } = manifest;
             let (end, types) = (manifest.end(), source.types());
-            let (lost, warnings) = (Lost::default(), deaths_of_heap(source.events()).into_iter().collect());
+            let (lost, warnings) = (Lost::default(), warnings(source, reading));
             Ok(Population {
                 groups,
                 objects,
                 contexts,
                 types,
-                has_deaths: true,
+                has_deaths: self.follows == Follows::Lives,
                 has_uses,
-                survival: None,
+                survival,
                 end,
                 lost,
                 warnings,
@@ -215,7 +232,7 @@ fn pass(
     let has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
     let reading = Reading { holders: has_deaths && source.tells_holders(), places: true, ..reading };
     let mut marker = match source.trace().filter(|_| !has_deaths) {
-        Some(trace) => Survival::of(trace).map_err(SourceError::from)?,
+        Some(trace) => Marker::of(trace).map_err(SourceError::from)?,
         None => None,
     };
     let mut ending = source.for_each_told(reading, |told, at| {
@@ -235,11 +252,12 @@ fn pass(
     let held = ending.cost.as_ref().map(|cost| cost.held_by_stacks.clone()).unwrap_or_default();
     let text_types = std::mem::take(&mut ending.text_types);
     let table = Table::open(made.lives.file, HeldRows::Known(held), 0..0).map_err(PopulationError::Temporary)?;
-    let survival = marker.map(|marker| Arc::new(marker.finish(made.end, made.objects)));
-    let groups: Box<dyn Groups> = match &survival {
-        Some(survival) => Box::new(Surviving::of(Box::new(table), survival.clone())),
+    let fates = marker.map(|marker| Arc::new(marker.finish(made.end, made.objects)));
+    let groups: Box<dyn Groups> = match &fates {
+        Some(fates) => Box::new(Surviving::of(Box::new(table), fates.clone())),
         None => Box::new(table),
     };
+    let survival = fates.map(|fates| fates.survival().clone());
     let has_uses = tells_uses(source);
     let population = Population {
         groups: with_uses(groups, has_uses),
@@ -259,6 +277,8 @@ fn pass(
 /// Reads the table of objects.
 pub(crate) struct Table {
     objects: TableReader,
+    /// What walks through the heap say of them.
+    fates: Option<TableReader>,
     held: HeldRows,
     late: LateRows,
 }
@@ -275,7 +295,12 @@ impl Table {
     pub fn open(objects: File, held: HeldRows, late: Range<u64>) -> io::Result<Self> {
         let objects = TableReader::open(objects)?;
         let late = LateRows::of(&objects, late)?;
-        Ok(Self { objects, held, late })
+        Ok(Self { objects, fates: None, held, late })
+    }
+
+    /// With the table of their fates, which has the same groups.
+    pub fn with_fates(self, fates: Option<TableReader>) -> Self {
+        Self { fates, ..self }
     }
 }
 
@@ -297,7 +322,10 @@ impl Groups for Table {
     }
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        let rows = stored(&self.objects, group, columns)?;
+        let mut rows = stored(&self.objects, group, columns)?;
+        if let Some(fates) = self.fates.as_ref().filter(|_| columns.has(Columns::FATE)) {
+            rows.fate = fates::read(fates, group, rows.len)?;
+        }
         self.late.put_in_order(&self.objects, group, rows)
     }
 }
@@ -306,9 +334,9 @@ impl Groups for Table {
 mod tests {
     use std::fs;
 
-    use et_format::ClassRecord;
-    use et_format::event::{Event, ObjectHash};
-    use et_names::{FieldRefId, MethodId, SiteId};
+    use et_format::event::{Event, ObjectHash, Ticket};
+    use et_format::{ClassRecord, GcRecord, HeapWalk, Nanos};
+    use et_names::{EventSet, FieldRefId, MethodId, SiteId};
     use et_reader::Trace;
     use et_reader::file::TraceFile;
     use et_reader::source::TraceSource;
@@ -412,6 +440,80 @@ mod tests {
             assert_eq!((by_blocks.objects, by_blocks.end), (by_records.objects, by_records.end));
             assert_eq!(by_blocks.warnings, by_records.warnings);
         }
+    }
+
+    /// A thousand objects, every tenth of which two walks find, and every hundredth a third; the last is born after all walks.
+    fn walked() -> TraceBuilder {
+        let options = [("events".to_owned(), "alloc,stacks".to_owned())].into();
+        let mut builder = TraceBuilder::with_options(Default::default(), options);
+        builder.names(&table("app.jar", 5_000_000, &[class("A", "java/lang/Object", &["static main ()V"])]));
+        builder.loaded_classes(&[(0x12, 16, "LA;")]).first_thread(1, "main", Vec::new());
+        let new =
+            |object| Event::New { site: SiteId(0), object: ObjectHash(object), class: ObjectHash(0x12), known: false };
+        for round in 0..10_u32 {
+            let events: Vec<_> = (0..100).map(|at| new(0x1000 + 100 * round + at)).collect();
+            builder.events(1, u64::from(100 * round + 1), &events);
+        }
+        builder.events(1, 2000, &[new(0x9000)]);
+        for (number, every) in [(1_u64, 10), (2, 10), (3, 100)] {
+            let start = 300 * number;
+            builder.gc(&GcRecord { start: Ticket(start), finish: Ticket(start + 1), ..GcRecord::default() });
+            let walk = HeapWalk {
+                begin: Ticket(start + 2),
+                end: Ticket(start + 3),
+                nanos: Nanos(number),
+                duration: Nanos(1),
+                ..HeapWalk::default()
+            };
+            let found: Vec<u32> = (0x1000..0x1000 + 300 * number as u32).step_by(every).collect();
+            builder.survivors(walk, &found);
+        }
+        builder
+    }
+
+    #[test]
+    fn births_are_kept_with_what_walks_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ettrace");
+        fs::write(&path, walked().finish()).unwrap();
+        let open = || {
+            let mut trace = TraceSource::open(&path).unwrap();
+            trace.events = EventSet::ALLOC.or(EventSet::STACKS);
+            let table = attach(&mut trace, None).unwrap();
+            (Source::from(trace), table)
+        };
+        let (source, table) = open();
+        let reading = Reading::default();
+        let (by_records, expected) = births_by_records(&source, Reading { deaths: Deaths::None, ..reading }).unwrap();
+        let expected_rows = all(&by_records);
+        let fates = by_records.groups.read(0, Columns::FATE).unwrap().fate;
+        let survived = |number: usize| fates[number].map(|fate| (fate.survived, fate.survived_at_most, fate.missed));
+        assert_eq!((fates.len(), survived(1010 - 9)), (1002, None), "with the mirror, and one after all walks");
+        assert_eq!(fates.iter().flatten().filter(|fate| fate.survived == 3).count(), 3);
+        let (passing, _) = births_by_blocks(&source, reading).unwrap();
+        assert!(table.manifest().is_none());
+        let (made, observed) = observe_rows(&source, Some(&table), reading).unwrap();
+        assert!(table.manifest().is_some(), "it was made: {:?}", table.trouble());
+        assert_eq!(observed, expected);
+        let (source, table) = open();
+        assert!(table.manifest().is_some());
+        let kept = population(&source, Some(&table), reading).unwrap();
+        for population in [&passing, &made, &kept] {
+            assert_eq!(all(population), expected_rows);
+            assert_eq!(population.survival, by_records.survival);
+            assert_eq!((population.has_deaths, population.has_uses), (false, false));
+            assert_eq!(population.warnings, warnings(&source, reading));
+            assert_eq!((population.objects, population.end), (by_records.objects, by_records.end));
+        }
+        // A table of fates that is damaged is made anew.
+        let fates = folder.path().join("a.ettrace.lives").join(FATES);
+        let mut bytes = fs::read(&fates).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x55;
+        fs::write(&fates, bytes).unwrap();
+        let (source, table) = open();
+        assert_eq!(all(&population(&source, Some(&table), reading).unwrap()), expected_rows);
+        assert!(table.open(FATES).is_ok());
     }
 
     /// `class Holder { Object o; void g() { Object a = new int[3]; weak = new WeakReference<>(a); o = a; } }`, called

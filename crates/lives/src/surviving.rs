@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use et_reader::lifetimes::HeldByStack;
 use et_reader::population::{Columns, Groups, Key, Rows};
-use et_reader::survival::Survival;
+use et_reader::survival::Fates;
 
 /// Adds the column of fates to rows, which follows from two others.
 pub struct Surviving {
     groups: Box<dyn Groups>,
-    survival: Arc<Survival>,
+    fates: Arc<Fates>,
 }
 
 impl Surviving {
     /// The rows of a trace with these walks.
-    pub fn of(groups: Box<dyn Groups>, survival: Arc<Survival>) -> Self {
-        Self { groups, survival }
+    pub fn of(groups: Box<dyn Groups>, fates: Arc<Fates>) -> Self {
+        Self { groups, fates }
     }
 }
 
@@ -41,7 +41,7 @@ impl Groups for Surviving {
         let from = Columns::NUMBER | Columns::OBJECT;
         let mut rows = self.groups.read(group, columns | from)?;
         let objects = rows.number.iter().zip(&rows.object);
-        rows.fate = objects.map(|(number, object)| self.survival.fate(*number, *object)).collect();
+        rows.fate = objects.map(|(number, object)| self.fates.of(*number, *object)).collect();
         if !columns.has(Columns::NUMBER) {
             rows.number.clear();
         }

@@ -4,10 +4,12 @@ use et_columns::Table;
 use xxhash_rust::xxh3::Xxh3;
 
 /// All of them.
-pub const ALL: [&Table; 8] = [
+pub const ALL: [&Table; 10] = [
     &objects::TABLE,
     &clearings::TABLE,
     &held::TABLE,
+    &walks::TABLE,
+    &fates::TABLE,
     &classes::TABLE,
     &sites::TABLE,
     &contexts::TABLE,
@@ -118,6 +120,70 @@ pub mod held {
             method: i64 as Dictionary,
             /// Whether `holder` is an exception that may leave the method.
             is_in_flight: bool as Dictionary,
+        }
+    }
+}
+
+/// Walks through the heap.
+pub mod walks {
+    et_columns::table! {
+        /// One row per walk through the heap, in traces that do not tell when objects die.
+        "walks", "in order", Some("walk"), {
+            /// Its number, from 0.
+            walk: i64 as Delta,
+            /// When it began, in nanoseconds since the start of the run.
+            start_nanos: i64 as Delta,
+            /// How long it took.
+            duration_nanos: i64 as Plain,
+            /// Number of collections that were over.
+            collections: i64 as Delta,
+            /// Number of objects that it found, including those that the trace does not tell of.
+            found: i64 as Plain,
+            /// Whether it is the one at the end of the trace.
+            at_the_end: bool as Dictionary,
+            /// Whether it found what could be reached and nothing else.
+            is_exact: bool as Dictionary,
+            /// Number of objects that certainly existed when it began.
+            born: i64 as Delta,
+            /// The ticket taken before it.
+            begin_ticket: i64 as Delta,
+            /// The clock, the bytes allocated and the wall time then.
+            begin_tick: i64 as Delta,
+            /// Bytes allocated by then.
+            begin_bytes: i64 as Delta,
+            /// Wall time then; null if the trace has no times.
+            begin_nanos: Option<i64> as Delta,
+            /// The ticket taken after it.
+            end_ticket: i64 as Delta,
+            /// The clock then.
+            end_tick: i64 as Delta,
+            /// Bytes allocated by then.
+            end_bytes: i64 as Delta,
+            /// Wall time then.
+            end_nanos: Option<i64> as Delta,
+        }
+    }
+}
+
+/// What walks say of objects.
+pub mod fates {
+    et_columns::table! {
+        /// One row per object of a trace that does not tell when objects die, but has walks through the heap. Null if no walk came after it.
+        "fates", "as the rows of objects", None, {
+            /// The object, in the order of births.
+            number: i64 as Delta,
+            /// Number of collections that it certainly survived.
+            survived_collections: Option<i64> as Dictionary,
+            /// The most that it can have survived: walks do not look at all collections.
+            survived_at_most: Option<i64> as Dictionary,
+            /// The first walk after its birth.
+            first_walk: Option<i64> as Dictionary,
+            /// The last walk that found it; null: none did.
+            seen_walk: Option<i64> as Dictionary,
+            /// The first walk after that, by whose end it was gone; null: it was there at the last walk.
+            missed_walk: Option<i64> as Dictionary,
+            /// Whether walks contradict each other, or may have found another object with the same id.
+            survival_uncertain: Option<bool> as Dictionary,
         }
     }
 }

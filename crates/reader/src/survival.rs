@@ -5,7 +5,9 @@
 //! looks at the ticket counter. So if the walk did not find it, it was gone when the walk ended. Of later objects the lack
 //! of an entry says nothing.
 
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{BlockKind, HeapWalk, Survivors};
@@ -55,10 +57,17 @@ pub struct Walk {
     pub found: u64,
 }
 
-/// What the walks of a trace say of its objects.
-#[derive(Clone, Debug, Default)]
+/// The walks of a trace, and how many collections there were.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Survival {
     walks: Vec<Walk>,
+    collections: u64,
+}
+
+/// What the walks of a trace say of each of its objects.
+#[derive(Clone, Debug, Default)]
+pub struct Fates {
+    survival: Arc<Survival>,
     /// Number of objects that existed when each collection began.
     born_before: Vec<u64>,
     presence: Presence,
@@ -131,7 +140,8 @@ impl Presence {
 /// Where in the order of births walks and collections are, as a trace is read.
 #[derive(Debug)]
 pub struct Marker {
-    survival: Survival,
+    walks: Vec<Walk>,
+    fates: Fates,
     /// Tickets of the beginnings and ends of walks, and of the starts of collections, that have not been passed, the first
     /// last.
     walks_to_come: Vec<Ticket>,
@@ -140,34 +150,9 @@ pub struct Marker {
 }
 
 impl Survival {
-    /// Reads the walks of a trace. `None` if it has none.
-    ///
-    /// # Errors
-    /// A block is damaged.
-    pub fn of(trace: &Trace) -> Result<Option<Marker>, ReadError> {
-        let mut survival = Self::default();
-        let mut finishes: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.finish).collect();
-        finishes.sort_unstable();
-        each_walk(&trace.file, |heap, _, read| {
-            let number = survival.walks.len() as u32;
-            read.iter().for_each(|part| survival.presence.add(number, &part.objects));
-            survival.walks.push(Walk {
-                heap,
-                begin: Moment::default(),
-                end: Moment::default(),
-                born: 0,
-                collections: finishes.partition_point(|finish| *finish < heap.begin) as u32,
-                found: read.iter().map(|part| part.objects.len() as u64).sum(),
-            });
-        })?;
-        if survival.walks.is_empty() {
-            return Ok(None);
-        }
-        let mut collections_to_come: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.start).collect();
-        collections_to_come.sort_unstable_by(|one, other| other.cmp(one));
-        let walks_to_come = survival.walks.iter().rev().map(|walk| walk.heap.begin).collect();
-        let ends_to_come = survival.walks.iter().rev().map(|walk| walk.heap.end).collect();
-        Ok(Some(Marker { survival, walks_to_come, ends_to_come, collections_to_come }))
+    /// Walks that were read before, in order, and the number of collections.
+    pub fn known(walks: Vec<Walk>, collections: u64) -> Self {
+        Self { walks, collections }
     }
 
     /// The walks, in order.
@@ -177,7 +162,7 @@ impl Survival {
 
     /// Number of collections.
     pub fn collections(&self) -> u64 {
-        self.born_before.len() as u64
+        self.collections
     }
 
     /// Number of collections behind which no walk came before the next, or at all.
@@ -201,24 +186,32 @@ impl Survival {
         let after = fate.seen.map_or(born, |seen| self.walks[seen as usize].begin);
         (after, fate.missed.map(|missed| self.walks[missed as usize].end))
     }
+}
+
+impl Fates {
+    /// The walks.
+    pub fn survival(&self) -> &Arc<Survival> {
+        &self.survival
+    }
 
     /// What walks say of the object with this number in the order of births; `None`: no walk came after it.
-    pub fn fate(&self, number: u64, object: ObjectId) -> Option<Fate> {
+    pub fn of(&self, number: u64, object: ObjectId) -> Option<Fate> {
         let hash = object.identity_hash()?;
-        let first_after = |number: u64| self.walks.partition_point(|walk| walk.born <= number) as u32;
+        let walks = self.survival.walks();
+        let first_after = |number: u64| walks.partition_point(|walk| walk.born <= number) as u32;
         // An id is given again only when its object is not in the heap any more.
         let next = if self.later.is_empty() { None } else { self.later.get(&ObjectId(object.0 + NEXT)) };
-        let walks = first_after(number)..next.map_or(self.walks.len() as u32, |next| first_after(*next));
-        let is_judged = !walks.is_empty();
+        let judging = first_after(number)..next.map_or(walks.len() as u32, |next| first_after(*next));
+        let is_judged = !judging.is_empty();
         if !is_judged && next.is_none() {
             return None;
         }
-        let found = if is_judged { self.presence.last_of(hash, &walks) } else { None };
+        let found = if is_judged { self.presence.last_of(hash, &judging) } else { None };
         let seen = found.map(|(seen, _)| seen);
-        let missed = seen.map_or(walks.start, |seen| seen + 1);
-        let missed = Some(missed).filter(|missed| (*missed as usize) < self.walks.len());
+        let missed = seen.map_or(judging.start, |seen| seen + 1);
+        let missed = Some(missed).filter(|missed| (*missed as usize) < walks.len());
         let begun = self.born_before.partition_point(|born| *born <= number) as u32;
-        let over = |walk: u32| self.walks[walk as usize].collections.saturating_sub(begun);
+        let over = |walk: u32| walks[walk as usize].collections.saturating_sub(begun);
         let survived = seen.map_or(0, over);
         let survived_at_most = match missed {
             // The last of them has freed it.
@@ -226,9 +219,9 @@ impl Survival {
             None => (self.born_before.len() as u32).saturating_sub(begun).max(survived),
         };
         // The next object with the id may have been what the last of the walks found.
-        let may_be_the_next = next.is_some() && seen.is_some_and(|seen| seen + 1 == walks.end);
+        let may_be_the_next = next.is_some() && seen.is_some_and(|seen| seen + 1 == judging.end);
         let is_uncertain = may_be_the_next || found.is_some_and(|(_, is_complete)| !is_complete);
-        Some(Fate { survived, survived_at_most, first: walks.start, seen, missed, is_uncertain })
+        Some(Fate { survived, survived_at_most, first: judging.start, seen, missed, is_uncertain })
     }
 }
 
@@ -236,6 +229,45 @@ impl Survival {
 const NEXT: u64 = 1 << 31;
 
 impl Marker {
+    /// Reads the walks of a trace. `None` if it has none.
+    ///
+    /// # Errors
+    /// A block is damaged.
+    pub fn of(trace: &Trace) -> Result<Option<Self>, ReadError> {
+        let (mut walks, mut fates) = (Vec::new(), Fates::default());
+        let mut finishes: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.finish).collect();
+        finishes.sort_unstable();
+        each_walk(&trace.file, |heap, _, read| {
+            let number = walks.len() as u32;
+            read.iter().for_each(|part| fates.presence.add(number, &part.objects));
+            walks.push(Walk {
+                heap,
+                begin: Moment::default(),
+                end: Moment::default(),
+                born: 0,
+                collections: finishes.partition_point(|finish| *finish < heap.begin) as u32,
+                found: read.iter().map(|part| part.objects.len() as u64).sum(),
+            });
+        })?;
+        if walks.is_empty() {
+            return Ok(None);
+        }
+        let mut collections_to_come: Vec<Ticket> = trace.gcs.iter().map(|gc| gc.start).collect();
+        collections_to_come.sort_unstable_by(|one, other| other.cmp(one));
+        let walks_to_come = walks.iter().rev().map(|walk| walk.heap.begin).collect();
+        let ends_to_come = walks.iter().rev().map(|walk| walk.heap.end).collect();
+        Ok(Some(Self { walks, fates, walks_to_come, ends_to_come, collections_to_come }))
+    }
+
+    /// The tickets that matter, in order: [`at`](Self::at) must be called before the first event of each that there is, or of a
+    /// later one.
+    pub fn tickets(&self) -> VecDeque<Ticket> {
+        let all = [&self.walks_to_come, &self.ends_to_come, &self.collections_to_come];
+        let mut tickets: Vec<Ticket> = all.into_iter().flatten().copied().collect();
+        tickets.sort_unstable();
+        tickets.into()
+    }
+
     /// What comes next has this ticket; so far the trace has come to `now`, with that many objects.
     #[inline]
     pub fn at(&mut self, ticket: Ticket, now: impl FnOnce() -> (Moment, u64)) {
@@ -247,18 +279,18 @@ impl Marker {
 
     fn pass(&mut self, ticket: Ticket, (now, born): (Moment, u64)) {
         while self.walks_to_come.pop_if(|next| *next <= ticket).is_some() {
-            let at = self.survival.walks.len() - self.walks_to_come.len() - 1;
-            let walk = &mut self.survival.walks[at];
+            let at = self.walks.len() - self.walks_to_come.len() - 1;
+            let walk = &mut self.walks[at];
             (walk.begin, walk.born) = (Moment { nanos: now.nanos.map(|_| walk.heap.nanos.0), ..now }, born);
         }
         while self.ends_to_come.pop_if(|next| *next <= ticket).is_some() {
-            let at = self.survival.walks.len() - self.ends_to_come.len() - 1;
-            let walk = &mut self.survival.walks[at];
+            let at = self.walks.len() - self.ends_to_come.len() - 1;
+            let walk = &mut self.walks[at];
             let nanos = walk.heap.nanos.0.saturating_add(walk.heap.duration.0);
             walk.end = Moment { nanos: now.nanos.map(|_| nanos), ..now };
         }
         while self.collections_to_come.pop_if(|next| *next <= ticket).is_some() {
-            self.survival.born_before.push(born);
+            self.fates.born_before.push(born);
         }
     }
 
@@ -266,14 +298,15 @@ impl Marker {
     #[inline]
     pub fn born(&mut self, object: ObjectId, number: u64) {
         if object.0 >= NEXT && object.identity_hash().is_some() {
-            self.survival.later.insert(object, number);
+            self.fates.later.insert(object, number);
         }
     }
 
     /// The trace has ended, with that many objects.
-    pub fn finish(mut self, end: Moment, born: u64) -> Survival {
+    pub fn finish(mut self, end: Moment, born: u64) -> Fates {
         self.pass(Ticket(u64::MAX), (end, born));
-        self.survival
+        let collections = self.fates.born_before.len() as u64;
+        Fates { survival: Arc::new(Survival { walks: self.walks, collections }), ..self.fates }
     }
 }
 
@@ -297,8 +330,8 @@ mod tests {
     }
 
     /// Objects born at these tickets.
-    fn survival(trace: &Trace, births: &[(u64, u64)]) -> Survival {
-        let mut marker = Survival::of(trace).unwrap().unwrap();
+    fn fates(trace: &Trace, births: &[(u64, u64)]) -> Fates {
+        let mut marker = Marker::of(trace).unwrap().unwrap();
         for (number, &(ticket, object)) in births.iter().enumerate() {
             let number = number as u64;
             marker.at(Ticket(ticket), || (Moment { bytes: 100 * number, ..Moment::default() }, number));
@@ -317,16 +350,16 @@ mod tests {
     }
 
     /// What is certain of an object.
-    fn certain(survival: &Survival, number: u64, object: u64) -> Option<(u32, u32, Option<u32>, Option<u32>)> {
-        let fate = survival.fate(number, ObjectId(object)).filter(|fate| !fate.is_uncertain)?;
+    fn certain(fates: &Fates, number: u64, object: u64) -> Option<(u32, u32, Option<u32>, Option<u32>)> {
+        let fate = fates.of(number, ObjectId(object)).filter(|fate| !fate.is_uncertain)?;
         Some((fate.survived, fate.survived_at_most, fate.seen, fate.missed))
     }
 
     #[test]
     fn objects_are_gone_by_the_first_walk_that_lacks_them() {
         let trace = trace(&[(10, &[1, 2]), (20, &[2]), (30, &[2, 4])], &[9, 19, 29]);
-        let survival = survival(&trace, &[(2, 1), (3, 2), (4, 3), (21, 4), (22, 5), (31, 6)]);
-        let fates: Vec<_> = (0..6).map(|number| certain(&survival, number, number + 1)).collect();
+        let known = fates(&trace, &[(2, 1), (3, 2), (4, 3), (21, 4), (22, 5), (31, 6)]);
+        let found: Vec<_> = (0..6).map(|number| certain(&known, number, number + 1)).collect();
         let expected = [
             fate(1, 1, Some(0), Some(1)),
             fate(3, 3, Some(2), None),
@@ -335,9 +368,10 @@ mod tests {
             fate(0, 0, None, Some(2)),
             None,
         ];
-        assert_eq!(fates, expected);
-        let bytes: Vec<_> = survival.walks().iter().map(|walk| (walk.begin.bytes, walk.found)).collect();
+        assert_eq!(found, expected);
+        let bytes: Vec<_> = known.survival().walks().iter().map(|walk| (walk.begin.bytes, walk.found)).collect();
         assert_eq!(bytes, [(300, 2), (300, 1), (500, 2)]);
+        let survival = known.survival();
         assert_eq!((survival.collections(), survival.not_looked_at(), survival.reaches_the_end()), (3, 0, false));
     }
 
@@ -345,29 +379,29 @@ mod tests {
     #[test]
     fn what_is_not_certainly_earlier_is_not_missed() {
         let trace = trace(&[(10, &[]), (20, &[])], &[9]);
-        let survival = survival(&trace, &[(9, 1), (10, 2), (11, 3)]);
-        assert_eq!(certain(&survival, 0, 1), fate(0, 0, None, Some(0)));
-        assert_eq!(certain(&survival, 1, 2), fate(0, 0, None, Some(1)));
-        assert_eq!(certain(&survival, 2, 3), fate(0, 0, None, Some(1)));
+        let known = fates(&trace, &[(9, 1), (10, 2), (11, 3)]);
+        assert_eq!(certain(&known, 0, 1), fate(0, 0, None, Some(0)));
+        assert_eq!(certain(&known, 1, 2), fate(0, 0, None, Some(1)));
+        assert_eq!(certain(&known, 2, 3), fate(0, 0, None, Some(1)));
     }
 
     #[test]
     fn collections_that_no_walk_looked_at_leave_room() {
         let trace = trace(&[(10, &[1, 2]), (40, &[2])], &[9, 19, 29, 39, 49]);
-        let survival = survival(&trace, &[(2, 1), (3, 2), (11, 3), (25, 4)]);
-        assert_eq!(certain(&survival, 0, 1), fate(1, 3, Some(0), Some(1)));
-        assert_eq!(certain(&survival, 1, 2), fate(4, 5, Some(1), None), "one more came after the last walk");
-        assert_eq!(certain(&survival, 2, 3), fate(0, 2, None, Some(1)));
-        assert_eq!(certain(&survival, 3, 4), fate(0, 1, None, Some(1)));
-        assert_eq!(survival.not_looked_at(), 3);
+        let known = fates(&trace, &[(2, 1), (3, 2), (11, 3), (25, 4)]);
+        assert_eq!(certain(&known, 0, 1), fate(1, 3, Some(0), Some(1)));
+        assert_eq!(certain(&known, 1, 2), fate(4, 5, Some(1), None), "one more came after the last walk");
+        assert_eq!(certain(&known, 2, 3), fate(0, 2, None, Some(1)));
+        assert_eq!(certain(&known, 3, 4), fate(0, 1, None, Some(1)));
+        assert_eq!(known.survival().not_looked_at(), 3);
     }
 
     #[test]
     fn what_does_not_fit_is_uncertain() {
         let trace = trace(&[(10, &[1]), (20, &[2]), (30, &[1, 2])], &[]);
-        let survival = survival(&trace, &[(2, 1), (3, 2)]);
+        let known = fates(&trace, &[(2, 1), (3, 2)]);
         for number in 0..2 {
-            let fate = survival.fate(number, ObjectId(number + 1)).unwrap();
+            let fate = known.of(number, ObjectId(number + 1)).unwrap();
             assert_eq!((fate.seen, fate.missed, fate.is_uncertain), (Some(2), None, true));
         }
     }
@@ -376,12 +410,12 @@ mod tests {
     fn an_id_that_is_given_again_is_two_objects() {
         let trace = trace(&[(10, &[7]), (20, &[7]), (30, &[]), (40, &[7])], &[]);
         let again = 7 + NEXT;
-        let survival = survival(&trace, &[(2, 7), (35, again)]);
-        assert_eq!(certain(&survival, 0, 7), fate(0, 0, Some(1), Some(2)));
-        assert_eq!(certain(&survival, 1, again), fate(0, 0, Some(3), None));
+        let known = fates(&trace, &[(2, 7), (35, again)]);
+        assert_eq!(certain(&known, 0, 7), fate(0, 0, Some(1), Some(2)));
+        assert_eq!(certain(&known, 1, again), fate(0, 0, Some(3), None));
         // Which of the two the second walk found is not known.
-        let survival = super::tests::survival(&trace, &[(2, 7), (25, again)]);
-        let first = survival.fate(0, ObjectId(7)).unwrap();
+        let known = fates(&trace, &[(2, 7), (25, again)]);
+        let first = known.of(0, ObjectId(7)).unwrap();
         assert_eq!((first.seen, first.missed, first.is_uncertain), (Some(1), Some(2), true));
     }
 
@@ -393,6 +427,6 @@ mod tests {
         raw[37] = 2;
         builder.survivors_block(&raw);
         let trace = Trace::from_file(crate::TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
-        assert!(Survival::of(&trace).unwrap().is_none());
+        assert!(Marker::of(&trace).unwrap().is_none());
     }
 }

@@ -170,9 +170,10 @@ impl InputArgs {
 
     pub(crate) fn open(&self, bar: &Bar) -> Result<(Source, Option<Arc<LifeTable>>), CliError> {
         let mut source = open(&self.trace, self.with_names.as_deref(), bar)?;
-        let deaths = source.deaths(self.deaths.into());
+        let wanted: Deaths = self.deaths.into();
         let lives = match &mut source {
-            Source::Trace(trace) if deaths != Deaths::None && !self.no_lives => {
+            // Of a trace that does not tell when objects die, their births are kept.
+            Source::Trace(trace) if wanted != Deaths::None && !trace.only_counts() && !self.no_lives => {
                 et_lives::attach(trace, self.lives.as_deref())
             }
             _ => None,

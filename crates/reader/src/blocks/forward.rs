@@ -20,11 +20,13 @@ use super::weak::{Seen, WeakReferences};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, Objects, OnStack};
+use crate::moment::Moment;
 use crate::observed::usage::{InUse, Tally, Usage};
 use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, StackId, ThreadId, Totals};
 use crate::resolve::thread::Subject;
 use crate::resolve::{ObjectIds, Slots};
 use crate::stack_contexts::StackContexts;
+use crate::survival::{Fates, Marker};
 use crate::trace::Trace;
 use crate::types::TypeId;
 use et_names::{MethodId, SiteId};
@@ -178,6 +180,8 @@ pub struct Forward<'t, R> {
     weak: WeakReferences,
     /// What slots hold, if only births are wanted.
     slots: Slots,
+    /// Where walks through the heap are between births, if only those are wanted.
+    marker: Option<Marker>,
     /// What weak slots hold according to the stores alone.
     stored_weakly: FxHashMap<ObjectId, ObjectId>,
     waiting: Vec<Row>,
@@ -216,6 +220,13 @@ pub struct Sums {
     pub totals: Totals,
     /// Number of records by thread, computed ones not counted.
     pub of_thread: FxHashMap<u32, u64>,
+}
+
+impl Sums {
+    /// How far the trace has come.
+    pub fn moment(&self) -> Moment {
+        Moment { tick: self.ticks, bytes: self.bytes, nanos: self.time.map(|time| time.0) }
+    }
 }
 
 /// Frames in which objects were allocated that are alive.
@@ -260,7 +271,15 @@ impl Tracked {
 
 impl<'t, R: Rows> Forward<'t, R> {
     /// Begins before the first part. `most_rows` as [`MOST_ROWS`].
-    pub fn new(rows: R, trace: &'t Trace, weak_slots: WeakSlots, wanted: Wanted, most_rows: usize, plan: Plan) -> Self {
+    pub fn new(
+        rows: R,
+        trace: &'t Trace,
+        marker: Option<Marker>,
+        weak_slots: WeakSlots,
+        wanted: Wanted,
+        most_rows: usize,
+        plan: Plan,
+    ) -> Self {
         Self {
             rows,
             heap: Heap::default(),
@@ -275,6 +294,7 @@ impl<'t, R: Rows> Forward<'t, R> {
             weak_slots,
             weak: WeakReferences::default(),
             slots: Slots::default(),
+            marker,
             stored_weakly: FxHashMap::default(),
             waiting: Vec::new(),
             late: Vec::new(),
@@ -604,9 +624,11 @@ impl<'t, R: Rows> Forward<'t, R> {
         };
         let frames_left = self.stacks.iter().map(|(&thread, stack)| (thread, stack.frames.len()));
         let frames_left = frames_left.filter(|(_, frames)| *frames > 0).collect();
+        let fates = self.marker.take().map(|marker| marker.finish(self.sums.moment(), self.sums.births));
         Finished {
             rows: self.rows,
             contexts: self.contexts,
+            fates,
             usage: if self.wanted == Wanted::Deaths { self.usage.finish() } else { Usage::default() },
             glimpses,
             sums: self.sums,
@@ -648,6 +670,7 @@ pub struct Finished<R> {
     pub held_by_locals: Vec<HeldByLocal>,
     /// Threads whose stacks were not empty, with the number of their frames.
     pub frames_left: Vec<(u32, usize)>,
+    pub fates: Option<Fates>,
 }
 
 /// What events call an object: its hash, or its id if it was made up.

@@ -53,6 +53,7 @@ use crate::record::{Alloc, ObjectId, RecordKind, ThreadId};
 use crate::resolve::allocs::Allocs;
 use crate::resolve::fields::Fields;
 use crate::resolve::{Anomalies, CutOffThread, Lost, ObjectIds, Outcome, each_initial_reference};
+use crate::survival::{Fates, Marker};
 use crate::told::Hold;
 use crate::trace::Trace;
 use crate::types::TypeId;
@@ -165,6 +166,8 @@ pub struct Passed {
     pub records: FxHashMap<u32, u64>,
     /// Methods that were entered.
     pub ran: FxHashSet<MethodId>,
+    /// What walks through the heap say of the objects, if only births were wanted and there were walks.
+    pub fates: Option<Fates>,
     pub outcome: Outcome,
     pub cost: Cost,
 }
@@ -494,6 +497,9 @@ fn read_with<R: Rows + Send>(
 ) -> Result<(R, Passed), BlocksError> {
     let special = lifetimes::special(trace);
     let referent = special.referent;
+    // What walks tell is asked for where deaths are not known.
+    let marker = if wanted == Wanted::Births { Marker::of(trace)? } else { None };
+    let cuts = marker.as_ref().map(Marker::tickets).unwrap_or_default();
     let mut filled: Vec<(u64, (usize, usize), BlockOf<'_>)> = Vec::new();
     for (at, thread) in trace.threads.iter().enumerate() {
         let Some(events) = trace.file.thread(thread.index) else { continue };
@@ -550,6 +556,7 @@ fn read_with<R: Rows + Send>(
             forward: Forward::new(
                 rows,
                 trace,
+                marker,
                 WeakSlots::new(&special),
                 wanted,
                 options.most_rows.unwrap_or(forward::MOST_ROWS),
@@ -570,7 +577,7 @@ fn read_with<R: Rows + Send>(
             cost: Cost::default(),
             ahead: threads * 3 + MORE_AHEAD,
         };
-        reading.run(numbers)?;
+        reading.run(numbers, cuts)?;
         let Reading { forward, anomalies, lost, before, cost, .. } = reading;
         drop(closing);
         let mut ran = hands.walker.ran;
@@ -631,6 +638,7 @@ fn passed<R: Rows>(
         glimpses: Glimpses { all: finished.glimpses, extra_fields: outcome.extra_fields.clone() },
         records: sums.of_thread,
         ran,
+        fates: finished.fates,
         outcome,
         cost: Cost { most_objects: sums.most_alive, ..cost },
     };
@@ -663,9 +671,9 @@ struct Reading<'r, 'a, R> {
 }
 
 impl<'a, R: Rows> Reading<'_, 'a, R> {
-    fn run(&mut self, numbers: FxHashMap<(usize, usize), usize>) -> Result<(), BlocksError> {
+    fn run(&mut self, numbers: FxHashMap<(usize, usize), usize>, cuts: VecDeque<Ticket>) -> Result<(), BlocksError> {
         self.begin()?;
-        let mut schedule = Schedule::new(self.trace, self.changes(), numbers);
+        let mut schedule = Schedule::new(self.trace, self.changes(), cuts, numbers);
         let mut order: VecDeque<PartOf> = VecDeque::new();
         let mut groups_ahead = 0;
         loop {

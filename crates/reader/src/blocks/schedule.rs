@@ -169,6 +169,8 @@ pub struct Schedule<'a> {
     scans: FxHashMap<PieceOf, Promise<Loaded>>,
     /// What no event shows, in order.
     changes: VecDeque<Unseen>,
+    /// Tickets before whose first events a part has to end, whatever other threads do.
+    cuts: VecDeque<Ticket>,
     block_numbers: FxHashMap<PieceOf, usize>,
     unmounted: Unmounted,
     /// For stacks that only a complete reading tells.
@@ -185,7 +187,12 @@ impl std::fmt::Debug for Schedule<'_> {
 }
 
 impl<'a> Schedule<'a> {
-    pub fn new(trace: &'a Trace, changes: VecDeque<Unseen>, block_numbers: FxHashMap<PieceOf, usize>) -> Self {
+    pub fn new(
+        trace: &'a Trace,
+        changes: VecDeque<Unseen>,
+        cuts: VecDeque<Ticket>,
+        block_numbers: FxHashMap<PieceOf, usize>,
+    ) -> Self {
         let firsts = trace.threads.iter().enumerate().filter_map(|thread| first(trace, thread));
         let firsts = firsts.map(|(at, ticket)| Reverse((ticket, at)));
         let mut foreseen: Vec<(Ticket, u64, PieceOf)> = Vec::new();
@@ -207,6 +214,7 @@ impl<'a> Schedule<'a> {
             foreseen: foreseen.into_iter().map(|(.., piece)| piece).collect(),
             scans: FxHashMap::default(),
             changes,
+            cuts,
             block_numbers,
             unmounted: Unmounted::default(),
             complete: Shared::for_stacks_kept_elsewhere(&trace.file, &trace.names, &trace.classes),
@@ -273,15 +281,14 @@ impl<'a> Schedule<'a> {
                 Some(Next::Mark(Mark::Ticket(ticket))) if ticket <= state.ticket => {}
                 Some(Next::Mark(Mark::Ticket(ticket))) => {
                     state.ticket = ticket;
-                    match self.turns.peek() {
-                        Some(Reverse(next)) if *next < (ticket, source) => {
-                            self.turns.push(Reverse((ticket, source)));
-                            self.bound(group, Bound::Ticket(ticket), order);
-                            self.current = None;
-                            return Ok(());
-                        }
-                        _ => self.segment(source, ticket, pool, hands)?,
+                    let others_turn = self.turns.peek().is_some_and(|Reverse(next)| *next < (ticket, source));
+                    if others_turn || self.is_cut(ticket) {
+                        self.turns.push(Reverse((ticket, source)));
+                        self.bound(group, Bound::Ticket(ticket), order);
+                        self.current = None;
+                        return Ok(());
                     }
+                    self.segment(source, ticket, pool, hands)?;
                 }
                 Some(Next::Mount(continuation)) => self.mount(source, continuation, pool, hands)?,
                 Some(Next::Cut) => {
@@ -291,6 +298,13 @@ impl<'a> Schedule<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a part has to end before the first events of a ticket, the next of all.
+    fn is_cut(&mut self, ticket: Ticket) -> bool {
+        let due = self.cuts.partition_point(|cut| *cut <= ticket);
+        self.cuts.drain(..due);
+        due > 0
     }
 
     /// A part of the group ends.

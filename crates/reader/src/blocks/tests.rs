@@ -11,8 +11,11 @@ use super::*;
 use crate::blocks::glimpse::{Glimpse, Glimpses, StackThen};
 use crate::lifetimes::{Played, Recording, Step};
 use crate::model::Stacks;
+use crate::moment::Moment;
 use crate::observed::usage::UsageObserver;
-use crate::record::{Clock, Record, Totals};
+use crate::reading;
+use crate::record::{AllocKind, Clock, Record, Totals};
+use crate::source::{Deaths, Source};
 
 #[derive(Debug, Default)]
 struct Collected {
@@ -258,6 +261,48 @@ fn glimpses_agree(glimpses: &Glimpses, recording: &Recording) -> Result<(), Test
         prop_assert!(damaged.is_some());
         prop_assert_eq!(found, expected);
         prop_assert_eq!(there, receivers);
+    }
+    Ok(())
+}
+
+/// Checks that a reading of births says of walks through the heap, and of what they say of objects, what the records do.
+pub(crate) fn fates_agree(
+    trace: &Trace,
+    by_records: &Source,
+    (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
+) -> Result<(), TestCaseError> {
+    let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows), glimpses: true };
+    let read = read_with(trace, Wanted::Births, Collected::default(), &options);
+    let (collected, passed) = read.map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let Some(mut marker) = Marker::of(trace).unwrap() else {
+        prop_assert!(passed.fates.is_none());
+        return Ok(());
+    };
+    let reading = reading::Reading { deaths: Deaths::None, places: true, ..reading::Reading::default() };
+    let clock = by_records.clock(reading.clock);
+    let mut now = Moment::default();
+    let mut born = Vec::new();
+    by_records
+        .for_each(reading, |record, at| {
+            if let Some(ticket) = at.place.ticket() {
+                marker.at(ticket, || (now, born.len() as u64));
+            }
+            now.nanos = now.nanos.max(at.place.wall().map(|wall| wall.begin.0));
+            if let Record::Alloc(alloc) = record {
+                marker.born(alloc.object, born.len() as u64);
+                born.push(alloc.object);
+                now.bytes += if alloc.kind == AllocKind::Initial { 0 } else { alloc.size };
+            }
+            now.tick += record.ticks(clock);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let expected = marker.finish(now, born.len() as u64);
+    let found = passed.fates.unwrap_or_default();
+    prop_assert_eq!(found.survival(), expected.survival());
+    prop_assert_eq!(collected.rows.len(), born.len());
+    for (number, object) in (0..).zip(born) {
+        prop_assert_eq!(found.of(number, object), expected.of(number, object), "{}", number);
     }
     Ok(())
 }

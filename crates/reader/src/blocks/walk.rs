@@ -143,7 +143,8 @@ pub struct Flight {
 #[derive(Debug, Default)]
 pub struct Part {
     pub thread: u32,
-    /// The ticket of its last events.
+    /// The tickets of its first events, and of its last.
+    pub first_ticket: Ticket,
     pub ticket: u64,
     /// Number of steps, including stores that may turn out to be none.
     pub steps: u32,
@@ -459,7 +460,8 @@ impl Walk {
         walker.table.clear();
         walker.made_up.clear();
         let base = self.open.len() as u32;
-        let mut part = Part { thread: self.of, base, clock: walker.clock, ..Part::default() };
+        let mut part =
+            Part { thread: self.of, first_ticket: self.ticket, base, clock: walker.clock, ..Part::default() };
         if matches!(until, Bound::End) {
             // Most groups are one part.
             let bytes: usize = self.group.pieces[self.piece.min(self.group.pieces.len())..]

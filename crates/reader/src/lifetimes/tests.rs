@@ -282,6 +282,9 @@ proptest! {
             .unwrap();
         prop_assert_eq!(shown(&sorted_by_place(found)), shown(&sorted_by_place(expected(&story.program))));
         crate::blocks::tests::agrees(&trace, &recording, &outcome, way)?;
+        let (mut again, _) = binary::written(&story);
+        again.events = trace.events;
+        crate::blocks::tests::fates_agree(&trace, &again.into(), way)?;
     }
 }
 

@@ -26,7 +26,8 @@ pub(super) fn observed(
     lives: Option<&LifeTable>,
     reading: Reading,
 ) -> Result<(Population, Observed), CliError> {
-    if source.deaths(reading.deaths) == Deaths::None {
+    let lives = lives.filter(|lives| lives.is_for(source, reading));
+    if source.deaths(reading.deaths) == Deaths::None && lives.is_none() {
         return Ok(et_lives::births(source, reading)?);
     }
     match kept_observed(lives) {

@@ -45,6 +45,9 @@ impl<R: Rows> Forward<'_, R> {
     /// Applies the next part.
     pub(super) fn apply_births(&mut self, settled: Settled) -> Result<(), BlocksError> {
         let Settled { mut known, nodes, stored, mut unchanged, born_in, .. } = settled;
+        if let Some(marker) = &mut self.marker {
+            marker.at(known.part.first_ticket, || (self.sums.moment(), self.sums.births));
+        }
         let places = std::mem::take(&mut known.nodes);
         let mut part = self.begin(&known, places, &nodes)?;
         let of = part.part;
@@ -60,8 +63,12 @@ impl<R: Rows> Forward<'_, R> {
             let in_context = born_in[named.birth as usize];
             let tick = known.tick(birth.tick);
             let context = self.born_in(&mut part, &birth.alloc, in_context);
+            let number = known.births + u64::from(named.birth);
+            if let Some(marker) = &mut self.marker {
+                marker.born(birth.alloc.object, number);
+            }
             self.rows.row(&LifeRow {
-                number: known.births + u64::from(named.birth),
+                number,
                 alloc: birth.alloc,
                 context,
                 tick,

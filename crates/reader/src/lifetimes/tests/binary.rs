@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use et_format::event::{Event, ObjectHash, Targets, Ticket};
-use et_format::{ClassRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
+use et_format::{
+    ClassRecord, GcRecord, HeapWalk, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot,
+};
 use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use proptest::prelude::*;
 
@@ -128,6 +130,7 @@ pub fn written(story: &Story) -> (Trace, Original) {
     let mut buffers: Vec<u32> = writer.open.keys().copied().collect();
     buffers.sort_unstable();
     buffers.into_iter().for_each(|buffer| writer.close(buffer));
+    writer.walks();
     let file = TraceFile::from_bytes(writer.builder.finish(), None).unwrap();
     (Trace::from_file(file).unwrap(), Original { objects: writer.ids, virtual_threads: writer.begun })
 }
@@ -211,6 +214,26 @@ impl Writer<'_> {
             }
         }
         self.builder.initial_references(&references);
+    }
+
+    /// Collections, and walks through the heap after some of them that found some of the objects.
+    fn walks(&mut self) {
+        let choices = self.story.choices.clone();
+        let choice = |number: usize| u64::from(choices[number % choices.len()].rotate_left(10));
+        let mut hashes: Vec<u32> = self.uses.keys().map(|hash| hash.0).collect();
+        hashes.sort_unstable();
+        for number in 0..(choice(0) % 5) as usize {
+            let start = 1 + choice(number + 1) % (self.ticket + 1);
+            let finish = start + choice(number + 2) % 2;
+            self.builder.gc(&GcRecord { start: Ticket(start), finish: Ticket(finish), ..GcRecord::default() });
+            if !choice(number + 3).is_multiple_of(3) {
+                let end = Ticket(finish + 1 + choice(number + 4) % 3);
+                let walk = HeapWalk { begin: Ticket(finish + 1), end, ..HeapWalk::default() };
+                let found: Vec<u32> =
+                    (0..).zip(&hashes).filter(|(at, _)| choice(number + at) % 3 < 2).map(|(_, hash)| *hash).collect();
+                self.builder.survivors(walk, &found);
+            }
+        }
     }
 
     fn hash(&self, object: ObjectId) -> ObjectHash {
