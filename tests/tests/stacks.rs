@@ -377,17 +377,19 @@ fn walked_by_the_vm(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<(
 /// A program that is killed leaves the stacks of all its allocations.
 fn killed(lab: &Lab, jdk: &Jdk, test: &str, options: &[&str]) -> Result<()> {
     let program = Program::of(lab, jdk, test)?;
+    let kills: u64 = std::env::var("ET_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(5);
     let mut seen = 0;
-    for round in 0..15 {
+    for round in 0..15.max(kills) {
         // On a busy machine it takes long until the program allocates.
-        if round >= 5 && seen > 1000 {
+        if round >= kills && seen > 1000 {
             break;
         }
         let trace = program.folder.join(format!("{round}.ettrace"));
         let mut run = program.command(&trace);
         run.args(options).arg("Stacks").stdout(Stdio::null());
         let mut child = run.spawn()?;
-        sleep(Duration::from_millis(700 + 400 * round));
+        // Most of the time the program is on a stack that is new, and is being walked.
+        sleep(Duration::from_millis(700 + 400 * (round % 10) + round * 7919 % 397));
         child.kill()?;
         child.wait()?;
         if !trace.exists() {

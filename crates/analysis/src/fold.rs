@@ -30,13 +30,16 @@ pub fn fold_groups<T: Send>(
     merge: impl Fn(T, T) -> T + Sync + Send,
 ) -> io::Result<T> {
     Pool::shared().run(|| {
-        // A few large parts: merging costs as much as what was taken in has kinds.
+        // A part for each thread: merging costs as much as what was taken in has kinds. `with_min_len` would leave an odd number of groups
+        // to one of two threads.
         let part = groups.len().div_ceil(rayon::current_num_threads().max(1)).max(1);
         groups
-            .par_iter()
-            .with_min_len(part)
-            .try_fold(&new, |mut sum, &group| {
-                each(&mut sum, group, &all.read(group, columns)?);
+            .par_chunks(part)
+            .map(|part| {
+                let mut sum = new();
+                for &group in part {
+                    each(&mut sum, group, &all.read(group, columns)?);
+                }
                 Ok(sum)
             })
             .try_reduce(&new, |one, other| Ok(merge(one, other)))

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io;
 
-use et_columns::{TableReader, TableWriter, Written};
+use et_columns::{Encoder, Group, Rows, TableReader, TableWriter, Written};
 use et_format::event::Ticket;
 use et_format::{HeapWalk, Nanos};
 use et_reader::population::{Columns, Moment};
 use et_reader::survival::{Fate, Fates, Survival, Walk};
+use et_system::threads::Pool;
+use rayon::prelude::*;
 
 use crate::known::{number32, unsigned};
 use crate::rows::stored;
@@ -17,15 +19,20 @@ fn damaged(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
+/// Groups that are worked out and encoded on all cores before they are written.
+const GROUPS_AT_ONCE: usize = 16;
+
 /// Writes the fate of each object of a table, in its order and its groups.
 pub fn write(file: File, objects: File, known: &Fates) -> io::Result<Written> {
     let objects = TableReader::open(objects)?;
-    let mut writer = TableWriter::<fates::Rows>::new(file);
-    for group in 0..objects.groups() {
-        let rows = stored(&objects, group, Columns::NUMBER | Columns::OBJECT)?;
+    let encoder = Encoder::new(&fates::TABLE)?;
+    let mut writer = encoder.begin(file)?;
+    let encoded = |group: &usize| {
+        let rows = stored(&objects, *group, Columns::NUMBER | Columns::OBJECT)?;
+        let mut all = fates::Rows::default();
         for (&number, &object) in rows.number.iter().zip(&rows.object) {
             let fate = known.of(number, object);
-            writer.push(fates::Row {
+            all.push(fates::Row {
                 number: number.cast_signed(),
                 survived_collections: fate.map(|fate| fate.survived.into()),
                 survived_at_most: fate.map(|fate| fate.survived_at_most.into()),
@@ -35,11 +42,12 @@ pub fn write(file: File, objects: File, known: &Fates) -> io::Result<Written> {
                 survival_uncertain: fate.map(|fate| fate.is_uncertain),
             });
         }
-        writer.end_group();
-        // `finish` returns the error.
-        if writer.has_failed() {
-            break;
-        }
+        encoder.encode(&all.values())
+    };
+    let groups: Vec<usize> = (0..objects.groups()).collect();
+    for groups in groups.chunks(GROUPS_AT_ONCE) {
+        let encoded: Vec<Group> = Pool::shared().run(|| groups.par_iter().map(encoded).collect::<io::Result<_>>())?;
+        encoded.into_iter().try_for_each(|group| writer.append(group))?;
     }
     writer.finish()
 }

@@ -73,6 +73,40 @@ pub struct Fates {
     presence: Presence,
     /// Objects that have an id that others had before, and their numbers.
     later: FxHashMap<ObjectId, u64>,
+    /// What a walk found, or has an id that was given again. Most objects are not among these, and need not be looked up.
+    special: Special,
+}
+
+/// A set of hashes that may hold some that were not added: of those with the same low bits it knows one.
+#[derive(Clone, Debug, Default)]
+struct Special {
+    /// Empty: it is not known.
+    bits: Vec<u64>,
+}
+
+impl Special {
+    /// 8 MB, of which the hashes of a large heap fill a tenth.
+    const BITS: u32 = 26;
+
+    fn of(hashes: impl Iterator<Item = u32>) -> Self {
+        let mut bits = vec![0; 1 << (Self::BITS - 6)];
+        for hash in hashes {
+            let (word, bit) = Self::place(hash);
+            bits[word] |= bit;
+        }
+        Self { bits }
+    }
+
+    fn place(hash: u32) -> (usize, u64) {
+        let at = hash & ((1 << Self::BITS) - 1);
+        ((at >> 6) as usize, 1 << (at & 63))
+    }
+
+    #[inline]
+    fn may_have(&self, hash: u32) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.bits.get(word).is_none_or(|word| word & bit != 0)
+    }
 }
 
 /// Calls `visit` with each walk in a trace file of which no part is missing, in their order, its blocks, and what they say: the program may have been
@@ -198,15 +232,16 @@ impl Fates {
     pub fn of(&self, number: u64, object: ObjectId) -> Option<Fate> {
         let hash = object.identity_hash()?;
         let walks = self.survival.walks();
+        let is_special = self.special.may_have(hash);
         let first_after = |number: u64| walks.partition_point(|walk| walk.born <= number) as u32;
         // An id is given again only when its object is not in the heap any more.
-        let next = if self.later.is_empty() { None } else { self.later.get(&ObjectId(object.0 + NEXT)) };
+        let next = if is_special { self.later.get(&ObjectId(object.0 + NEXT)) } else { None };
         let judging = first_after(number)..next.map_or(walks.len() as u32, |next| first_after(*next));
         let is_judged = !judging.is_empty();
         if !is_judged && next.is_none() {
             return None;
         }
-        let found = if is_judged { self.presence.last_of(hash, &judging) } else { None };
+        let found = if is_judged && is_special { self.presence.last_of(hash, &judging) } else { None };
         let seen = found.map(|(seen, _)| seen);
         let missed = seen.map_or(judging.start, |seen| seen + 1);
         let missed = Some(missed).filter(|missed| (*missed as usize) < walks.len());
@@ -305,8 +340,11 @@ impl Marker {
     /// The trace has ended, with that many objects.
     pub fn finish(mut self, end: Moment, born: u64) -> Fates {
         self.pass(Ticket(u64::MAX), (end, born));
-        let collections = self.fates.born_before.len() as u64;
-        Fates { survival: Arc::new(Survival { walks: self.walks, collections }), ..self.fates }
+        let mut fates = self.fates;
+        let given_again = fates.later.keys().filter_map(|object| object.identity_hash());
+        fates.special = Special::of(fates.presence.last.keys().copied().chain(given_again));
+        let collections = fates.born_before.len() as u64;
+        Fates { survival: Arc::new(Survival { walks: self.walks, collections }), ..fates }
     }
 }
 

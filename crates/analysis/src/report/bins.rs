@@ -39,6 +39,20 @@ impl<T: Copy + Default + AddAssign> Bins<T> {
         self.width = self.width.saturating_mul(2);
     }
 
+    /// Takes in what others have counted, of the same least width.
+    pub fn add(&mut self, mut others: Self) {
+        while self.width < others.width {
+            self.fold();
+        }
+        while others.width < self.width {
+            others.fold();
+        }
+        if self.bins.len() < others.bins.len() {
+            self.bins.resize(others.bins.len(), T::default());
+        }
+        self.bins.iter_mut().zip(others.bins).for_each(|(sum, other)| *sum += other);
+    }
+
     /// The width of each, and all of them.
     pub fn finish(&mut self) -> (u64, Vec<T>) {
         (self.width, mem::take(&mut self.bins))
@@ -48,6 +62,22 @@ impl<T: Copy + Default + AddAssign> Bins<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_counted_apart_is_what_was_counted_together() {
+        let values = [0, 9, 10, 39, 40, 1000, 77, 3];
+        for split in 0..=values.len() {
+            let of = |values: &[u64]| {
+                let mut bins = Bins::<u64>::new(10, 4);
+                values.iter().for_each(|&value| *bins.at(value) += 1);
+                bins
+            };
+            let (one, other) = values.split_at(split);
+            let mut sum = of(one);
+            sum.add(of(other));
+            assert_eq!(sum.finish(), of(&values).finish(), "{split}");
+        }
+    }
 
     #[test]
     fn nothing_is_lost_when_bins_widen() {

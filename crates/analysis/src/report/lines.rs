@@ -33,9 +33,9 @@ fn line(name: String, sums: &Sums, course: Option<&Course>, uses: Use) -> LifeLi
         made: sums.made,
         alive: sums.alive,
         died: course.map(Course::ages).unwrap_or_default(),
-        mean_age_bytes: if died == 0 { 0.0 } else { sums.age_bytes / died as f64 },
-        drag_share: if sums.space_time > 0.0 { sums.drag / sums.space_time } else { 0.0 },
-        drag_byte_ticks: sums.drag,
+        mean_age_bytes: if died == 0 { 0.0 } else { sums.age_bytes as f64 / died as f64 },
+        drag_share: if sums.space_time > 0 { sums.drag as f64 / sums.space_time as f64 } else { 0.0 },
+        drag_byte_ticks: sums.drag as f64,
         on_stack: sums.on_stack,
         in_thread: sums.in_thread,
         with_thread: sums.with_thread,
@@ -58,7 +58,7 @@ pub(super) fn lifetimes(
     let classes = most(
         &courses.classes.keys().map(|class| (class.0, totals.classes[class])).collect::<FxHashMap<u32, Sums>>(),
         ROWS,
-        &[&|sums| sums.made.bytes as f64, &|sums| sums.drag],
+        &[&|sums| sums.made.bytes as f64, &|sums| sums.drag as f64],
     );
     let classes = classes.into_iter().map(|class| {
         let class = TypeId(class);
@@ -69,7 +69,7 @@ pub(super) fn lifetimes(
     let sites = most(
         &courses.sites.keys().map(|&(place, class)| ((place, class.0), totals.sites[&(place, class)])).collect(),
         ROWS,
-        &[&|sums: &Sums| sums.made.bytes as f64, &|sums| sums.drag],
+        &[&|sums: &Sums| sums.made.bytes as f64, &|sums| sums.drag as f64],
     );
     let sites = sites.into_iter().map(|(site, class)| {
         let key @ (site, class) = (site, TypeId(class));

@@ -21,7 +21,7 @@ use std::io;
 use et_names::{FieldId, MethodId};
 use et_reader::attribution::{Callers, NONE};
 use et_reader::blocks::glimpse::Glimpses;
-use et_reader::made_in::{MadeIn, Places};
+use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
 use et_reader::observed::Observed;
 use et_reader::owners::{Origin, Owners};
@@ -75,11 +75,8 @@ pub fn report(
     has_all: bool,
     reading: Reading,
 ) -> Result<Report, ReportError> {
-    let mut totals = Totals::new(population.end, population.has_deaths);
-    let mut places = Places::new(source.naming());
-    rows::each(population, &mut places, |object| totals.object(object)).map_err(ReportError::Rows)?;
-    let mut courses = Courses::new(&totals, &population.end);
-    rows::each(population, &mut places, |object| courses.object(object)).map_err(ReportError::Rows)?;
+    let mut totals = Totals::of(population, source.naming()).map_err(ReportError::Rows)?;
+    let courses = Courses::of(population, source.naming(), &totals).map_err(ReportError::Rows)?;
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
     let makers = Makers::of(&totals, &callers);

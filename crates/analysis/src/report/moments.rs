@@ -1,15 +1,17 @@
 //! The second pass over all objects: how what is shown of them was alive from moment to moment, and how old it became.
 
 use std::hash::Hash;
+use std::io;
 
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
-use et_reader::population::Moment as End;
+use et_reader::naming::Naming;
+use et_reader::population::{Moment as End, Population};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
 use super::data::{Axis, AxisUnit, Histogram, Moment};
-use super::rows::Object;
+use super::rows::{self, Object};
 use super::totals::Totals;
 use crate::summary::Amount;
 
@@ -56,6 +58,14 @@ impl Course {
         }
     }
 
+    fn add_all(&mut self, others: &Self) {
+        for (sum, other) in self.changes.iter_mut().zip(&others.changes) {
+            sum.objects += other.objects;
+            sum.bytes += other.bytes;
+        }
+        self.ages.iter_mut().zip(others.ages).for_each(|(sum, other)| *sum += other);
+    }
+
     /// Objects and bytes at each moment.
     pub fn alive(&self) -> (Vec<u64>, Vec<u64>) {
         let mut sum = Change::default();
@@ -96,7 +106,7 @@ pub(super) fn most<K: Copy + Eq + Hash + Ord, V>(
 }
 
 /// Values over time of the selected items.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Courses {
     /// Ticks of the moments.
     ticks: Vec<u64>,
@@ -106,8 +116,29 @@ pub(super) struct Courses {
     pub contexts: FxHashMap<(ContextId, TypeId), Course>,
 }
 
+/// Adds the courses of the same things.
+fn add_each<K: Eq + Hash>(to: &mut FxHashMap<K, Course>, others: &FxHashMap<K, Course>) {
+    for (key, course) in to {
+        others.get(key).into_iter().for_each(|other| course.add_all(other));
+    }
+}
+
 impl Courses {
-    pub fn new(totals: &Totals, end: &End) -> Self {
+    /// Goes through all objects.
+    pub fn of(population: &Population, naming: Naming<'_>, totals: &Totals) -> io::Result<Self> {
+        let none = Self::new(totals, &population.end);
+        rows::fold(population, naming, rows::OF_LIVES, || none.clone(), Self::object, Self::add)
+    }
+
+    fn add(mut self, others: Self) -> Self {
+        self.all.add_all(&others.all);
+        add_each(&mut self.classes, &others.classes);
+        add_each(&mut self.sites, &others.sites);
+        add_each(&mut self.contexts, &others.contexts);
+        self
+    }
+
+    fn new(totals: &Totals, end: &End) -> Self {
         let moments = MOMENTS.min(end.tick.max(1));
         // The last is the end.
         let ticks: Vec<u64> =
@@ -123,7 +154,7 @@ impl Courses {
         let of_sites: Vec<(MadeIn, TypeId)> = most(
             &totals.sites.iter().map(|(&(place, class), sums)| ((place, class.0), *sums)).collect(),
             SHOWN,
-            &[&|sums| sums.made.bytes as f64, &|sums| sums.alive.bytes as f64, &|sums| sums.space_time],
+            &[&|sums| sums.made.bytes as f64, &|sums| sums.alive.bytes as f64, &|sums| sums.space_time as f64],
         )
         .into_iter()
         .map(|(place, class)| (place, TypeId(class)))
@@ -131,7 +162,7 @@ impl Courses {
         let of_classes = most(
             &totals.classes.iter().map(|(class, sums)| (class.0, *sums)).collect(),
             SHOWN,
-            &[&|sums| sums.made.bytes as f64, &|sums| sums.alive.bytes as f64, &|sums| sums.space_time],
+            &[&|sums| sums.made.bytes as f64, &|sums| sums.alive.bytes as f64, &|sums| sums.space_time as f64],
         );
         let of_contexts: Vec<(ContextId, TypeId)> = most(
             &contexts.iter().map(|(&(context, class), sums)| ((context, class.0), *sums)).collect(),
@@ -155,7 +186,7 @@ impl Courses {
         self.ticks.partition_point(|moment| *moment < tick)
     }
 
-    pub fn object(&mut self, object: &Object) {
+    fn object(&mut self, object: &Object) {
         let born = self.moment(object.birth.tick);
         let died = object.death.as_ref().map(|death| self.moment(death.tick));
         self.all.add(object, born, died);

@@ -1,15 +1,15 @@
-//! Objects as the report looks at them, one after the other.
+//! Objects as the report looks at them.
 
 use std::io;
 
 use et_reader::made_in::{Made, MadeIn, Places};
 use et_reader::model::ContextId;
-use et_reader::population::{Columns, Moment, Population};
+use et_reader::naming::Naming;
+use et_reader::population::{Columns, Moment, Population, Rows, UNKNOWN_USE};
 use et_reader::record::AllocKind;
 use et_reader::survival::Fate;
 use et_reader::types::TypeId;
 
-use crate::fold::in_order;
 use et_reader::amount::Amount;
 
 /// An object's row.
@@ -40,49 +40,75 @@ impl Object {
     }
 }
 
-/// Calls `see` with each object.
-pub(super) fn each(population: &Population, places: &mut Places<'_>, mut see: impl FnMut(&Object)) -> io::Result<()> {
-    const WANTED: [Columns; 15] = [
-        Columns::CLASS,
-        Columns::KIND,
-        Columns::SIZE,
-        Columns::SITE,
-        Columns::CONTEXT,
-        Columns::BIRTH_TICK,
-        Columns::BIRTH_BYTES,
-        Columns::BIRTH_NANOS,
-        Columns::LAST_USE_TICK,
-        Columns::DEATH_TICK,
-        Columns::DEATH_BYTES,
-        Columns::DEATH_NANOS,
-        Columns::ESCAPED_THREAD,
-        Columns::ESCAPED_FRAME,
-        Columns::FATE,
-    ];
-    let wanted = WANTED.into_iter().fold(WANTED[0], |all, column| all | column);
-    in_order(population, wanted, |rows| {
+/// All columns that reports need.
+pub(super) const ALL: Columns = OF_LIVES
+    .and(Columns::BIRTH_NANOS)
+    .and(Columns::LAST_USE_TICK)
+    .and(Columns::DEATH_NANOS)
+    .and(Columns::ESCAPED_THREAD)
+    .and(Columns::ESCAPED_FRAME)
+    .and(Columns::FATE);
+
+/// What was alive when, and how old it became.
+pub(super) const OF_LIVES: Columns = Columns::CLASS
+    .and(Columns::KIND)
+    .and(Columns::SIZE)
+    .and(Columns::SITE)
+    .and(Columns::CONTEXT)
+    .and(Columns::BIRTH_TICK)
+    .and(Columns::BIRTH_BYTES)
+    .and(Columns::DEATH_TICK)
+    .and(Columns::DEATH_BYTES);
+
+/// Folds all objects on several threads, in any order: each starts with `new()`, and the results are merged. What is in columns that are
+/// not read is unknown.
+pub(super) fn fold<T: Send>(
+    population: &Population,
+    naming: Naming<'_>,
+    columns: Columns,
+    new: impl Fn() -> T + Sync + Send,
+    see: impl Fn(&mut T, &Object) + Sync + Send,
+    merge: impl Fn(T, T) -> T + Sync + Send,
+) -> io::Result<T> {
+    let each = |(places, sum): &mut (Places<'_>, T), rows: &Rows| {
         for at in 0..rows.len {
-            let birth = Moment { tick: rows.birth_tick[at], bytes: rows.birth_bytes[at], nanos: rows.birth_nanos[at] };
-            let death = rows.death_tick[at].map(|tick| Moment {
-                tick,
-                bytes: rows.death_bytes[at].unwrap_or(birth.bytes),
-                nanos: rows.death_nanos[at],
-            });
-            let made = Made { kind: rows.kind[at], site: rows.site[at], ty: rows.class[at] };
-            see(&Object {
-                class: rows.class[at],
-                place: places.in_context(made, rows.context[at], &population.contexts, &population.types),
-                context: rows.context[at],
-                is_initial: rows.kind[at] == AllocKind::Initial,
-                size: rows.size[at],
-                amount: Amount::of(rows, at),
-                birth,
-                last_use: rows.last_use_tick[at],
-                death,
-                fate: rows.fate[at],
-                escaped_thread: rows.escaped_thread[at],
-                escaped_frame: rows.escaped_frame[at],
-            });
+            see(sum, &object(rows, at, places, population));
         }
-    })
+    };
+    let folded = crate::fold::fold(
+        population,
+        columns,
+        || (Places::new(naming), new()),
+        each,
+        |(places, one), (_, other)| (places, merge(one, other)),
+    )?;
+    Ok(folded.1)
+}
+
+fn object(rows: &Rows, at: usize, places: &mut Places<'_>, population: &Population) -> Object {
+    fn maybe<T: Copy>(column: &[Option<T>], at: usize) -> Option<T> {
+        column.get(at).copied().flatten()
+    }
+    let nanos = maybe(&rows.birth_nanos, at);
+    let birth = Moment { tick: rows.birth_tick[at], bytes: rows.birth_bytes[at], nanos };
+    let death = rows.death_tick[at].map(|tick| Moment {
+        tick,
+        bytes: rows.death_bytes[at].unwrap_or(birth.bytes),
+        nanos: maybe(&rows.death_nanos, at),
+    });
+    let made = Made { kind: rows.kind[at], site: rows.site[at], ty: rows.class[at] };
+    Object {
+        class: rows.class[at],
+        place: places.in_context(made, rows.context[at], &population.contexts, &population.types),
+        context: rows.context[at],
+        is_initial: rows.kind[at] == AllocKind::Initial,
+        size: rows.size[at],
+        amount: Amount::of(rows, at),
+        birth,
+        last_use: rows.last_use_tick.get(at).copied().unwrap_or(UNKNOWN_USE),
+        death,
+        fate: maybe(&rows.fate, at),
+        escaped_thread: maybe(&rows.escaped_thread, at),
+        escaped_frame: maybe(&rows.escaped_frame, at),
+    }
 }

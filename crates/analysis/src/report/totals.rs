@@ -1,16 +1,19 @@
 //! The first pass over all objects: what happened when, and totals by class, site and context.
 
+use std::hash::Hash;
+use std::io;
 use std::ops::AddAssign;
 
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
-use et_reader::population::Moment;
+use et_reader::naming::Naming;
+use et_reader::population::{Moment, Population};
 use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
 use super::bins::Bins;
 use super::data::{Axis, AxisUnit};
-use super::rows::Object;
+use super::rows::{self, Object};
 use crate::drag;
 use crate::flame::Parts;
 use crate::summary::Amount;
@@ -71,12 +74,12 @@ pub(super) struct Sums {
     pub on_stack: Amount,
     pub in_thread: Amount,
     pub with_thread: Amount,
-    /// Sum of bytes allocated between birth and death.
-    pub age_bytes: f64,
+    /// Sum of bytes allocated between birth and death. Of whole numbers, these sums do not depend on the order of the objects.
+    pub age_bytes: u128,
     /// Bytes times ticks between birth and death of those that died.
-    pub space_time: f64,
+    pub space_time: u128,
     /// Of it what was after the last use.
-    pub drag: f64,
+    pub drag: u128,
 }
 
 /// Values of the objects allocated in one place, from which flame graphs are made.
@@ -138,14 +141,15 @@ impl Sums {
             }
             Some(death) => {
                 let age = death.bytes.saturating_sub(object.birth.bytes);
-                self.age_bytes += age as f64;
+                self.age_bytes += u128::from(age);
                 self.young.iter_mut().zip(LIMITS).filter(|(_, limit)| age < *limit).for_each(|(sum, _)| sum.add(size));
-                self.space_time += size as f64 * death.tick.saturating_sub(object.birth.tick) as f64;
+                let ticks = death.tick.saturating_sub(object.birth.tick);
+                self.space_time += u128::from(size) * u128::from(ticks);
             }
         }
         let death = object.death.as_ref().map(|death| death.tick);
         let ticks = drag::ticks(object.is_initial, object.last_use, death).unwrap_or(0);
-        self.drag += size as f64 * ticks as f64;
+        self.drag += u128::from(size) * u128::from(ticks);
         if let Some(escaped) = object.escaped_thread {
             self.with_thread.add(size);
             if !escaped {
@@ -159,9 +163,35 @@ impl Sums {
     }
 }
 
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        self.made += other.made;
+        self.alive += other.alive;
+        self.young.iter_mut().zip(other.young).for_each(|(sum, other)| *sum += other);
+        self.stale += other.stale;
+        self.on_stack += other.on_stack;
+        self.in_thread += other.in_thread;
+        self.with_thread += other.with_thread;
+        self.age_bytes += other.age_bytes;
+        self.space_time += other.space_time;
+        self.drag += other.drag;
+    }
+}
+
 /// Where objects were made: context, place in it, and class.
 pub(crate) type Place = (ContextId, MadeIn, TypeId);
 
+/// Of some of the objects.
+#[derive(Debug)]
+pub(super) struct Counting {
+    end: Moment,
+    axes: [(AxisUnit, Bins<Bin>); 3],
+    initial: Amount,
+    sites: FxHashMap<(MadeIn, TypeId), Sums>,
+    places: FxHashMap<Place, Weights>,
+}
+
+/// Of all objects.
 #[derive(Debug)]
 pub(super) struct Totals {
     end: Moment,
@@ -174,25 +204,29 @@ pub(super) struct Totals {
     pub places: FxHashMap<Place, Weights>,
 }
 
-impl Totals {
-    pub fn new(end: Moment, has_deaths: bool) -> Self {
+/// Adds sums to sums of the same kind.
+fn add_all<K: Eq + Hash, V: AddAssign + Default>(to: &mut FxHashMap<K, V>, others: FxHashMap<K, V>) {
+    for (key, sum) in others {
+        *to.entry(key).or_default() += sum;
+    }
+}
+
+impl Counting {
+    fn new(end: Moment) -> Self {
         Self {
             end,
-            has_deaths,
             axes: [
                 (AxisUnit::Nanos, Bins::new(NANOS, BINS)),
                 (AxisUnit::Ticks, Bins::new(1, BINS)),
                 (AxisUnit::Bytes, Bins::new(1, BINS)),
             ],
             initial: Amount::default(),
-            all: Sums::default(),
-            classes: FxHashMap::default(),
             sites: FxHashMap::default(),
             places: FxHashMap::default(),
         }
     }
 
-    pub fn object(&mut self, object: &Object) {
+    fn object(&mut self, object: &Object) {
         for (unit, bins) in &mut self.axes {
             let mut happened = |point: &Moment, count: &dyn Fn(&mut Bin)| {
                 let at = match unit {
@@ -217,12 +251,34 @@ impl Totals {
             self.initial += object.amount;
             return;
         }
-        self.all.add(object, &self.end);
-        self.classes.entry(object.class).or_default().add(object, &self.end);
         // A site allocates objects of a single class, except for the inner arrays of a `multianewarray` and objects
         // without a site.
         self.sites.entry((object.place, object.class)).or_default().add(object, &self.end);
         self.places.entry((object.context, object.place, object.class)).or_default().add(object);
+    }
+
+    fn add(mut self, others: Self) -> Self {
+        self.axes.iter_mut().zip(others.axes).for_each(|((_, bins), (_, other))| bins.add(other));
+        self.initial += others.initial;
+        add_all(&mut self.sites, others.sites);
+        add_all(&mut self.places, others.places);
+        self
+    }
+}
+
+impl Totals {
+    /// Goes through all objects.
+    pub fn of(population: &Population, naming: Naming<'_>) -> io::Result<Self> {
+        let end = population.end;
+        let new = || Counting::new(end);
+        let counted = rows::fold(population, naming, rows::ALL, new, Counting::object, Counting::add)?;
+        let Counting { end, axes, initial, sites, places } = counted;
+        let (mut all, mut classes) = (Sums::default(), FxHashMap::<TypeId, Sums>::default());
+        for (&(_, class), sums) in &sites {
+            all += *sums;
+            *classes.entry(class).or_default() += *sums;
+        }
+        Ok(Self { end, has_deaths: population.has_deaths, axes, initial, all, classes, sites, places })
     }
 
     /// The axes that the trace has.
