@@ -38,8 +38,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use et_columns::Written;
 use et_names::EventSet;
-use et_reader::blocks::Passed;
 use et_reader::blocks::glimpse::Glimpses;
+use et_reader::blocks::{BlocksError, Passed};
 use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_reader::record::Clock;
 use et_reader::resolve::{Lost, Outcome};
@@ -324,8 +324,16 @@ impl LifeTable {
         if self.clock != Clock::default() || std::env::var_os(BY_RECORDS).is_some() {
             return None;
         }
-        // Any error is reported by whoever makes it from the records.
-        let (made, mut passed) = by_blocks::make(trace, self.follows, || self.file()).ok()?;
+        let (made, mut passed) = match by_blocks::make(trace, self.follows, || self.file()) {
+            Ok(made) => made,
+            Err(error) => {
+                // Any error is reported by whoever makes it from the records, which nobody does of births.
+                if let (Follows::Births, BlocksError::Files(error)) = (self.follows, &error) {
+                    self.complain(error);
+                }
+                return None;
+            }
+        };
         self.take(trace, made, &passed.held_by_stacks, passed.outcome.lost);
         let glimpses = std::mem::take(&mut passed.glimpses);
         if !glimpses.all.is_empty() {

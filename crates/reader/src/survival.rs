@@ -77,35 +77,38 @@ pub struct Fates {
     special: Special,
 }
 
-/// A set of hashes that may hold some that were not added: of those with the same low bits it knows one.
+/// A set of hashes that may hold some that were not added: those with the same low bits as one that was.
 #[derive(Clone, Debug, Default)]
 struct Special {
-    /// Empty: it is not known.
-    bits: Vec<u64>,
+    /// A bit for each value of the low bits; their number is a power of two, so that few are set. Empty: anything may have been added.
+    words: Vec<u64>,
 }
 
 impl Special {
-    /// 8 MB, of which the hashes of a large heap fill a tenth.
-    const BITS: u32 = 26;
+    /// 32 MB, of which the hashes of a large heap set one in fifty.
+    const MOST_WORDS: usize = 1 << 22;
 
-    fn of(hashes: impl Iterator<Item = u32>) -> Self {
-        let mut bits = vec![0; 1 << (Self::BITS - 6)];
+    fn of(hashes: impl Iterator<Item = u32> + Clone) -> Self {
+        let words = (hashes.clone().count() / 4 + 1).next_power_of_two().min(Self::MOST_WORDS);
+        let mut set = Self { words: vec![0; words] };
         for hash in hashes {
-            let (word, bit) = Self::place(hash);
-            bits[word] |= bit;
+            let (word, bit) = set.place(hash);
+            set.words[word] |= bit;
         }
-        Self { bits }
+        set
     }
 
-    fn place(hash: u32) -> (usize, u64) {
-        let at = hash & ((1 << Self::BITS) - 1);
-        ((at >> 6) as usize, 1 << (at & 63))
+    fn place(&self, hash: u32) -> (usize, u64) {
+        (hash as usize >> 6 & (self.words.len() - 1), 1 << (hash & 63))
     }
 
     #[inline]
     fn may_have(&self, hash: u32) -> bool {
-        let (word, bit) = Self::place(hash);
-        self.bits.get(word).is_none_or(|word| word & bit != 0)
+        if self.words.is_empty() {
+            return true;
+        }
+        let (word, bit) = self.place(hash);
+        self.words[word] & bit != 0
     }
 }
 
@@ -455,6 +458,16 @@ mod tests {
         let known = fates(&trace, &[(2, 7), (25, again)]);
         let first = known.of(0, ObjectId(7)).unwrap();
         assert_eq!((first.seen, first.missed, first.is_uncertain), (Some(1), Some(2), true));
+    }
+
+    #[test]
+    fn special_hashes_are_all_found_and_others_hardly() {
+        let hashes = (0..10_000u32).map(|at| at.wrapping_mul(0x9e37_79b1) & 0x7fff_ffff);
+        let special = Special::of(hashes.clone());
+        assert!(hashes.clone().all(|hash| special.may_have(hash)));
+        let others = hashes.filter(|hash| special.may_have(hash.wrapping_mul(5) & 0x7fff_ffff)).count();
+        assert!(others < 2_000, "{others}");
+        assert!(!Special::of(std::iter::empty()).may_have(7) && Special::default().may_have(7));
     }
 
     #[test]

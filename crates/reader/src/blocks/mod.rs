@@ -193,8 +193,9 @@ pub struct Cost {
 pub enum BlocksError {
     #[error(transparent)]
     Read(#[from] ReadError),
-    #[error("the lists of objects that are named again cannot be kept in a temporary file: {0}")]
-    Lists(#[from] std::io::Error),
+    /// The temporary file with the lists of objects that are named again, or what receives the rows.
+    #[error("a file cannot be written: {0}")]
+    Files(#[from] std::io::Error),
     /// A thread went on with another stack elsewhere than was planned.
     #[error("thread {thread} mounts a virtual thread where none was expected, or does not where one was")]
     Switch { thread: u32 },
