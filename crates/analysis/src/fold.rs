@@ -1,11 +1,15 @@
 //! Goes through all objects of a trace on all cores.
 
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::io;
+use std::ops::AddAssign;
 use std::sync::mpsc::sync_channel;
 
 use et_reader::population::{Columns, Groups, Population, Rows};
 use et_system::threads::{Pool, spawn_scoped};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 /// Folds all groups of rows on several threads: each starts with `new()`, and the results are merged. The order of the
 /// groups is unspecified.
@@ -44,6 +48,16 @@ pub fn fold_groups<T: Send>(
             })
             .try_reduce(&new, |one, other| Ok(merge(one, other)))
     })
+}
+
+/// Adds sums to those of the same kinds, to merge what two threads have folded.
+pub fn add_all<K: Eq + Hash, V: AddAssign>(to: &mut FxHashMap<K, V>, others: FxHashMap<K, V>) {
+    for (kind, sum) in others {
+        match to.entry(kind) {
+            Entry::Occupied(mut known) => *known.get_mut() += sum,
+            Entry::Vacant(new) => _ = new.insert(sum),
+        }
+    }
 }
 
 /// The groups for which `may_have` holds: those that are worth reading.

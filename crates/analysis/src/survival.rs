@@ -14,7 +14,7 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::fold::fold;
+use crate::fold::{add_all, fold};
 use crate::labels::Labels;
 use crate::place::{Spot, by_place};
 use crate::table::table;
@@ -172,7 +172,7 @@ impl Part {
     }
 
     fn merge(mut self, other: Self) -> Self {
-        other.spots.into_iter().for_each(|(spot, sum)| *self.spots.entry(spot).or_default() += sum);
+        add_all(&mut self.spots, other.spots);
         for (mine, others) in
             [(&mut self.survived, other.survived), (&mut self.came, other.came), (&mut self.went, other.went)]
         {

@@ -11,13 +11,8 @@ use et_reader::survival::{Fate, Fates, Survival, Walk};
 use et_system::threads::Pool;
 use rayon::prelude::*;
 
-use crate::known::{number32, unsigned};
-use crate::rows::stored;
+use crate::rows::{GroupReader, stored};
 use crate::tables::{fates, walks};
-
-fn damaged(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}
 
 /// Groups that are worked out and encoded on all cores before they are written.
 const GROUPS_AT_ONCE: usize = 16;
@@ -55,9 +50,10 @@ pub fn write(file: File, objects: File, known: &Fates) -> io::Result<Written> {
 /// Reads what [`write()`] wrote of a group that has so many objects.
 pub fn read(table: &TableReader, group: usize, objects: usize) -> io::Result<Vec<Option<Fate>>> {
     if group >= table.groups() || table.rows_of(group) != objects {
-        return Err(damaged("fates are not those of the objects"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "fates are not those of the objects"));
     }
-    let numbers = |name| table.numbers_as(group, name, |value| value.map(|value| number32(Some(value))).transpose());
+    let reader = GroupReader { table, group, columns: Columns::FATE };
+    let numbers = |name| reader.maybe32(name, |number| number);
     let (survived, at_most) = (numbers("survived_collections")?, numbers("survived_at_most")?);
     let (first, seen, missed) = (numbers("first_walk")?, numbers("seen_walk")?, numbers("missed_walk")?);
     let uncertain = table.flags(group, "survival_uncertain")?;
@@ -106,19 +102,19 @@ pub fn read_walks(file: File, collections: u64) -> io::Result<Survival> {
     let table = TableReader::open(file)?;
     let mut all = Vec::new();
     for group in 0..table.groups() {
-        let numbers = |name| table.numbers_as(group, name, unsigned);
-        let maybe = |name| table.numbers_as(group, name, |value| Ok(value.map(i64::cast_unsigned)));
+        let reader = GroupReader { table: &table, group, columns: Columns::FATE };
+        let numbers = |name| reader.numbers(name, |number| number);
         let (starts, durations) = (numbers("start_nanos")?, numbers("duration_nanos")?);
         let (begins, ends) = (numbers("begin_ticket")?, numbers("end_ticket")?);
         let moments = |tick, bytes, nanos| -> io::Result<Vec<Moment>> {
-            let (ticks, bytes, nanos) = (numbers(tick)?, numbers(bytes)?, maybe(nanos)?);
+            let (ticks, bytes, nanos) = (numbers(tick)?, numbers(bytes)?, reader.maybe(nanos)?);
             let each = ticks.into_iter().zip(bytes).zip(nanos);
             Ok(each.map(|((tick, bytes), nanos)| Moment { tick, bytes, nanos }).collect())
         };
         let begun = moments("begin_tick", "begin_bytes", "begin_nanos")?;
         let ended = moments("end_tick", "end_bytes", "end_nanos")?;
         let (born, found) = (numbers("born")?, numbers("found")?);
-        let collections = table.numbers_as(group, "collections", number32)?;
+        let collections = reader.numbers32("collections", |number| number)?;
         let (at_the_end, is_exact) = (table.flags(group, "at_the_end")?, table.flags(group, "is_exact")?);
         all.extend((0..table.rows_of(group)).map(|row| Walk {
             heap: HeapWalk {

@@ -55,6 +55,7 @@ use passing::Passing;
 pub use population::{PopulationError, births, observe, observe_rows, population};
 pub use references::{kept_references, references, row as reference_row};
 use stamp::Stamp;
+use without_uses::tells_uses;
 
 /// Environment variable: life tables are made from the records, to compare both ways.
 const BY_RECORDS: &str = "ET_LIVES_BY_RECORDS";
@@ -120,7 +121,7 @@ struct Home {
 
 /// Whether events only tell how objects were made.
 fn only_births(events: EventSet) -> bool {
-    deaths_unknown(events).is_some() && !events.has(EventSet::METHOD)
+    deaths_unknown(events).is_some() && !tells_uses(events)
 }
 
 /// The content of a mutex, even if a thread panicked that held it: it is replaced as a whole.

@@ -56,7 +56,7 @@ impl Passing {
         let held = HeldRows::Known(self.held_by_stacks.clone());
         let fates = self.survival.as_ref().map(|(_, file)| TableReader::open(file.try_clone()?)).transpose()?;
         let table = Table::open(self.lives.try_clone()?, held, self.late.rows.clone())?.with_fates(fates);
-        let has_uses = tells_uses(source);
+        let has_uses = tells_uses(source.events());
         Ok(Population {
             groups: with_uses(Box::new(table), has_uses),
             has_uses,

@@ -66,7 +66,7 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
 
 /// Whether the rows of a reading say no more than how objects were made.
 fn tells_births_only(source: &Source, reading: Reading) -> bool {
-    source.trace().is_some() && source.deaths(reading.deaths) == Deaths::None && !tells_uses(source)
+    source.trace().is_some() && source.deaths(reading.deaths) == Deaths::None && !tells_uses(source.events())
 }
 
 /// What users are told about anything unusual in the rows of a reading.
@@ -187,7 +187,7 @@ impl LifeTable {
         };
         let read = || -> io::Result<Population> {
             let held = HeldRows::Kept(self.open(HELD)?);
-            let has_uses = tells_uses(source);
+            let has_uses = tells_uses(source.events());
             let (survival, fates) = match manifest.files.iter().any(|file| file.name == FATES) {
                 true => {
                     let collections = source.trace().map_or(0, |trace| trace.gcs.len() as u64);
@@ -258,7 +258,7 @@ fn pass(
         None => Box::new(table),
     };
     let survival = fates.map(|fates| fates.survival().clone());
-    let has_uses = tells_uses(source);
+    let has_uses = tells_uses(source.events());
     let population = Population {
         groups: with_uses(groups, has_uses),
         has_uses,

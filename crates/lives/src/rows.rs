@@ -47,10 +47,11 @@ pub(crate) fn stored(table: &TableReader, group: usize, columns: Columns) -> io:
 }
 
 /// Reads columns of one group.
-struct GroupReader<'a> {
-    table: &'a TableReader,
-    group: usize,
-    columns: Columns,
+pub(crate) struct GroupReader<'a> {
+    pub table: &'a TableReader,
+    pub group: usize,
+    /// Those that are wanted.
+    pub columns: Columns,
 }
 
 impl GroupReader<'_> {
@@ -59,19 +60,19 @@ impl GroupReader<'_> {
         if self.columns.has(column) { read() } else { Ok(Vec::new()) }
     }
 
-    fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
+    pub fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
         self.table.numbers_as(self.group, name, |value| unsigned(value).map(&of))
     }
 
-    fn numbers32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<T>> {
+    pub fn numbers32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<T>> {
         self.table.numbers_as(self.group, name, |value| number32(value).map(&of))
     }
 
-    fn maybe(&self, name: &str) -> io::Result<Vec<Option<u64>>> {
+    pub fn maybe(&self, name: &str) -> io::Result<Vec<Option<u64>>> {
         self.table.numbers_as(self.group, name, |value| Ok(value.map(i64::cast_unsigned)))
     }
 
-    fn maybe32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<Option<T>>> {
+    pub fn maybe32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<Option<T>>> {
         self.table.numbers_as(self.group, name, |value| value.map(|value| number32(Some(value)).map(&of)).transpose())
     }
 

@@ -6,11 +6,10 @@ use std::ops::RangeInclusive;
 use et_names::EventSet;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::population::{Columns, Groups, Key, Rows, UNKNOWN_USE};
-use et_reader::source::Source;
 
 /// Whether a trace tells when objects are used: mostly as receivers of methods.
-pub fn tells_uses(source: &Source) -> bool {
-    source.events().has(EventSet::METHOD)
+pub fn tells_uses(events: EventSet) -> bool {
+    events.has(EventSet::METHOD)
 }
 
 /// Rows with their last uses, or without if these are not known.

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::keys::Keys;
 use super::{Query, Subject, Wanted, What, each};
 use crate::flame::{Flame, Parts};
+use crate::fold::add_all;
 use crate::place::Spot;
 use crate::profile::{self, Cells, Profile, Row};
 use crate::report::{Told, flames};
@@ -64,7 +65,7 @@ pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down
             *sums.entry((rows.context[row], Spot::of(rows, row))).or_default() += Amount::of(rows, row);
         },
         |mut one, other| {
-            other.into_iter().for_each(|(key, amount)| *one.entry(key).or_default() += amount);
+            add_all(&mut one, other);
             one
         },
     )?;

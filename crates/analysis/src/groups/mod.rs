@@ -25,7 +25,7 @@ pub use flames::{Down, flame, profile};
 pub use keys::Level;
 use keys::{Key, Keys};
 
-use crate::fold::{fold_groups, groups_where};
+use crate::fold::{add_all, fold_groups, groups_where};
 use crate::heap::retained::retained_by_group;
 use crate::heap::{Dominance, Resident, died_at};
 use crate::labels::Labels;
@@ -293,7 +293,7 @@ pub fn tree(
         FxHashMap::<Option<Key>, Amount>::default,
         |sums, (_, row), rows| *sums.entry(key(rows, row)).or_default() += Amount::of(rows, row),
         |mut one, other| {
-            other.into_iter().for_each(|(key, amount)| *one.entry(key).or_default() += amount);
+            add_all(&mut one, other);
             one
         },
     )?;

@@ -75,8 +75,8 @@ pub fn report(
     has_all: bool,
     reading: Reading,
 ) -> Result<Report, ReportError> {
-    let mut totals = Totals::of(population, source.naming()).map_err(ReportError::Rows)?;
-    let courses = Courses::of(population, source.naming(), &totals).map_err(ReportError::Rows)?;
+    let mut totals = Totals::of(population, source.naming())?;
+    let courses = Courses::of(population, source.naming(), &totals)?;
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
     let makers = Makers::of(&totals, &callers);

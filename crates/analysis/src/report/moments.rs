@@ -2,6 +2,7 @@
 
 use std::hash::Hash;
 use std::io;
+use std::ops::AddAssign;
 
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
@@ -13,6 +14,7 @@ use rustc_hash::FxHashMap;
 use super::data::{Axis, AxisUnit, Histogram, Moment};
 use super::rows::{self, Object};
 use super::totals::Totals;
+use crate::fold::add_all;
 use crate::summary::Amount;
 
 /// Number of moments.
@@ -58,14 +60,6 @@ impl Course {
         }
     }
 
-    fn add_all(&mut self, others: &Self) {
-        for (sum, other) in self.changes.iter_mut().zip(&others.changes) {
-            sum.objects += other.objects;
-            sum.bytes += other.bytes;
-        }
-        self.ages.iter_mut().zip(others.ages).for_each(|(sum, other)| *sum += other);
-    }
-
     /// Objects and bytes at each moment.
     pub fn alive(&self) -> (Vec<u64>, Vec<u64>) {
         let mut sum = Change::default();
@@ -84,6 +78,16 @@ impl Course {
             objects: self.ages[..last].iter().map(|amount| amount.objects).collect(),
             bytes: self.ages[..last].iter().map(|amount| amount.bytes).collect(),
         }
+    }
+}
+
+impl AddAssign for Course {
+    fn add_assign(&mut self, other: Self) {
+        for (sum, change) in self.changes.iter_mut().zip(other.changes) {
+            sum.objects += change.objects;
+            sum.bytes += change.bytes;
+        }
+        self.ages.iter_mut().zip(other.ages).for_each(|(sum, amount)| *sum += amount);
     }
 }
 
@@ -116,13 +120,6 @@ pub(super) struct Courses {
     pub contexts: FxHashMap<(ContextId, TypeId), Course>,
 }
 
-/// Adds the courses of the same things.
-fn add_each<K: Eq + Hash>(to: &mut FxHashMap<K, Course>, others: &FxHashMap<K, Course>) {
-    for (key, course) in to {
-        others.get(key).into_iter().for_each(|other| course.add_all(other));
-    }
-}
-
 impl Courses {
     /// Goes through all objects.
     pub fn of(population: &Population, naming: Naming<'_>, totals: &Totals) -> io::Result<Self> {
@@ -131,10 +128,10 @@ impl Courses {
     }
 
     fn add(mut self, others: Self) -> Self {
-        self.all.add_all(&others.all);
-        add_each(&mut self.classes, &others.classes);
-        add_each(&mut self.sites, &others.sites);
-        add_each(&mut self.contexts, &others.contexts);
+        self.all += others.all;
+        add_all(&mut self.classes, others.classes);
+        add_all(&mut self.sites, others.sites);
+        add_all(&mut self.contexts, others.contexts);
         self
     }
 

@@ -1,6 +1,5 @@
 //! The first pass over all objects: what happened when, and totals by class, site and context.
 
-use std::hash::Hash;
 use std::io;
 use std::ops::AddAssign;
 
@@ -16,6 +15,7 @@ use super::data::{Axis, AxisUnit};
 use super::rows::{self, Object};
 use crate::drag;
 use crate::flame::Parts;
+use crate::fold::add_all;
 use crate::summary::Amount;
 
 /// *Dead within*: bytes allocated between birth and death, as nurseries are large.
@@ -181,17 +181,7 @@ impl AddAssign for Sums {
 /// Where objects were made: context, place in it, and class.
 pub(crate) type Place = (ContextId, MadeIn, TypeId);
 
-/// Of some of the objects.
-#[derive(Debug)]
-pub(super) struct Counting {
-    end: Moment,
-    axes: [(AxisUnit, Bins<Bin>); 3],
-    initial: Amount,
-    sites: FxHashMap<(MadeIn, TypeId), Sums>,
-    places: FxHashMap<Place, Weights>,
-}
-
-/// Of all objects.
+/// Of all objects, or of some while they are gone through: sums of all and by class are added up from those by site at the end.
 #[derive(Debug)]
 pub(super) struct Totals {
     end: Moment,
@@ -204,23 +194,30 @@ pub(super) struct Totals {
     pub places: FxHashMap<Place, Weights>,
 }
 
-/// Adds sums to sums of the same kind.
-fn add_all<K: Eq + Hash, V: AddAssign + Default>(to: &mut FxHashMap<K, V>, others: FxHashMap<K, V>) {
-    for (key, sum) in others {
-        *to.entry(key).or_default() += sum;
+impl Totals {
+    /// Goes through all objects.
+    pub fn of(population: &Population, naming: Naming<'_>) -> io::Result<Self> {
+        let new = || Self::new(population.end, population.has_deaths);
+        let mut totals = rows::fold(population, naming, rows::ALL, new, Self::object, Self::add)?;
+        for (&(_, class), sums) in &totals.sites {
+            totals.all += *sums;
+            *totals.classes.entry(class).or_default() += *sums;
+        }
+        Ok(totals)
     }
-}
 
-impl Counting {
-    fn new(end: Moment) -> Self {
+    fn new(end: Moment, has_deaths: bool) -> Self {
         Self {
             end,
+            has_deaths,
             axes: [
                 (AxisUnit::Nanos, Bins::new(NANOS, BINS)),
                 (AxisUnit::Ticks, Bins::new(1, BINS)),
                 (AxisUnit::Bytes, Bins::new(1, BINS)),
             ],
             initial: Amount::default(),
+            all: Sums::default(),
+            classes: FxHashMap::default(),
             sites: FxHashMap::default(),
             places: FxHashMap::default(),
         }
@@ -263,22 +260,6 @@ impl Counting {
         add_all(&mut self.sites, others.sites);
         add_all(&mut self.places, others.places);
         self
-    }
-}
-
-impl Totals {
-    /// Goes through all objects.
-    pub fn of(population: &Population, naming: Naming<'_>) -> io::Result<Self> {
-        let end = population.end;
-        let new = || Counting::new(end);
-        let counted = rows::fold(population, naming, rows::ALL, new, Counting::object, Counting::add)?;
-        let Counting { end, axes, initial, sites, places } = counted;
-        let (mut all, mut classes) = (Sums::default(), FxHashMap::<TypeId, Sums>::default());
-        for (&(_, class), sums) in &sites {
-            all += *sums;
-            *classes.entry(class).or_default() += *sums;
-        }
-        Ok(Self { end, has_deaths: population.has_deaths, axes, initial, all, classes, sites, places })
     }
 
     /// The axes that the trace has.

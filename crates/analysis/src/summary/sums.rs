@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::Amount;
 use super::peak::{Course, PeakTally};
 use super::rows::{KindCounts, Row, Sum};
-use crate::fold::fold_groups;
+use crate::fold::{add_all, fold_groups};
 use crate::place::Spot;
 use et_reader::attribution::{Attribution, Callers, Origins};
 use et_reader::made_in::Places;
@@ -209,9 +209,9 @@ impl Part {
         if self.sums.len() < other.sums.len() {
             std::mem::swap(&mut self, &mut other);
         }
-        other.sums.into_iter().for_each(|(key, sum)| *self.sums.entry(key).or_default() += sum);
+        add_all(&mut self.sums, other.sums);
         self.kinds.iter_mut().zip(other.kinds).for_each(|(sum, amount)| *sum += amount);
-        other.threads.into_iter().for_each(|(thread, amount)| *self.threads.entry(thread).or_default() += amount);
+        add_all(&mut self.threads, other.threads);
         self.alive += other.alive;
         self.courses.extend(other.courses);
         self.groups_alive.extend(other.groups_alive);
