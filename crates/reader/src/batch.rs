@@ -12,7 +12,7 @@ use crate::record::{Clock, Record, Tick, Totals};
 use crate::told::Told;
 use crate::types::Types;
 
-/// Maximum number of items in a batch: enough to be worth handing over, and less than a core's cache.
+/// Number of items after which a batch is handed over: enough to be worth handing over, and less than a core's cache.
 const MOST: usize = 8192;
 /// Maximum number of batches queued before the producer blocks.
 const QUEUED: usize = 4;
@@ -108,6 +108,37 @@ struct Parcel {
     waiting: Option<Sender<()>>,
 }
 
+/// Items that were written elsewhere.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub told: Vec<Told>,
+    /// As in [`Batch`]: the first index is 0.
+    pub places: Vec<(u32, Place)>,
+    pub clearings: Vec<u32>,
+    /// By how much they advance the clock.
+    pub ticks: u64,
+    pub totals: Totals,
+}
+
+impl Written {
+    /// Sets the place of the items that follow.
+    pub fn at(&mut self, place: Place) {
+        let index = self.told.len() as u32;
+        match self.places.last_mut() {
+            Some(last) if last.0 == index => last.1 = place,
+            Some((_, last)) if *last == place => {}
+            _ => self.places.push((index, place)),
+        }
+    }
+
+    #[inline(always)]
+    pub fn record(&mut self, record: Record, clock: Clock) {
+        self.totals.count(&record);
+        self.ticks += record.ticks(clock);
+        self.told.push(Told::Record(record));
+    }
+}
+
 /// Fills batches.
 #[derive(Debug)]
 pub(crate) struct Filler {
@@ -127,6 +158,10 @@ pub(crate) struct Filler {
     is_closed: Arc<AtomicBool>,
     send: SyncSender<Parcel>,
     room: Receiver<Vec<Told>>,
+    /// Empty buffers.
+    spare: Vec<Vec<Told>>,
+    /// Number of items that were written elsewhere.
+    delivered: u64,
 }
 
 impl Filler {
@@ -154,6 +189,46 @@ impl Filler {
             self.tick.0 += record.ticks(self.clock);
         }
         self.told.push(told);
+        if self.told.len() < self.most { ControlFlow::Continue(()) } else { self.hand_over() }
+    }
+
+    /// A buffer for items, which others may have used before.
+    pub fn room(&mut self) -> Vec<Told> {
+        self.spare.pop().or_else(|| self.room.try_recv().ok()).unwrap_or_default()
+    }
+
+    /// Number of items that were written elsewhere.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Adds what was written elsewhere. Breaks when the consumer wants no more.
+    pub fn deliver(&mut self, mut written: Written) -> ControlFlow<()> {
+        self.delivered += written.told.len() as u64;
+        self.totals.add(&written.totals);
+        if self.told.len() + written.told.len() > self.most.max(1) {
+            if !self.told.is_empty() {
+                self.hand_over()?;
+            }
+            // Its places are those of the new items alone.
+            self.places.clear();
+        }
+        let before = self.told.len() as u32;
+        for (index, place) in &mut written.places {
+            *index += before;
+            self.place = *place;
+        }
+        self.places.append(&mut written.places);
+        self.clearings.extend(written.clearings.iter().map(|index| index + before));
+        self.tick.0 += written.ticks;
+        if self.told.is_empty() {
+            // The buffer that it takes the place of is as good as any.
+            let room = std::mem::replace(&mut self.told, written.told);
+            self.spare.push(room);
+        } else {
+            self.told.append(&mut written.told);
+            self.spare.push(written.told);
+        }
         if self.told.len() < self.most { ControlFlow::Continue(()) } else { self.hand_over() }
     }
 
@@ -303,6 +378,8 @@ pub(crate) fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
         is_closed: Arc::clone(&is_closed),
         send,
         room,
+        spare: Vec::new(),
+        delivered: 0,
     };
     (filler, Batches { receive, types: Arc::clone(types), clock, room: give_room, is_closed })
 }

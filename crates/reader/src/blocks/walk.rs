@@ -13,10 +13,11 @@ use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Oracle;
+use super::script::{self, Script, in_script};
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
 use crate::observed::usage::MakingChange;
-use crate::record::{Alloc, AllocKind, Clock, RecordKind, Slot, Totals};
+use crate::record::{Alloc, AllocKind, Clock, Record, RecordKind, Slot, ThreadId, Totals};
 use crate::resolve::allocs::{Allocs, Use};
 use crate::resolve::recent::Recent;
 use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject};
@@ -28,6 +29,7 @@ const BYTES_PER_FRAME: usize = 24;
 const BYTES_PER_NAMED: usize = 96;
 const BYTES_PER_BIRTH: usize = 256;
 const BYTES_PER_PUT: usize = 128;
+const BYTES_PER_RECORD: usize = 8;
 /// No frame, object, step or tick.
 pub const NONE: u32 = u32::MAX;
 
@@ -62,6 +64,8 @@ impl Named {
     pub const LATER: u8 = 16;
     /// A frame that is still running at the end of the part is called on it, or it is in flight there.
     pub const ON_STACK: u8 = 32;
+    /// It was to be expected that the part names it: an earlier part of the group has, or its hash is in a block.
+    pub const FORESEEN: u8 = 64;
 
     pub fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -176,6 +180,8 @@ pub struct Part {
     pub times: Vec<(u32, Wall)>,
     pub anomalies: Anomalies,
     pub lost: Lost,
+    /// Its records, if they are wanted.
+    pub script: Script,
 }
 
 impl Part {
@@ -334,6 +340,8 @@ pub struct Walker<'a> {
     pub ran: FxHashSet<MethodId>,
     table: Table,
     made_up: FxHashMap<u64, u32>,
+    /// Index of each slot in [`Script::slots`].
+    slots: FxHashMap<u64, u32>,
     referent: Option<FieldId>,
     clock: Clock,
 }
@@ -348,6 +356,7 @@ impl<'a> Walker<'a> {
             ran: FxHashSet::default(),
             table: Table::default(),
             made_up: FxHashMap::default(),
+            slots: FxHashMap::default(),
             referent,
             clock: Clock::default().of(trace.events),
         }
@@ -355,14 +364,37 @@ impl<'a> Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// What there is behind the last events: mirrors of classes, and what the VM held.
-    pub fn rest(&mut self, oracle: &mut impl Oracle) -> Part {
+    /// A part begins.
+    fn begin(&mut self) {
         self.table.clear();
         self.made_up.clear();
+        script::clear(&mut self.slots);
+    }
+
+    /// What there is behind the last events: mirrors of classes, and what the VM held.
+    pub fn rest(&mut self, oracle: &mut impl Oracle, tells: bool) -> Part {
+        match tells {
+            true => self.rest_of::<true>(oracle),
+            false => self.rest_of::<false>(oracle),
+        }
+    }
+
+    fn rest_of<const TELLS: bool>(&mut self, oracle: &mut impl Oracle) -> Part {
+        self.begin();
         let mut open = Vec::new();
         let part = Part { top: NONE, clock: self.clock, ..Part::default() };
-        let mut making =
-            Making { walker: self, oracle, open: &mut open, part, top: NONE, below: 0, bytes: 0, ticket: Ticket(0) };
+        let (walker, open) = (self, &mut open);
+        let mut making = Making::<_, TELLS> {
+            walker,
+            oracle,
+            open,
+            part,
+            top: NONE,
+            below: 0,
+            bytes: 0,
+            ticket: Ticket(0),
+            wall: None,
+        };
         making.segment(Ticket(u64::MAX));
         making.catch_up();
         making.finish()
@@ -451,14 +483,18 @@ impl Walk {
         self.ended
     }
 
-    /// Makes the next part.
-    pub fn part<'a, O: Oracle>(&mut self, until: &Bound, walker: &mut Walker<'a>, oracle: &mut O) -> Part {
+    /// Makes the next part, with its records if `TELLS`.
+    pub fn part<'a, O: Oracle, const TELLS: bool>(
+        &mut self,
+        until: &Bound,
+        walker: &mut Walker<'a>,
+        oracle: &mut O,
+    ) -> Part {
         let bound = match until {
             Bound::Ticket(ticket) => Some(*ticket),
             Bound::Switch(_) | Bound::End => None,
         };
-        walker.table.clear();
-        walker.made_up.clear();
+        walker.begin();
         let base = self.open.len() as u32;
         let mut part =
             Part { thread: self.of, first_ticket: self.ticket, base, clock: walker.clock, ..Part::default() };
@@ -472,12 +508,15 @@ impl Walk {
             part.named.reserve(bytes / BYTES_PER_NAMED);
             part.births.reserve(bytes / BYTES_PER_BIRTH);
             part.puts.reserve(bytes / BYTES_PER_PUT);
+            if TELLS {
+                part.script.told.reserve(bytes / BYTES_PER_RECORD);
+            }
         }
         let top = part.top_at_first();
-        let mut making =
-            Making { walker, oracle, open: &mut self.open, part, top, below: base, bytes: 0, ticket: self.ticket };
-        making.segment(self.ticket);
-        if let Some(wall) = self.wall {
+        let (open, ticket, wall) = (&mut self.open, self.ticket, self.wall);
+        let mut making = Making::<_, TELLS> { walker, oracle, open, part, top, below: base, bytes: 0, ticket, wall };
+        making.segment(ticket);
+        if let Some(wall) = wall {
             making.part.times.push((0, wall));
         }
         let stop = loop {
@@ -492,7 +531,7 @@ impl Walk {
                         making.segment(ticket);
                     }
                     Item::Do(Action::Piece(number)) => {
-                        self.wall = piece_begins(making.walker.trace, &self.group, number as usize, &mut making.part);
+                        self.wall = making.piece_begins(&self.group, number as usize);
                     }
                     Item::Do(action) => making.act(action),
                     Item::Nothing | Item::Room | Item::Pending => {}
@@ -573,16 +612,8 @@ impl Walk {
     }
 }
 
-/// The following actions come from this piece. Returns when it was filled.
-fn piece_begins(trace: &Trace, group: &Group, number: usize, part: &mut Part) -> Option<Wall> {
-    let events = trace.file.thread(group.thread)?;
-    let wall = trace.file.wall(events, number)?;
-    part.times.push((part.steps, wall));
-    Some(wall)
-}
-
 /// A part that is being made.
-struct Making<'w, 'a, O> {
+struct Making<'w, 'a, O, const TELLS: bool> {
     walker: &'w mut Walker<'a>,
     oracle: &'w mut O,
     open: &'w mut Vec<(MethodId, u64)>,
@@ -593,9 +624,32 @@ struct Making<'w, 'a, O> {
     below: u32,
     bytes: u64,
     ticket: Ticket,
+    /// When the current piece was filled.
+    wall: Option<Wall>,
 }
 
-impl<O: Oracle> Making<'_, '_, O> {
+impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
+    /// Notes a record, if records are wanted.
+    #[inline(always)]
+    fn tell(&mut self, record: impl FnOnce(ThreadId) -> Record) {
+        if TELLS {
+            self.part.script.record(record(ThreadId(self.part.thread)));
+        }
+    }
+
+    /// The following actions come from this piece. Returns when it was filled.
+    fn piece_begins(&mut self, group: &Group, number: usize) -> Option<Wall> {
+        let file = &self.walker.trace.file;
+        self.wall = file.thread(group.thread).and_then(|events| file.wall(events, number));
+        if let Some(wall) = self.wall {
+            self.part.times.push((self.part.steps, wall));
+        }
+        if TELLS {
+            self.part.script.at(self.ticket, self.wall);
+        }
+        self.wall
+    }
+
     fn anomalies(&mut self) -> &mut Anomalies {
         &mut self.walker.shared.anomalies
     }
@@ -611,6 +665,9 @@ impl<O: Oracle> Making<'_, '_, O> {
             }
         }
         self.ticket = ticket;
+        if TELLS {
+            self.part.script.at(ticket, self.wall);
+        }
     }
 
     fn mirror(&mut self, class: ClassIndex, thread: u32) -> u32 {
@@ -643,7 +700,13 @@ impl<O: Oracle> Making<'_, '_, O> {
             };
             if !is_step {
                 self.part.named[number as usize].flags |= Named::HELD;
+                if TELLS {
+                    self.part.script.held_to_the_end(number);
+                }
                 continue;
+            }
+            if TELLS {
+                self.part.script.held(number, ThreadId(thread));
             }
             let step = self.part.steps;
             self.part.holds.push((step, thread));
@@ -727,7 +790,10 @@ impl<O: Oracle> Making<'_, '_, O> {
         if alloc.kind != AllocKind::Initial {
             self.bytes += alloc.size;
         }
-        let alloc = Alloc { thread: crate::record::ThreadId(thread), ..alloc };
+        let alloc = Alloc { thread: ThreadId(thread), ..alloc };
+        if TELLS {
+            self.part.script.record(Record::Alloc(Alloc { object: in_script(number), ..alloc }));
+        }
         self.part.births.push(Birth { alloc, step, tick, frame, bytes: self.bytes });
         match u32::try_from(key) {
             Ok(hash) => self.walker.table.put(hash, number),
@@ -806,6 +872,15 @@ impl<O: Oracle> Making<'_, '_, O> {
         }
     }
 
+    /// The innermost method, which there is.
+    #[inline]
+    fn top_method(&self) -> MethodId {
+        match self.part.frame(self.top) {
+            Some(frame) => frame.method,
+            None => self.open[self.top as usize].0,
+        }
+    }
+
     /// The innermost method, which there is, and whether it is a constructor.
     fn innermost_method(&mut self) -> (MethodId, bool) {
         match self.part.frame(self.top) {
@@ -880,6 +955,7 @@ impl<O: Oracle> Making<'_, '_, O> {
         let (receiver, is_constructor) = self.entered(method, receiver);
         self.make(receiver, |change| if is_constructor { change.begin() } else { change.used() });
         let step = self.record(RecordKind::Entry);
+        self.tell(|thread| Record::Entry { method, receiver: in_script(receiver), thread });
         let (now, caller) = (self.part.ticks, self.top);
         self.tick();
         self.top = self.part.base + self.part.frames.len() as u32;
@@ -896,10 +972,12 @@ impl<O: Oracle> Making<'_, '_, O> {
             self.make(receiver, MakingChange::used);
         }
         self.record(RecordKind::Entry);
+        self.tell(|thread| Record::Entry { method, receiver: in_script(receiver), thread });
         let caller = self.top;
         self.part.entries += 1;
         self.tick();
         let step = self.record(RecordKind::Exit);
+        self.tell(|thread| Record::Exit { method, receiver: in_script(receiver), thread });
         let now = self.part.ticks;
         self.tick();
         if receiver != NONE {
@@ -914,6 +992,10 @@ impl<O: Oracle> Making<'_, '_, O> {
         let Some(receiver) = self.innermost() else { return };
         self.made(receiver);
         let step = self.record(RecordKind::Exit);
+        if TELLS {
+            let method = self.top_method();
+            self.tell(|thread| Record::Exit { method, receiver: in_script(receiver), thread });
+        }
         let (now, frame) = (self.part.ticks, self.top);
         self.tick();
         self.leave(step);
@@ -1008,6 +1090,10 @@ impl<O: Oracle> Making<'_, '_, O> {
                 self.made(receiver);
                 self.flight(RecordKind::ExitThrow, exception);
                 let step = self.record(RecordKind::ExitThrow);
+                if TELLS {
+                    let (method, receiver, exception) = (self.top_method(), in_script(receiver), in_script(exception));
+                    self.tell(|thread| Record::ExitThrow { method, receiver, exception, thread });
+                }
                 let (now, frame) = (self.part.ticks, self.top);
                 self.tick();
                 self.leave(step);
@@ -1022,6 +1108,10 @@ impl<O: Oracle> Making<'_, '_, O> {
                 self.make(exception, MakingChange::flies);
                 self.flight(RecordKind::Throw, exception);
                 let step = self.record(RecordKind::Throw);
+                if TELLS {
+                    let (method, receiver, exception) = (self.top_method(), in_script(receiver), in_script(exception));
+                    self.tell(|thread| Record::Throw { method, receiver, exception, thread });
+                }
                 let (stamp, now) = (self.stamp(step, RecordKind::Throw), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
                 self.used(exception, stamp, now, self.top);
@@ -1033,6 +1123,10 @@ impl<O: Oracle> Making<'_, '_, O> {
                 self.make(exception, MakingChange::flies);
                 self.flight(RecordKind::Handle, exception);
                 let step = self.record(RecordKind::Handle);
+                if TELLS {
+                    let (method, receiver, exception) = (self.top_method(), in_script(receiver), in_script(exception));
+                    self.tell(|thread| Record::Handle { method, receiver, exception, thread });
+                }
                 let (stamp, now) = (self.stamp(step, RecordKind::Handle), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
                 self.used(exception, stamp, now, self.top);
@@ -1043,6 +1137,7 @@ impl<O: Oracle> Making<'_, '_, O> {
                 if object != NONE {
                     self.make(object, MakingChange::used);
                     let step = self.record(RecordKind::Use);
+                    self.tell(|thread| Record::Use { object: in_script(object), thread });
                     self.used(object, self.stamp(step, RecordKind::Use), self.part.ticks, self.top);
                 }
             }
@@ -1068,7 +1163,10 @@ impl<O: Oracle> Making<'_, '_, O> {
                 if is_new {
                     let held = if constant { Named::HELD } else { 0 };
                     let flags = held | if fresh { 0 } else { Named::UNKNOWN };
-                    self.sighted(AllocKind::Vm, object, class, length, site, flags);
+                    let number = self.sighted(AllocKind::Vm, object, class, length, site, flags);
+                    if TELLS && constant {
+                        self.part.script.held_to_the_end(number);
+                    }
                 }
             }
             // Neither occurs: a part ends where another stack is mounted, and the walk handles the pieces.
@@ -1076,14 +1174,22 @@ impl<O: Oracle> Making<'_, '_, O> {
         }
     }
 
-    fn sighted(&mut self, kind: AllocKind, hash: ObjectHash, mirror: ObjectHash, length: i32, site: SiteId, flags: u8) {
+    fn sighted(
+        &mut self,
+        kind: AllocKind,
+        hash: ObjectHash,
+        mirror: ObjectHash,
+        length: i32,
+        site: SiteId,
+        flags: u8,
+    ) -> u32 {
         let (now, trace) = (self.ticket, self.walker.trace);
         let is_mirror = trace.classes.at(hash, now).is_some();
         let anomalies = &mut self.walker.shared.anomalies;
         let alloc = self.walker.allocs.sighted(kind, hash, mirror, length, now, anomalies);
         let flags = if is_mirror { flags | Named::HELD } else { flags };
         let (_, stack) = trace.stacks.split(site);
-        self.born(hash.0.into(), Alloc { stack, ..alloc }, self.part.thread, flags);
+        self.born(hash.0.into(), Alloc { stack, ..alloc }, self.part.thread, flags)
     }
 
     /// A frame for a leaf method. Consecutive ones of a method in a frame share one.
@@ -1111,6 +1217,11 @@ impl<O: Oracle> Making<'_, '_, O> {
 
     fn put(&mut self, origin: u32, slot: Slot, target: u32, if_changed: bool) {
         let step = self.record(RecordKind::Update);
+        if TELLS {
+            let is_new = self.part.named.get(origin as usize).is_some_and(|named| named.birth != NONE);
+            let (slots, thread) = (&mut self.walker.slots, ThreadId(self.part.thread));
+            self.part.script.put(slots, (origin, is_new), slot, target, if_changed, thread);
+        }
         let at = self.stamp(step, RecordKind::Update);
         if !if_changed {
             self.used(origin, at, self.part.ticks, self.top);
@@ -1145,6 +1256,7 @@ impl<O: Oracle> Making<'_, '_, O> {
         {
             named.flags |= Named::ON_STACK;
         }
+        self.part.script.depth = self.open.len() as u32;
         self.part.top = self.top;
         self.part.ticket = self.ticket.0;
         let shared = &mut self.walker.shared;
