@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::iter::Peekable;
 use std::ops::ControlFlow;
 
 use et_format::event::{ObjectHash, Ticket};
@@ -16,20 +17,20 @@ use super::BlocksError;
 use super::driver::{Driver, Mode, Options, cut_off, drive};
 use super::literals::Literals;
 use super::pool::{Promise, Urgency};
-use super::script::Script;
-use super::walk::{self, Named, Part};
+use super::script::{Item, Script};
+use super::walk::{self, Birth, Named, Part};
 use crate::batch::{Filler, Written};
 use crate::lifetimes::{AllKnown, Known};
 use crate::place::Place;
-use crate::record::{Alloc, Clock, ObjectId, Record, Totals};
+use crate::record::{Alloc, Clock, ObjectId, Record, RecordKind, ThreadId, Totals};
 use crate::resolve::{ObjectIds, Outcome, Slots};
 use crate::told::{Hold, Told};
 use crate::trace::Trace;
 
 /// Number of items up to which a part is written at once rather than by another thread.
-const FEW: usize = 512;
+const FEW: u32 = 512;
 /// Maximum number of items of what existed when tracing began that are written together.
-const MOST_INITIAL: usize = 8192;
+const MOST_INITIAL: u32 = 8192;
 
 /// What to tell.
 pub struct Wanted<'k> {
@@ -63,6 +64,8 @@ pub(super) fn read_with(
         known: Upcoming { all: known, next: None },
         form: Form { holders, clock },
         script: Script::default(),
+        births: Vec::new(),
+        ids: Vec::new(),
         slots: Slots::default(),
         place: Place::new(Ticket(0), None),
         step: 0,
@@ -123,8 +126,11 @@ struct Form {
 #[derive(Debug)]
 struct Sheet {
     script: Script,
-    /// The objects, by their numbers; `None` if the script has their ids.
-    ids: Option<Vec<ObjectId>>,
+    thread: ThreadId,
+    /// What it allocates.
+    births: Vec<Birth>,
+    /// The objects, by their numbers.
+    ids: Vec<ObjectId>,
     /// What slots held before the part: by the index of the record of their first store, in order.
     olds: Vec<(u32, ObjectId)>,
     /// Records that are none, since the store changed nothing, in order.
@@ -137,108 +143,137 @@ struct Sheet {
 }
 
 impl Sheet {
+    fn of(script: Script) -> Self {
+        let (births, ids, olds, unchanged, known) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { script, thread: ThreadId(0), births, ids, olds, unchanged, place: Place::default(), step: 0, known }
+    }
+
     #[inline]
-    fn id(&self, number: ObjectId) -> ObjectId {
-        match &self.ids {
-            Some(ids) => ids.get(number.0 as usize).copied().unwrap_or_default(),
-            None => number,
-        }
-    }
-
-    fn hold(&self, hold: Hold) -> Hold {
-        match hold {
-            Hold::Initial { .. } => hold,
-            Hold::Until { object, thread } => Hold::Until { object: self.id(object), thread },
-            Hold::ToTheEnd { object } => Hold::ToTheEnd { object: self.id(object) },
-        }
-    }
-
-    #[inline(always)]
-    fn record(&self, record: &Record) -> Record {
-        match *record {
-            Record::Alloc(alloc) => Record::Alloc(Alloc { object: self.id(alloc.object), ..alloc }),
-            Record::Update { old, origin, target, slot, thread } => {
-                let (old, origin, target) = (self.id(old), self.id(origin), self.id(target));
-                Record::Update { old, origin, target, slot, thread }
-            }
-            Record::Entry { method, receiver, thread } => Record::Entry { method, receiver: self.id(receiver), thread },
-            Record::Exit { method, receiver, thread } => Record::Exit { method, receiver: self.id(receiver), thread },
-            Record::ExitThrow { method, receiver, exception, thread } => {
-                let (receiver, exception) = (self.id(receiver), self.id(exception));
-                Record::ExitThrow { method, receiver, exception, thread }
-            }
-            Record::Throw { method, receiver, exception, thread } => {
-                let (receiver, exception) = (self.id(receiver), self.id(exception));
-                Record::Throw { method, receiver, exception, thread }
-            }
-            Record::Handle { method, receiver, exception, thread } => {
-                let (receiver, exception) = (self.id(receiver), self.id(exception));
-                Record::Handle { method, receiver, exception, thread }
-            }
-            Record::Death { object, thread } => Record::Death { object: self.id(object), thread },
-            Record::Use { object, thread } => Record::Use { object: self.id(object), thread },
-        }
+    fn id(&self, number: u32) -> ObjectId {
+        self.ids.get(number as usize).copied().unwrap_or_default()
     }
 
     /// Writes what is to be told. `room` is a buffer.
     fn write(self, form: Form, mut room: Vec<Told>) -> Written {
-        room.reserve(self.script.told.len() + self.known.len());
-        let mut written = Written {
-            told: room,
-            places: vec![(0, self.place)],
-            clearings: Vec::new(),
-            ticks: 0,
-            totals: Totals::default(),
+        room.reserve(self.script.count as usize + self.known.len());
+        let mut writing = Writer {
+            form,
+            step: self.step,
+            known: self.known.iter().peekable(),
+            written: Written {
+                told: room,
+                places: vec![(0, self.place)],
+                clearings: Vec::new(),
+                ticks: 0,
+                totals: Totals::default(),
+            },
         };
-        let mut step = self.step;
+        let thread = self.thread;
         let mut places = self.script.places.iter().peekable();
         let mut olds = self.olds.iter().peekable();
         let mut unchanged = self.unchanged.iter().peekable();
-        let mut known = self.known.iter().peekable();
-        for (index, told) in (0u32..).zip(&self.script.told) {
+        let mut births = self.births.iter();
+        let mut index = 0u32;
+        for item in self.script.items() {
             while let Some((_, place)) = places.next_if(|(at, _)| *at <= index) {
-                written.at(*place);
+                writing.written.at(*place);
             }
-            let record = match told {
-                Told::Hold(hold) => {
-                    if form.holders {
-                        written.told.push(Told::Hold(self.hold(*hold)));
-                    }
-                    if matches!(hold, Hold::ToTheEnd { .. }) {
-                        continue;
-                    }
-                    None
+            match item {
+                Item::Entry { method, receiver } => {
+                    writing.record(Record::Entry { method, receiver: self.id(receiver), thread });
                 }
-                Told::Record(_) if unchanged.next_if_eq(&&index).is_some() => {
-                    olds.next_if(|(at, _)| *at == index);
-                    continue;
+                Item::Exit { method, receiver } => {
+                    writing.record(Record::Exit { method, receiver: self.id(receiver), thread });
                 }
-                Told::Record(record) => Some(record),
-            };
-            if let Some(record) = record {
-                let mut record = self.record(record);
-                if let Record::Update { old, .. } = &mut record {
-                    if let Some((_, before)) = olds.next_if(|(at, _)| *at == index) {
-                        *old = *before;
-                    }
-                    if known.next_if(|known| matches!(known, Known::Cleared { at } if *at == step)).is_some() {
-                        *old = ObjectId::NULL;
+                Item::Leaf { method, receiver } => {
+                    let receiver = self.id(receiver);
+                    writing.record(Record::Entry { method, receiver, thread });
+                    writing.record(Record::Exit { method, receiver, thread });
+                    index += 1;
+                }
+                Item::Flight { kind, method, receiver, exception } => {
+                    let (receiver, exception) = (self.id(receiver), self.id(exception));
+                    writing.record(match kind {
+                        RecordKind::ExitThrow => Record::ExitThrow { method, receiver, exception, thread },
+                        RecordKind::Throw => Record::Throw { method, receiver, exception, thread },
+                        _ => Record::Handle { method, receiver, exception, thread },
+                    });
+                }
+                Item::Use { object } => writing.record(Record::Use { object: self.id(object), thread }),
+                Item::Alloc { object } => {
+                    if let Some(birth) = births.next() {
+                        writing.record(Record::Alloc(Alloc { object: self.id(object), ..birth.alloc }));
                     }
                 }
-                written.record(record, form.clock);
+                Item::Update { .. } if unchanged.next_if_eq(&&index).is_some() => {}
+                Item::Update { old, origin, target, slot } => {
+                    let (origin, target) = (self.id(origin), self.id(target));
+                    let mut old = match old {
+                        Some(old) => self.id(old),
+                        None => olds.next_if(|(at, _)| *at == index).map(|(_, old)| *old).unwrap_or_default(),
+                    };
+                    if writing.is_cleared() {
+                        old = ObjectId::NULL;
+                    }
+                    writing.record(Record::Update { old, origin, target, slot, thread });
+                }
+                Item::Until { object, thread } => writing.hold(Hold::Until { object: self.id(object), thread }),
+                Item::ToTheEnd { object } => writing.hold(Hold::ToTheEnd { object: self.id(object) }),
+                Item::Initial { origin, target, slot } => {
+                    writing.hold(Hold::Initial { origin: self.id(origin), slot, target: self.id(target) });
+                }
             }
-            while let Some(Known::Found { record, .. }) = known.next_if(|known| known.step() <= step) {
-                if matches!(record, Record::Update { .. }) {
-                    written.clearings.push(written.told.len() as u32);
-                }
-                written.record(*record, form.clock);
-            }
-            step += 1;
+            index += 1;
         }
         for (_, place) in places {
-            written.at(*place);
+            writing.written.at(*place);
         }
-        written
+        writing.written
+    }
+}
+
+/// Inserts what is known between the items of a sheet.
+struct Writer<'s> {
+    form: Form,
+    /// Number of the next step.
+    step: u64,
+    known: Peekable<std::slice::Iter<'s, Known>>,
+    written: Written,
+}
+
+impl Writer<'_> {
+    /// Whether the next step is a store into a slot that was null by then.
+    #[inline]
+    fn is_cleared(&mut self) -> bool {
+        let step = self.step;
+        self.known.next_if(|known| matches!(known, Known::Cleared { at } if *at == step)).is_some()
+    }
+
+    #[inline(always)]
+    fn record(&mut self, record: Record) {
+        self.written.record(record, self.form.clock);
+        self.stepped();
+    }
+
+    fn hold(&mut self, hold: Hold) {
+        if self.form.holders {
+            self.written.told.push(Told::Hold(hold));
+        }
+        if !matches!(hold, Hold::ToTheEnd { .. }) {
+            self.stepped();
+        }
+    }
+
+    #[inline(always)]
+    fn stepped(&mut self) {
+        let step = self.step;
+        self.step += 1;
+        while let Some(Known::Found { record, .. }) = self.known.next_if(|known| known.step() <= step) {
+            if matches!(record, Record::Update { .. }) {
+                self.written.clearings.push(self.written.told.len() as u32);
+            }
+            self.written.record(*record, self.form.clock);
+        }
     }
 }
 
@@ -268,8 +303,10 @@ struct Records<'f, 'k> {
     filler: &'f mut Filler,
     known: Upcoming<'k>,
     form: Form,
-    /// What existed when tracing began, as far as it has not been written.
+    /// What existed when tracing began, as far as it has not been written: its items, births, and objects.
     script: Script,
+    births: Vec<Birth>,
+    ids: Vec<ObjectId>,
     /// What slots hold whose objects may be stored into again.
     slots: Slots,
     /// The place of the last item.
@@ -282,32 +319,44 @@ struct Records<'f, 'k> {
 }
 
 impl Records<'_, '_> {
-    /// Tells what existed when tracing began, in pieces of some size unless it is the rest.
-    fn tell_initial(&mut self, told: Option<Told>) -> Result<(), BlocksError> {
-        self.script.told.extend(told);
-        self.script.no_steps += u32::from(matches!(told, Some(Told::Hold(Hold::ToTheEnd { .. }))));
-        if told.is_some() && self.script.told.len() < MOST_INITIAL {
-            return Ok(());
-        }
+    /// An object existed when tracing began.
+    fn tell_object(&mut self, alloc: Alloc) -> Result<(), BlocksError> {
+        self.script.alloc(self.ids.len() as u32);
+        self.ids.push(alloc.object);
+        self.births.push(Birth { alloc, step: 0, tick: 0, frame: walk::NONE, bytes: 0 });
+        self.tell_many()
+    }
+
+    /// Something holds an object, at the beginning or the end.
+    fn tell_hold(&mut self, hold: Hold) -> Result<(), BlocksError> {
+        let ids = &mut self.ids;
+        self.script.hold(hold, |id| {
+            ids.push(id);
+            ids.len() as u32 - 1
+        });
+        self.tell_many()
+    }
+
+    fn tell_many(&mut self) -> Result<(), BlocksError> {
+        if self.script.count < MOST_INITIAL { Ok(()) } else { self.tell_rest() }
+    }
+
+    fn tell_rest(&mut self) -> Result<(), BlocksError> {
+        let (births, ids) = (std::mem::take(&mut self.births), std::mem::take(&mut self.ids));
         let script = std::mem::take(&mut self.script);
-        let sheet = self.sheet(script, None, Vec::new(), Vec::new())?;
+        let sheet = self.sheet(Sheet { births, ids, ..Sheet::of(script) })?;
         let written = sheet.write(self.form, self.filler.room());
         self.hand_over(written)
     }
 
-    /// The next part, with what is known of it.
-    fn sheet(
-        &mut self,
-        script: Script,
-        ids: Option<Vec<ObjectId>>,
-        olds: Vec<(u32, ObjectId)>,
-        unchanged: Vec<u32>,
-    ) -> Result<Sheet, BlocksError> {
-        let (step, place) = (self.step, self.place);
-        self.step += (script.told.len() - script.no_steps as usize - unchanged.len()) as u64;
-        self.place = script.places.last().map_or(place, |(_, last)| *last);
-        let known = self.known.until(self.step)?;
-        Ok(Sheet { script, ids, olds, unchanged, place, step, known })
+    /// Numbers the steps of the next part, and finds what is known of it.
+    fn sheet(&mut self, mut sheet: Sheet) -> Result<Sheet, BlocksError> {
+        (sheet.step, sheet.place) = (self.step, self.place);
+        let steps = sheet.script.count - sheet.script.no_steps - sheet.unchanged.len() as u32;
+        self.step += u64::from(steps);
+        self.place = sheet.script.places.last().map_or(self.place, |(_, last)| *last);
+        sheet.known = self.known.until(self.step)?;
+        Ok(sheet)
     }
 
     fn hand_over(&mut self, written: Written) -> Result<(), BlocksError> {
@@ -328,7 +377,7 @@ impl<'a> Mode<'a> for Records<'_, '_> {
         let mut flow = Ok(());
         let object = |driver: &mut Driver<'_, 'a, Self>, _: ObjectHash, alloc: Alloc| {
             if flow.is_ok() {
-                flow = driver.mode.tell_initial(Some(Told::Record(Record::Alloc(alloc))));
+                flow = driver.mode.tell_object(alloc);
             }
         };
         let mut vm = driver.initial(object, |mode, literals, (origin, slot, target)| {
@@ -339,11 +388,11 @@ impl<'a> Mode<'a> for Records<'_, '_> {
         let mode = &mut driver.mode;
         vm.begin(&mut |hold| {
             if flow.is_ok() {
-                flow = mode.tell_initial(Some(Told::Hold(hold)));
+                flow = mode.tell_hold(hold);
             }
         })?;
         flow?;
-        mode.tell_initial(None)
+        mode.tell_rest()
     }
 
     fn identify(driver: &mut Driver<'_, 'a, Self>, part: &mut Part) -> Option<Vec<ObjectId>> {
@@ -439,9 +488,10 @@ impl<'a> Mode<'a> for Records<'_, '_> {
         } else {
             driver.mode.depths.remove(&part.thread);
         }
-        let sheet = driver.mode.sheet(script, Some(found), olds, unchanged)?;
+        let (births, thread) = (part.births, ThreadId(part.thread));
+        let sheet = driver.mode.sheet(Sheet { births, thread, ids: found, olds, unchanged, ..Sheet::of(script) })?;
         let (form, room) = (driver.mode.form, driver.mode.filler.room());
-        let writing = match sheet.script.told.len() <= FEW {
+        let writing = match sheet.script.count <= FEW {
             true => Writing::Done(sheet.write(form, room)),
             false => Writing::Promised(driver.pool.add(Urgency::Settle, move |_| sheet.write(form, room))),
         };
@@ -474,9 +524,9 @@ impl<'a> Mode<'a> for Records<'_, '_> {
         mode.place = mode.place.behind_all();
         for thread in driver.trace.threads.iter().filter(|thread| thread.end.is_none() && !thread.object.is_null()) {
             if let Some(object) = driver.before.ids.current(thread.object) {
-                mode.tell_initial(Some(Told::Hold(Hold::ToTheEnd { object })))?;
+                mode.tell_hold(Hold::ToTheEnd { object })?;
             }
         }
-        mode.tell_initial(None)
+        mode.tell_rest()
     }
 }

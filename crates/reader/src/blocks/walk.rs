@@ -13,11 +13,11 @@ use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Oracle;
-use super::script::{self, Script, in_script};
+use super::script::{self, Script};
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
 use crate::observed::usage::MakingChange;
-use crate::record::{Alloc, AllocKind, Clock, Record, RecordKind, Slot, ThreadId, Totals};
+use crate::record::{Alloc, AllocKind, Clock, RecordKind, Slot, ThreadId, Totals};
 use crate::resolve::allocs::{Allocs, Use};
 use crate::resolve::recent::Recent;
 use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject};
@@ -504,12 +504,14 @@ impl Walk {
                 .iter()
                 .map(|(_, events)| events.len())
                 .sum();
-            part.frames.reserve(bytes / BYTES_PER_FRAME);
+            if !TELLS {
+                part.frames.reserve(bytes / BYTES_PER_FRAME);
+                part.puts.reserve(bytes / BYTES_PER_PUT);
+            }
             part.named.reserve(bytes / BYTES_PER_NAMED);
             part.births.reserve(bytes / BYTES_PER_BIRTH);
-            part.puts.reserve(bytes / BYTES_PER_PUT);
             if TELLS {
-                part.script.told.reserve(bytes / BYTES_PER_RECORD);
+                part.script.reserve(bytes / BYTES_PER_RECORD);
             }
         }
         let top = part.top_at_first();
@@ -629,14 +631,6 @@ struct Making<'w, 'a, O, const TELLS: bool> {
 }
 
 impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
-    /// Notes a record, if records are wanted.
-    #[inline(always)]
-    fn tell(&mut self, record: impl FnOnce(ThreadId) -> Record) {
-        if TELLS {
-            self.part.script.record(record(ThreadId(self.part.thread)));
-        }
-    }
-
     /// The following actions come from this piece. Returns when it was filled.
     fn piece_begins(&mut self, group: &Group, number: usize) -> Option<Wall> {
         let file = &self.walker.trace.file;
@@ -792,7 +786,7 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         }
         let alloc = Alloc { thread: ThreadId(thread), ..alloc };
         if TELLS {
-            self.part.script.record(Record::Alloc(Alloc { object: in_script(number), ..alloc }));
+            self.part.script.alloc(number);
         }
         self.part.births.push(Birth { alloc, step, tick, frame, bytes: self.bytes });
         match u32::try_from(key) {
@@ -807,9 +801,14 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         if thread == self.part.thread { self.top } else { NONE }
     }
 
+    // What becomes of objects is not asked for where records are wanted: what follows does nothing then.
+
     /// A step uses the object, and the method has it in hand.
     #[inline]
     fn used(&mut self, number: u32, stamp: Stamp, now: u32, in_hand: u32) {
+        if TELLS {
+            return;
+        }
         let Some(named) = self.part.named.get_mut(number as usize) else { return };
         named.last = stamp;
         named.used = now;
@@ -867,6 +866,9 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
     /// What an event does to how many constructors run on an object.
     #[inline]
     fn make(&mut self, number: u32, change: impl FnOnce(&mut MakingChange)) {
+        if TELLS {
+            return;
+        }
         if let Some(named) = self.part.named.get_mut(number as usize) {
             change(&mut named.making);
         }
@@ -895,13 +897,16 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
     /// The innermost method is left: is it a constructor, it no longer runs on its receiver.
     #[inline]
     fn made(&mut self, receiver: u32) {
-        if receiver != NONE && self.innermost_method().1 {
+        if !TELLS && receiver != NONE && self.innermost_method().1 {
             self.make(receiver, MakingChange::end);
         }
     }
 
     /// Something happens to an exception in the innermost method.
     fn flight(&mut self, kind: RecordKind, exception: u32) {
+        if TELLS {
+            return;
+        }
         let (method, _) = self.innermost_method();
         self.part.flights.push(Flight { kind, method, exception });
     }
@@ -918,6 +923,10 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
             Some(frame) if self.top >= self.part.base => {
                 frame.left = step;
                 self.top = frame.caller;
+                if TELLS {
+                    // Nothing refers to it any more, and those above it have ended.
+                    self.part.frames.pop();
+                }
             }
             _ => {
                 self.part.left.push(step);
@@ -955,7 +964,9 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         let (receiver, is_constructor) = self.entered(method, receiver);
         self.make(receiver, |change| if is_constructor { change.begin() } else { change.used() });
         let step = self.record(RecordKind::Entry);
-        self.tell(|thread| Record::Entry { method, receiver: in_script(receiver), thread });
+        if TELLS {
+            self.part.script.entry(method, receiver);
+        }
         let (now, caller) = (self.part.ticks, self.top);
         self.tick();
         self.top = self.part.base + self.part.frames.len() as u32;
@@ -972,14 +983,16 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
             self.make(receiver, MakingChange::used);
         }
         self.record(RecordKind::Entry);
-        self.tell(|thread| Record::Entry { method, receiver: in_script(receiver), thread });
         let caller = self.top;
         self.part.entries += 1;
         self.tick();
         let step = self.record(RecordKind::Exit);
-        self.tell(|thread| Record::Exit { method, receiver: in_script(receiver), thread });
         let now = self.part.ticks;
         self.tick();
+        if TELLS {
+            self.part.script.leaf(method, receiver);
+            return;
+        }
         if receiver != NONE {
             let frame = self.leaf_frame(method, caller, receiver, step);
             let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
@@ -994,7 +1007,7 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         let step = self.record(RecordKind::Exit);
         if TELLS {
             let method = self.top_method();
-            self.tell(|thread| Record::Exit { method, receiver: in_script(receiver), thread });
+            self.part.script.exit(method, receiver);
         }
         let (now, frame) = (self.part.ticks, self.top);
         self.tick();
@@ -1091,8 +1104,8 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 self.flight(RecordKind::ExitThrow, exception);
                 let step = self.record(RecordKind::ExitThrow);
                 if TELLS {
-                    let (method, receiver, exception) = (self.top_method(), in_script(receiver), in_script(exception));
-                    self.tell(|thread| Record::ExitThrow { method, receiver, exception, thread });
+                    let method = self.top_method();
+                    self.part.script.flight(RecordKind::ExitThrow, method, receiver, exception);
                 }
                 let (now, frame) = (self.part.ticks, self.top);
                 self.tick();
@@ -1109,8 +1122,8 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 self.flight(RecordKind::Throw, exception);
                 let step = self.record(RecordKind::Throw);
                 if TELLS {
-                    let (method, receiver, exception) = (self.top_method(), in_script(receiver), in_script(exception));
-                    self.tell(|thread| Record::Throw { method, receiver, exception, thread });
+                    let method = self.top_method();
+                    self.part.script.flight(RecordKind::Throw, method, receiver, exception);
                 }
                 let (stamp, now) = (self.stamp(step, RecordKind::Throw), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
@@ -1124,8 +1137,8 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 self.flight(RecordKind::Handle, exception);
                 let step = self.record(RecordKind::Handle);
                 if TELLS {
-                    let (method, receiver, exception) = (self.top_method(), in_script(receiver), in_script(exception));
-                    self.tell(|thread| Record::Handle { method, receiver, exception, thread });
+                    let method = self.top_method();
+                    self.part.script.flight(RecordKind::Handle, method, receiver, exception);
                 }
                 let (stamp, now) = (self.stamp(step, RecordKind::Handle), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
@@ -1137,7 +1150,9 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 if object != NONE {
                     self.make(object, MakingChange::used);
                     let step = self.record(RecordKind::Use);
-                    self.tell(|thread| Record::Use { object: in_script(object), thread });
+                    if TELLS {
+                        self.part.script.used(object);
+                    }
                     self.used(object, self.stamp(step, RecordKind::Use), self.part.ticks, self.top);
                 }
             }
@@ -1219,8 +1234,8 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         let step = self.record(RecordKind::Update);
         if TELLS {
             let is_new = self.part.named.get(origin as usize).is_some_and(|named| named.birth != NONE);
-            let (slots, thread) = (&mut self.walker.slots, ThreadId(self.part.thread));
-            self.part.script.put(slots, (origin, is_new), slot, target, if_changed, thread);
+            self.part.script.put(&mut self.walker.slots, (origin, is_new), slot, target, if_changed);
+            return;
         }
         let at = self.stamp(step, RecordKind::Update);
         if !if_changed {
