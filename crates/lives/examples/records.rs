@@ -84,11 +84,7 @@ fn timed<R>(what: &str, read: impl FnOnce() -> (R, u64)) -> R {
     let (start, before) = (Instant::now(), cpu());
     let (result, records) = read();
     let (wall, used, count) = (start.elapsed().as_secs_f64(), cpu() - before, records as f64);
-    println!(
-        "  {what}: {wall:.2} s, {:.1} M records/s, {:.1} CPU ns a record",
-        count / wall / 1e6,
-        used / count * 1e9
-    );
+    println!("  {what}: {wall:.2} s, {:.1} M records/s, {:.1} CPU ns a record", count / wall / 1e6, used / count * 1e9);
     result
 }
 

@@ -364,6 +364,9 @@ fn told<'t>(
         Err(BlocksError::Read(error)) => return Err(error.into()),
         // What has been told by then is the same.
         Err(_) => {
+            if filler.hand_over_sheets().is_break() {
+                return Ok(Outcome { stopped: true, ..Outcome::default() });
+            }
             let replay = Replayed { skip: filler.delivered(), filler, holders: reading.holders };
             match known()? {
                 Some(known) => lifetimes::replay_known(trace, known, replay)?,

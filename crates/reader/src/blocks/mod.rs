@@ -29,6 +29,7 @@ pub mod records;
 mod scan;
 mod schedule;
 mod script;
+pub(crate) mod sheet;
 mod stacks;
 #[cfg(test)]
 pub(crate) mod tests;

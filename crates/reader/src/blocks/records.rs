@@ -3,11 +3,10 @@
 //!
 //! 1. [`walk`](super::walk) makes the records of a part, in which objects have numbers ([`script`](super::script)).
 //! 2. In order: which objects these are, what slots held before, which stores changed nothing, and the deaths of the part.
-//! 3. [`Sheet::write`]: each part on its own, its records as they are in the whole.
+//! 3. [`Sheet::each`]: who reads the records has them made, one after the other.
 
 use std::collections::VecDeque;
 use std::io;
-use std::iter::Peekable;
 use std::ops::ControlFlow;
 
 use et_format::event::{ObjectHash, Ticket};
@@ -16,20 +15,18 @@ use rustc_hash::FxHashMap;
 use super::BlocksError;
 use super::driver::{Driver, Mode, Options, cut_off, drive};
 use super::literals::Literals;
-use super::pool::{Promise, Urgency};
-use super::script::{Item, Script};
+use super::script::Script;
+use super::sheet::{Form, Sheet};
 use super::walk::{self, Birth, Named, Part};
-use crate::batch::{Filler, Written};
+use crate::batch::Filler;
 use crate::lifetimes::{AllKnown, Known};
 use crate::place::Place;
-use crate::record::{Alloc, Clock, ObjectId, Record, RecordKind, ThreadId, Totals};
+use crate::record::{Alloc, Clock, ObjectId, RecordKind, ThreadId, Totals};
 use crate::resolve::{ObjectIds, Outcome, Slots};
-use crate::told::{Hold, Told};
+use crate::told::Hold;
 use crate::trace::Trace;
 
-/// Number of items up to which a part is written at once rather than by another thread.
-const FEW: u32 = 512;
-/// Maximum number of items of what existed when tracing began that are written together.
+/// Number of items of what existed when tracing began that are told together.
 const MOST_INITIAL: u32 = 8192;
 
 /// What to tell.
@@ -70,7 +67,6 @@ pub(super) fn read_with(
         place: Place::new(Ticket(0), None),
         step: 0,
         depths: FxHashMap::default(),
-        writing: VecDeque::new(),
     };
     let driven = drive(trace, true, VecDeque::new(), options, None, mode)?;
     let mut anomalies = driven.anomalies;
@@ -115,168 +111,6 @@ impl Upcoming<'_> {
     }
 }
 
-/// What records are written like.
-#[derive(Clone, Copy, Debug)]
-struct Form {
-    holders: bool,
-    clock: Clock,
-}
-
-/// A part whose records can be written.
-#[derive(Debug)]
-struct Sheet {
-    script: Script,
-    thread: ThreadId,
-    /// What it allocates.
-    births: Vec<Birth>,
-    /// The objects, by their numbers.
-    ids: Vec<ObjectId>,
-    /// What slots held before the part: by the index of the record of their first store, in order.
-    olds: Vec<(u32, ObjectId)>,
-    /// Records that are none, since the store changed nothing, in order.
-    unchanged: Vec<u32>,
-    /// The place of the items before the first of `script.places`.
-    place: Place,
-    /// Number of the first step.
-    step: u64,
-    known: Vec<Known>,
-}
-
-impl Sheet {
-    fn of(script: Script) -> Self {
-        let (births, ids, olds, unchanged, known) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { script, thread: ThreadId(0), births, ids, olds, unchanged, place: Place::default(), step: 0, known }
-    }
-
-    #[inline]
-    fn id(&self, number: u32) -> ObjectId {
-        self.ids.get(number as usize).copied().unwrap_or_default()
-    }
-
-    /// Writes what is to be told. `room` is a buffer.
-    fn write(self, form: Form, mut room: Vec<Told>) -> Written {
-        room.reserve(self.script.count as usize + self.known.len());
-        let mut writing = Writer {
-            form,
-            step: self.step,
-            known: self.known.iter().peekable(),
-            written: Written {
-                told: room,
-                places: vec![(0, self.place)],
-                clearings: Vec::new(),
-                ticks: 0,
-                totals: Totals::default(),
-            },
-        };
-        let thread = self.thread;
-        let mut places = self.script.places.iter().peekable();
-        let mut olds = self.olds.iter().peekable();
-        let mut unchanged = self.unchanged.iter().peekable();
-        let mut births = self.births.iter();
-        let mut index = 0u32;
-        for item in self.script.items() {
-            while let Some((_, place)) = places.next_if(|(at, _)| *at <= index) {
-                writing.written.at(*place);
-            }
-            match item {
-                Item::Entry { method, receiver } => {
-                    writing.record(Record::Entry { method, receiver: self.id(receiver), thread });
-                }
-                Item::Exit { method, receiver } => {
-                    writing.record(Record::Exit { method, receiver: self.id(receiver), thread });
-                }
-                Item::Leaf { method, receiver } => {
-                    let receiver = self.id(receiver);
-                    writing.record(Record::Entry { method, receiver, thread });
-                    writing.record(Record::Exit { method, receiver, thread });
-                    index += 1;
-                }
-                Item::Flight { kind, method, receiver, exception } => {
-                    let (receiver, exception) = (self.id(receiver), self.id(exception));
-                    writing.record(match kind {
-                        RecordKind::ExitThrow => Record::ExitThrow { method, receiver, exception, thread },
-                        RecordKind::Throw => Record::Throw { method, receiver, exception, thread },
-                        _ => Record::Handle { method, receiver, exception, thread },
-                    });
-                }
-                Item::Use { object } => writing.record(Record::Use { object: self.id(object), thread }),
-                Item::Alloc { object } => {
-                    if let Some(birth) = births.next() {
-                        writing.record(Record::Alloc(Alloc { object: self.id(object), ..birth.alloc }));
-                    }
-                }
-                Item::Update { .. } if unchanged.next_if_eq(&&index).is_some() => {}
-                Item::Update { old, origin, target, slot } => {
-                    let (origin, target) = (self.id(origin), self.id(target));
-                    let mut old = match old {
-                        Some(old) => self.id(old),
-                        None => olds.next_if(|(at, _)| *at == index).map(|(_, old)| *old).unwrap_or_default(),
-                    };
-                    if writing.is_cleared() {
-                        old = ObjectId::NULL;
-                    }
-                    writing.record(Record::Update { old, origin, target, slot, thread });
-                }
-                Item::Until { object, thread } => writing.hold(Hold::Until { object: self.id(object), thread }),
-                Item::ToTheEnd { object } => writing.hold(Hold::ToTheEnd { object: self.id(object) }),
-                Item::Initial { origin, target, slot } => {
-                    writing.hold(Hold::Initial { origin: self.id(origin), slot, target: self.id(target) });
-                }
-            }
-            index += 1;
-        }
-        for (_, place) in places {
-            writing.written.at(*place);
-        }
-        writing.written
-    }
-}
-
-/// Inserts what is known between the items of a sheet.
-struct Writer<'s> {
-    form: Form,
-    /// Number of the next step.
-    step: u64,
-    known: Peekable<std::slice::Iter<'s, Known>>,
-    written: Written,
-}
-
-impl Writer<'_> {
-    /// Whether the next step is a store into a slot that was null by then.
-    #[inline]
-    fn is_cleared(&mut self) -> bool {
-        let step = self.step;
-        self.known.next_if(|known| matches!(known, Known::Cleared { at } if *at == step)).is_some()
-    }
-
-    #[inline(always)]
-    fn record(&mut self, record: Record) {
-        self.written.record(record, self.form.clock);
-        self.stepped();
-    }
-
-    fn hold(&mut self, hold: Hold) {
-        if self.form.holders {
-            self.written.told.push(Told::Hold(hold));
-        }
-        if !matches!(hold, Hold::ToTheEnd { .. }) {
-            self.stepped();
-        }
-    }
-
-    #[inline(always)]
-    fn stepped(&mut self) {
-        let step = self.step;
-        self.step += 1;
-        while let Some(Known::Found { record, .. }) = self.known.next_if(|known| known.step() <= step) {
-            if matches!(record, Record::Update { .. }) {
-                self.written.clearings.push(self.written.told.len() as u32);
-            }
-            self.written.record(*record, self.form.clock);
-        }
-    }
-}
-
 /// Whether a later part may name the object.
 #[inline]
 fn may_be_named(named: &Named, literals: &Literals) -> bool {
@@ -291,12 +125,6 @@ fn foresee(part: &mut Part, literals: &Literals) {
             named.flags |= Named::FORESEEN;
         }
     }
-}
-
-/// A part on its way to who reads the records.
-enum Writing {
-    Promised(Promise<Written>),
-    Done(Written),
 }
 
 struct Records<'f, 'k> {
@@ -315,7 +143,6 @@ struct Records<'f, 'k> {
     step: u64,
     /// Number of frames on each stack that is not empty.
     depths: FxHashMap<u32, usize>,
-    writing: VecDeque<Writing>,
 }
 
 impl Records<'_, '_> {
@@ -344,23 +171,19 @@ impl Records<'_, '_> {
     fn tell_rest(&mut self) -> Result<(), BlocksError> {
         let (births, ids) = (std::mem::take(&mut self.births), std::mem::take(&mut self.ids));
         let script = std::mem::take(&mut self.script);
-        let sheet = self.sheet(Sheet { births, ids, ..Sheet::of(script) })?;
-        let written = sheet.write(self.form, self.filler.room());
-        self.hand_over(written)
+        let mut totals = Totals::default();
+        totals.0[RecordKind::Initial as usize] = births.len() as u64;
+        self.hand_over(Sheet { births, ids, ..Sheet::of(script) }, totals)
     }
 
-    /// Numbers the steps of the next part, and finds what is known of it.
-    fn sheet(&mut self, mut sheet: Sheet) -> Result<Sheet, BlocksError> {
+    /// Numbers the steps of the next part, finds what is known of it, and hands it over. `totals` are those of its events.
+    fn hand_over(&mut self, mut sheet: Sheet, totals: Totals) -> Result<(), BlocksError> {
         (sheet.step, sheet.place) = (self.step, self.place);
-        let steps = sheet.script.count - sheet.script.no_steps - sheet.unchanged.len() as u32;
-        self.step += u64::from(steps);
+        self.step += sheet.steps();
         self.place = sheet.script.places.last().map_or(self.place, |(_, last)| *last);
         sheet.known = self.known.until(self.step)?;
-        Ok(sheet)
-    }
-
-    fn hand_over(&mut self, written: Written) -> Result<(), BlocksError> {
-        match self.filler.deliver(written) {
+        let extent = sheet.extent(totals, self.form);
+        match self.filler.deliver(sheet, extent, self.form) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(BlocksError::Stopped),
         }
@@ -489,34 +312,12 @@ impl<'a> Mode<'a> for Records<'_, '_> {
             driver.mode.depths.remove(&part.thread);
         }
         let (births, thread) = (part.births, ThreadId(part.thread));
-        let sheet = driver.mode.sheet(Sheet { births, thread, ids: found, olds, unchanged, ..Sheet::of(script) })?;
-        let (form, room) = (driver.mode.form, driver.mode.filler.room());
-        let writing = match sheet.script.count <= FEW {
-            true => Writing::Done(sheet.write(form, room)),
-            false => Writing::Promised(driver.pool.add(Urgency::Settle, move |_| sheet.write(form, room))),
-        };
-        driver.mode.writing.push_back(writing);
-        Ok(())
+        let sheet = Sheet { births, thread, ids: found, olds, unchanged, ..Sheet::of(script) };
+        driver.mode.hand_over(sheet, part.totals)
     }
 
-    fn advance(driver: &mut Driver<'_, 'a, Self>, all: bool) -> Result<(), BlocksError> {
-        loop {
-            let writing = &mut driver.mode.writing;
-            let is_ready = match writing.front() {
-                Some(Writing::Promised(promise)) => promise.is_kept(),
-                Some(Writing::Done(_)) => true,
-                None => return Ok(()),
-            };
-            if !all && !is_ready && writing.len() <= driver.ahead {
-                return Ok(());
-            }
-            let written = match writing.pop_front() {
-                Some(Writing::Promised(promise)) => driver.pool.wait(&promise, driver.hands),
-                Some(Writing::Done(written)) => written,
-                None => return Ok(()),
-            };
-            driver.mode.hand_over(written)?;
-        }
+    fn advance(_driver: &mut Driver<'_, 'a, Self>, _all: bool) -> Result<(), BlocksError> {
+        Ok(())
     }
 
     fn end(driver: &mut Driver<'_, 'a, Self>) -> Result<(), BlocksError> {

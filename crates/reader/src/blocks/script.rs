@@ -55,19 +55,51 @@ enum Tag {
 /// An item; objects have their numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum Item {
-    Entry { method: MethodId, receiver: u32 },
-    Exit { method: MethodId, receiver: u32 },
+    Entry {
+        method: MethodId,
+        receiver: u32,
+    },
+    Exit {
+        method: MethodId,
+        receiver: u32,
+    },
     /// Entry and exit.
-    Leaf { method: MethodId, receiver: u32 },
+    Leaf {
+        method: MethodId,
+        receiver: u32,
+    },
     /// An exception leaves a method, is thrown, or handled.
-    Flight { kind: RecordKind, method: MethodId, receiver: u32, exception: u32 },
-    Use { object: u32 },
-    Alloc { object: u32 },
+    Flight {
+        kind: RecordKind,
+        method: MethodId,
+        receiver: u32,
+        exception: u32,
+    },
+    Use {
+        object: u32,
+    },
+    Alloc {
+        object: u32,
+    },
     /// `old` is `None` if it is what the slot held before the part.
-    Update { old: Option<u32>, origin: u32, target: u32, slot: Slot },
-    Until { object: u32, thread: ThreadId },
-    ToTheEnd { object: u32 },
-    Initial { origin: u32, target: u32, slot: Slot },
+    Update {
+        old: Option<u32>,
+        origin: u32,
+        target: u32,
+        slot: Slot,
+    },
+    Until {
+        object: u32,
+        thread: ThreadId,
+    },
+    ToTheEnd {
+        object: u32,
+    },
+    Initial {
+        origin: u32,
+        target: u32,
+        slot: Slot,
+    },
 }
 
 /// What a part tells. Objects have the numbers that they have in the part, and null is `NONE`.
@@ -82,6 +114,8 @@ pub struct Script {
     pub places: Vec<(u32, Place)>,
     /// In the order of their first stores.
     pub slots: Vec<SlotUse>,
+    /// Number of stores that are no items, since they changed nothing.
+    pub same: u32,
     /// Number of items that are no steps: objects that the VM holds to the end.
     pub no_steps: u32,
     /// Number of frames on the stack at the end.
@@ -190,6 +224,7 @@ impl Script {
             std::mem::replace(&mut self.slots[at as usize].target, target)
         };
         if if_changed && old == target {
+            self.same += 1;
             return;
         }
         let tag = match slot {
