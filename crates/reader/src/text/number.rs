@@ -40,17 +40,36 @@ pub(crate) fn decimal_word(out: &mut Vec<u8>, value: u64) {
     decimal(out, value);
 }
 
+/// The eight hexadecimal digits of a number, the first one in the highest byte.
+#[inline]
+fn hex_digits(value: u32) -> u64 {
+    let mut digits = u64::from(value);
+    digits = (digits << 16 | digits) & 0x0000_ffff_0000_ffff;
+    digits = (digits << 8 | digits) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits << 4 | digits) & 0x0f0f_0f0f_0f0f_0f0f;
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    digits + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)
+}
+
 /// Appends a hexadecimal number with a space before it.
+///
+/// Texts consist of these: all digits are made at once, and more is copied than is kept, since a copy of a constant length takes two
+/// instructions.
 #[inline]
 pub(crate) fn hex_word(out: &mut Vec<u8>, value: u64) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = (67 - (value | 1).leading_zeros()) / 4;
-    let mut text = [0; 17];
-    text[0] = b' ';
-    for place in 0..digits {
-        text[(digits - place) as usize] = DIGITS[(value >> (4 * place)) as usize & 15];
+    let (high, low) = ((value >> 32) as u32, value as u32);
+    out.push(b' ');
+    let mut first = low;
+    if high != 0 {
+        first = high;
     }
-    out.extend_from_slice(&text[..=digits as usize]);
+    let digits = (35 - (first | 1).leading_zeros()) / 4;
+    let start = out.len();
+    out.extend_from_slice(&(hex_digits(first) << (8 * (8 - digits))).to_be_bytes());
+    out.truncate(start + digits as usize);
+    if high != 0 {
+        out.extend_from_slice(&hex_digits(low).to_be_bytes());
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +79,12 @@ mod tests {
     #[test]
     fn numbers_are_short_hexadecimal() {
         let mut out = Vec::new();
+        let powers = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, 0xfedc_ba98_7654_3210 >> bit]);
+        for value in powers {
+            out.clear();
+            hex_word(&mut out, value);
+            assert_eq!(String::from_utf8_lossy(&out), format!(" {value:x}"));
+        }
         for value in [0, 1, 15, 16, 255, 256, 0xdead_beef, u64::MAX, 1 << 60, (1 << 60) - 1] {
             out.clear();
             hex_word(&mut out, value);
