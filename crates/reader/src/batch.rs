@@ -7,13 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use et_system::threads::{NoThread, spawn_scoped};
 
-use crate::blocks::sheet::{Extent, Form, Sheet};
 use crate::place::Place;
 use crate::record::{Clock, Record, Tick, Totals};
 use crate::told::Told;
 use crate::types::Types;
 
-/// Number of items after which a batch is handed over: enough to be worth handing over, and less than a core's cache.
+/// Maximum number of items in a batch: enough to be worth handing over, and less than a core's cache.
 const MOST: usize = 8192;
 /// Maximum number of batches queued before the producer blocks.
 const QUEUED: usize = 4;
@@ -37,7 +36,11 @@ pub struct At<'a> {
 /// copy of them when later batches add new ones.
 #[derive(Debug)]
 pub struct Batch {
-    content: Content,
+    told: Vec<Told>,
+    /// Places, each with the index in `told` of the first item there; the first index is 0.
+    places: Vec<(u32, Place)>,
+    /// Indexes in `told` of clearings, in ascending order.
+    clearings: Vec<u32>,
     types: Arc<Types>,
     /// Clock before the first item.
     tick: Tick,
@@ -46,102 +49,45 @@ pub struct Batch {
     room: Sender<Vec<Told>>,
 }
 
-/// What is in a batch.
-#[derive(Debug)]
-enum Content {
-    Items(Items),
-    Sheets(Sheets),
-}
-
-#[derive(Debug, Default)]
-struct Items {
-    told: Vec<Told>,
-    /// Places, each with the index in `told` of the first item there; the first index is 0.
-    places: Vec<(u32, Place)>,
-    /// Indexes in `told` of clearings, in ascending order.
-    clearings: Vec<u32>,
-}
-
-impl Items {
-    fn each<'t>(
-        &self,
-        clock: Clock,
-        mut at: At<'t>,
-        mut visit: impl FnMut(&Told, &At<'t>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let mut places = self.places.iter().peekable();
-        let mut clearings = self.clearings.iter().peekable();
-        for (index, told) in (0..).zip(&self.told) {
-            while let Some((_, next)) = places.next_if(|(from, _)| *from <= index) {
-                at.place = *next;
-            }
-            at.is_clearing = clearings.next_if_eq(&&index).is_some();
-            visit(told, &at)?;
-            if let Told::Record(record) = told {
-                at.tick.0 += record.ticks(clock);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Parts of a trace whose records are made where they are read.
-#[derive(Debug, Default)]
-struct Sheets {
-    all: Vec<Sheet>,
-    form: Form,
-    /// Number of items.
-    len: usize,
-}
-
 impl Drop for Batch {
     fn drop(&mut self) {
-        if let Content::Items(items) = &mut self.content {
-            let mut room = std::mem::take(&mut items.told);
-            room.clear();
-            // The filler may already be gone.
-            _ = self.room.send(room);
-        }
+        let mut room = std::mem::take(&mut self.told);
+        room.clear();
+        // The filler may already be gone.
+        _ = self.room.send(room);
     }
 }
 
 impl Batch {
     pub fn len(&self) -> usize {
-        match &self.content {
-            Content::Items(items) => items.told.len(),
-            Content::Sheets(sheets) => sheets.len,
-        }
+        self.told.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.told.is_empty()
     }
 
-    /// Calls `visit` with the records, and the holds if they were requested, each with its position, until it breaks.
-    #[inline]
-    pub fn each<'b>(&'b self, mut visit: impl FnMut(&Told, &At<'b>) -> ControlFlow<()>) -> ControlFlow<()> {
-        let mut at = At { types: &self.types, tick: self.tick, place: Place::default(), is_clearing: false };
-        match &self.content {
-            Content::Items(items) => items.each(self.clock, at, visit),
-            Content::Sheets(sheets) => {
-                sheets.all.iter().try_for_each(|sheet| sheet.each(sheets.form, &mut at, &mut visit))
+    /// The records, and the holds if they were requested, each with its position.
+    pub fn iter(&self) -> impl Iterator<Item = (&Told, At<'_>)> {
+        let mut tick = self.tick;
+        let mut places = self.places.iter().peekable();
+        let mut clearings = self.clearings.iter().peekable();
+        let mut place = Place::default();
+        (0..).zip(&self.told).map(move |(index, told)| {
+            while let Some((_, next)) = places.next_if(|(from, _)| *from <= index) {
+                place = *next;
             }
-        }
-    }
-
-    /// The records, and the holds if they were requested, each with its position. [`each`](Self::each) takes less time.
-    pub fn iter(&self) -> impl Iterator<Item = (Told, At<'_>)> {
-        let mut all = Vec::with_capacity(self.len());
-        // The callback never breaks.
-        _ = self.each(|told, at| {
-            all.push((*told, *at));
-            ControlFlow::Continue(())
-        });
-        all.into_iter()
+            let is_clearing = clearings.next_if_eq(&&index).is_some();
+            let at = At { types: &self.types, tick, place, is_clearing };
+            if let Told::Record(record) = told {
+                tick.0 += record.ticks(self.clock);
+            }
+            (told, at)
+        })
     }
 
     /// The records, each with its position.
-    pub fn records(&self) -> impl Iterator<Item = (Record, At<'_>)> {
+    pub fn records(&self) -> impl Iterator<Item = (&Record, At<'_>)> {
         self.iter().filter_map(|(told, at)| match told {
             Told::Record(record) => Some((record, at)),
             Told::Hold(_) => None,
@@ -152,7 +98,9 @@ impl Batch {
 /// A batch in the queue.
 #[derive(Debug)]
 struct Parcel {
-    content: Content,
+    told: Vec<Told>,
+    places: Vec<(u32, Place)>,
+    clearings: Vec<u32>,
     tick: Tick,
     /// Types added since the previous batch.
     types: Vec<Box<str>>,
@@ -179,9 +127,6 @@ pub(crate) struct Filler {
     is_closed: Arc<AtomicBool>,
     send: SyncSender<Parcel>,
     room: Receiver<Vec<Told>>,
-    sheets: Sheets,
-    /// Number of items in sheets so far.
-    delivered: u64,
 }
 
 impl Filler {
@@ -210,40 +155,6 @@ impl Filler {
         }
         self.told.push(told);
         if self.told.len() < self.most { ControlFlow::Continue(()) } else { self.hand_over() }
-    }
-
-    /// Number of items in sheets so far.
-    pub fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    /// Adds the records of a part. Breaks when the consumer wants no more.
-    pub fn deliver(&mut self, sheet: Sheet, extent: Extent, form: Form) -> ControlFlow<()> {
-        self.delivered += extent.items as u64;
-        self.totals.add(&extent.totals);
-        self.tick.0 += extent.ticks;
-        self.sheets.len += extent.items;
-        self.sheets.form = form;
-        self.sheets.all.push(sheet);
-        if self.sheets.len < self.most { ControlFlow::Continue(()) } else { self.hand_over_sheets() }
-    }
-
-    /// Hands over the sheets so far. To be called before other items are added.
-    pub fn hand_over_sheets(&mut self) -> ControlFlow<()> {
-        let sheets = std::mem::take(&mut self.sheets);
-        if self.most == 0 {
-            return ControlFlow::Break(());
-        }
-        if sheets.all.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        let parcel = Parcel {
-            content: Content::Sheets(sheets),
-            tick: std::mem::replace(&mut self.first_tick, self.tick),
-            types: std::mem::take(&mut self.new_types),
-            waiting: None,
-        };
-        self.send(parcel)
     }
 
     /// Adds a record that was computed together with the deaths, like [`push`](Self::push).
@@ -277,13 +188,10 @@ impl Filler {
             return ControlFlow::Break(());
         }
         let room = self.room.try_recv().unwrap_or_else(|_| Vec::with_capacity(MOST));
-        let items = Items {
+        let parcel = Parcel {
             told: std::mem::replace(&mut self.told, room),
             places: std::mem::take(&mut self.places),
             clearings: std::mem::take(&mut self.clearings),
-        };
-        let parcel = Parcel {
-            content: Content::Items(items),
             tick: self.first_tick,
             types: std::mem::take(&mut self.new_types),
             waiting: None,
@@ -311,7 +219,9 @@ impl Filler {
             return false;
         }
         let nothing = Parcel {
-            content: Content::Items(Items::default()),
+            told: Vec::new(),
+            places: Vec::new(),
+            clearings: Vec::new(),
             tick: self.tick,
             types: Vec::new(),
             waiting: Some(taken),
@@ -328,7 +238,6 @@ impl Filler {
 impl Drop for Filler {
     /// Hands over the rest: items before an error are still delivered.
     fn drop(&mut self) {
-        _ = self.hand_over_sheets();
         if !self.told.is_empty() {
             // Ignored: if it breaks, the consumer wants no more.
             _ = self.hand_over();
@@ -356,12 +265,12 @@ impl Iterator for Batches {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {
-        let (content, tick, new) = loop {
-            let Parcel { content, tick, types, waiting } = self.receive.recv().ok()?;
+        let (told, places, clearings, tick, new) = loop {
+            let Parcel { told, places, clearings, tick, types, waiting } = self.receive.recv().ok()?;
             match waiting {
                 // The waiting thread may have panicked.
                 Some(waiting) => _ = waiting.send(()),
-                None => break (content, tick, types),
+                None => break (told, places, clearings, tick, types),
             }
         };
         if !new.is_empty() {
@@ -370,7 +279,7 @@ impl Iterator for Batches {
             new.iter().for_each(|descriptor| _ = types.intern(descriptor));
         }
         let (types, clock, room) = (Arc::clone(&self.types), self.clock, self.room.clone());
-        Some(Batch { content, types, tick, clock, room })
+        Some(Batch { told, places, clearings, types, tick, clock, room })
     }
 }
 
@@ -394,8 +303,6 @@ pub(crate) fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
         is_closed: Arc::clone(&is_closed),
         send,
         room,
-        sheets: Sheets::default(),
-        delivered: 0,
     };
     (filler, Batches { receive, types: Arc::clone(types), clock, room: give_room, is_closed })
 }
@@ -417,7 +324,7 @@ pub(crate) fn through<R: Send>(
         let filling = spawn_scoped(scope, move || fill(filler))?;
         let mut stopped = false;
         for batch in batches {
-            if batch.each(&mut visit).is_break() {
+            if batch.iter().try_for_each(|(told, at)| visit(told, &at)).is_break() {
                 stopped = true;
                 break;
             }

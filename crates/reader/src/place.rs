@@ -38,11 +38,6 @@ impl Place {
         (self.ticket != NO_TICKET).then_some(Ticket(self.ticket))
     }
 
-    /// A place behind all records, of the same time.
-    pub(crate) fn behind_all(self) -> Self {
-        Self { ticket: u64::MAX, ..self }
-    }
-
     /// When the chunk of events that contains it was filled; `None` if unknown.
     #[inline]
     pub fn wall(&self) -> Option<Wall> {

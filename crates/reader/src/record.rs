@@ -305,10 +305,6 @@ impl Totals {
         self.0[record.kind() as usize] += 1;
     }
 
-    pub fn add(&mut self, other: &Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
-    }
-
     /// Number of records with this letter.
     pub fn of(&self, letter: char) -> u64 {
         LETTERS.iter().position(|&l| l == letter).map_or(0, |index| self.0[index])

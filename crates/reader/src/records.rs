@@ -214,7 +214,7 @@ mod tests {
         let reading = Reading { deaths: Deaths::None, ..Reading::default() };
         // Keeps all, which costs a copy of the types for each.
         let kept: Vec<Batch> = source.records(reading).map(Result::unwrap).collect();
-        let of_kept = kept.iter().flat_map(|batch| batch.records().map(|(record, at)| name(&record, at.types)));
+        let of_kept = kept.iter().flat_map(|batch| batch.records().map(|(record, at)| name(record, at.types)));
         assert!(of_kept.eq(expected.iter().cloned()));
         let mut visited = Vec::new();
         source

@@ -12,15 +12,12 @@ use et_system::threads::NoThread;
 use thiserror::Error;
 
 use crate::batch::{self, Filler};
-use crate::blocks::{BlocksError, records};
 use crate::file::{CutOff, ReadError, TraceFile};
-use crate::lifetimes::{
-    self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Listen, Lives, Played, Replay, WeakFields,
-};
+use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Lives, Played, Replay, WeakFields};
 use crate::place::Place;
 use crate::reading::play;
 use crate::record::{Clock, Record};
-use crate::resolve::Outcome;
+use crate::resolve::{self, Context, Visit};
 use crate::text::{TextInputError, TextTrace};
 use crate::told::{Hold, Told};
 use crate::trace::Trace;
@@ -307,15 +304,15 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
     let unknown = deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace);
     if reading.deaths == Deaths::None || unknown.is_some() {
         ending.warnings.extend(unknown);
-        ending.outcome = told(trace, reading, &mut filler, || Ok(None))?;
-    } else if let Some((found, cost)) = known(trace).or_else(|| made(trace)) {
-        ending.cost = Some(cost);
-        let mut found = Some(found);
-        let again = || match found.take().or_else(|| known(trace).map(|(found, _)| found)) {
-            Some(found) => Ok(Some(found)),
-            None => Err(gone()),
+        ending.outcome = if reading.holders {
+            lifetimes::each(trace, &mut filler)?
+        } else {
+            resolve::run(trace, OnlyRecords(&mut filler))?
         };
-        ending.outcome = told(trace, reading, &mut filler, again)?;
+    } else if let Some((known, cost)) = known(trace).or_else(|| made(trace)) {
+        ending.cost = Some(cost);
+        let replay = Replayed { filler: &mut filler, holders: reading.holders };
+        ending.outcome = lifetimes::replay_known(trace, known, replay)?;
     } else {
         let mut to_the_end = Vec::new();
         let (recording, outcome) = lifetimes::record_seen(trace, reading.limits, reading.places, |told, _, step| {
@@ -343,89 +340,36 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
     Ok(ending)
 }
 
-/// Earlier results can no longer be read.
-fn gone() -> LifetimesError {
-    LifetimesError::Known(std::io::Error::new(std::io::ErrorKind::NotFound, "it has been removed"))
-}
-
-/// Tells everything, with the deaths that are known: by blocks, or by records where that cannot be done.
-fn told<'t>(
-    trace: &'t TraceSource,
-    reading: Reading,
-    filler: &mut Filler,
-    mut known: impl FnMut() -> Result<Option<AllKnown<'t>>, LifetimesError>,
-) -> Result<Outcome, SourceError> {
-    let clock = reading.clock.of(trace.events);
-    let wanted = records::Wanted { known: known()?, holders: reading.holders, clock };
-    let knows = wanted.known.is_some();
-    let outcome = match records::read(trace, wanted, filler) {
-        Ok(outcome) => outcome,
-        Err(BlocksError::Known(error)) => return Err(LifetimesError::Known(error).into()),
-        Err(BlocksError::Read(error)) => return Err(error.into()),
-        // What has been told by then is the same.
-        Err(_) => {
-            if filler.hand_over_sheets().is_break() {
-                return Ok(Outcome { stopped: true, ..Outcome::default() });
-            }
-            let replay = Replayed { skip: filler.delivered(), filler, holders: reading.holders };
-            match known()? {
-                Some(known) => lifetimes::replay_known(trace, known, replay)?,
-                None => lifetimes::each(trace, replay)?,
-            }
-        }
-    };
-    if knows { Ok(lifetimes::intact(outcome)?) } else { Ok(outcome) }
-}
-
 /// Inserts earlier results between the items.
-pub(crate) struct Replayed<'a> {
+struct Replayed<'a> {
     filler: &'a mut Filler,
     holders: bool,
-    /// Number of items that have been told already.
-    skip: u64,
-}
-
-impl<'a> Replayed<'a> {
-    #[cfg(test)]
-    pub(crate) fn new(filler: &'a mut Filler, holders: bool) -> Self {
-        Self { filler, holders, skip: 0 }
-    }
-
-    /// Whether the next item is to be told.
-    #[inline(always)]
-    fn tells(&mut self, told: &Told) -> bool {
-        if matches!(told, Told::Hold(_)) && !self.holders {
-            return false;
-        }
-        let is_new = self.skip == 0;
-        self.skip = self.skip.saturating_sub(1);
-        is_new
-    }
-}
-
-impl Listen for Replayed<'_> {
-    #[inline(always)]
-    fn told(&mut self, told: Told, place: Place) -> ControlFlow<()> {
-        if !self.tells(&told) {
-            return ControlFlow::Continue(());
-        }
-        self.filler.at(place);
-        self.filler.push(told)
-    }
 }
 
 impl Replay for Replayed<'_> {
     #[inline(always)]
     fn told(&mut self, told: Told, place: Place) -> ControlFlow<()> {
-        Listen::told(self, told, place)
-    }
-
-    fn found(&mut self, record: Record, place: Place) -> ControlFlow<()> {
-        if !self.tells(&Told::Record(record)) {
+        if matches!(told, Told::Hold(_)) && !self.holders {
             return ControlFlow::Continue(());
         }
         self.filler.at(place);
+        self.filler.push(told)
+    }
+
+    fn found(&mut self, record: Record, place: Place) -> ControlFlow<()> {
+        self.filler.at(place);
         self.filler.push_found(record)
+    }
+}
+
+/// Passes on records only.
+struct OnlyRecords<'a>(&'a mut Filler);
+
+impl Visit for OnlyRecords<'_> {
+    #[inline(always)]
+    fn record(&mut self, record: Record, context: &Context<'_>) -> ControlFlow<()> {
+        self.0.at(context.place);
+        self.0.push(Told::Record(record))
     }
 }
 

@@ -39,8 +39,8 @@ impl Cursor {
                 break Some(step);
             }
             let Some(batch) = self.records.next().transpose()? else { break None };
-            let step = |(record, at): (Record, et_reader::batch::At<'_>)| Step {
-                record,
+            let step = |(record, at): (&Record, et_reader::batch::At<'_>)| Step {
+                record: *record,
                 tick: at.tick.0,
                 ticket: at.place.ticket(),
             };

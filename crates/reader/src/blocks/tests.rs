@@ -7,20 +7,15 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
-use super::lives::read_with;
 use super::*;
-use crate::batch::{self, Filler};
 use crate::blocks::glimpse::{Glimpse, Glimpses, StackThen};
-use crate::lifetimes::{self, AllKnown, Played, Recording, Step};
+use crate::lifetimes::{Played, Recording, Step};
 use crate::model::Stacks;
 use crate::moment::Moment;
 use crate::observed::usage::UsageObserver;
-use crate::place::Place;
 use crate::reading;
-use crate::record::{AllocKind, Clock, ObjectId, Record, Totals};
-use crate::source::{Deaths, Replayed, Source};
-use crate::survival::Marker;
-use crate::told::Told;
+use crate::record::{AllocKind, Clock, Record, Totals};
+use crate::source::{Deaths, Source};
 
 #[derive(Debug, Default)]
 struct Collected {
@@ -177,91 +172,7 @@ pub(crate) fn agrees(
             prop_assert!(is_cleared, "{:?}", steps.get(at));
         }
     }
-    births_agree(trace, outcome, &all, &options)?;
-    records_agree(trace, recording, outcome, &options)
-}
-
-/// An item, the clock before it, its place, and whether it is a clearing.
-type Item = (Told, u64, Place, bool);
-
-/// All items of a reading.
-fn items<R: Send>(trace: &Trace, clock: Clock, fill: impl FnOnce(&mut Filler) -> R + Send) -> (Vec<Item>, R, Totals) {
-    let mut items = Vec::new();
-    let fill = |mut filler: Filler| {
-        let result = fill(&mut filler);
-        (result, filler.finish())
-    };
-    let visit = |told: &Told, at: &batch::At<'_>| {
-        items.push((*told, at.tick.0, at.place, at.is_clearing));
-        ControlFlow::Continue(())
-    };
-    let ((result, totals), _) = batch::through(&trace.types, clock, fill, visit).unwrap();
-    (items, result, totals)
-}
-
-/// What a recording knows of deaths.
-fn known(recording: &Recording) -> Vec<KnownStep> {
-    let mut known = Vec::new();
-    let mut now = 0;
-    recording
-        .replay_steps(|played| {
-            match played {
-                Played::Step(number, step) => {
-                    now = number;
-                    if let Step::WeakUpdate { old: ObjectId::NULL, .. } = step {
-                        known.push(KnownStep::Cleared { at: number });
-                    }
-                }
-                Played::Found(record) => known.push(KnownStep::Found { after: now, record: *record }),
-                Played::Time(_) | Played::At(_) => {}
-            }
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    known
-}
-
-/// Checks that the records that parts make are those that are made in order, with the deaths and without.
-fn records_agree(
-    trace: &Trace,
-    recording: &Recording,
-    outcome: &Outcome,
-    options: &Options,
-) -> Result<(), TestCaseError> {
-    let all = known(recording);
-    for (knows, holders) in [(false, false), (true, false), (true, true)] {
-        let known = || knows.then(|| Box::new(all.iter().copied().map(Ok)) as AllKnown<'_>);
-        // All that clocks may count.
-        let clock = if holders { Clock::MethodsAndExceptions } else { Clock::default().of(trace.events) };
-        let (mut expected, ..) = items(trace, clock, |filler| match known() {
-            Some(known) => lifetimes::replay_known(trace, known, Replayed::new(filler, holders)).unwrap(),
-            None => lifetimes::each(trace, Replayed::new(filler, holders)).unwrap(),
-        });
-        let (mut found, read, totals) = items(trace, clock, |filler| {
-            let wanted = records::Wanted { known: known(), holders, clock };
-            records::read_with(trace, wanted, filler, options)
-        });
-        let read = read.map_err(|error| TestCaseError::fail(error.to_string()))?;
-        // What is held before the first record has no place of its own.
-        for (told, _, place, _) in found.iter_mut().chain(&mut expected) {
-            if matches!(told, Told::Hold(_)) {
-                *place = Place::default();
-            }
-        }
-        let other = found.iter().zip(&expected).enumerate().find(|(_, (found, expected))| found != expected);
-        prop_assert!(other.is_none() && found.len() == expected.len(), "{} {} {other:#?}", found.len(), expected.len());
-        prop_assert_eq!(&read.cut_off, &outcome.cut_off);
-        prop_assert_eq!(&read.anomalies, &outcome.anomalies);
-        prop_assert_eq!(&read.extra_fields, &outcome.extra_fields);
-        let mut counted = Totals::default();
-        for (told, ..) in &found {
-            if let Told::Record(record) = told {
-                counted.count(record);
-            }
-        }
-        prop_assert_eq!(totals, counted);
-    }
-    Ok(())
+    births_agree(trace, outcome, &all, &options)
 }
 
 /// What slots hold: of an object, or static fields.

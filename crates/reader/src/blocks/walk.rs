@@ -13,11 +13,10 @@ use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Oracle;
-use super::script::{self, Script};
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
 use crate::observed::usage::MakingChange;
-use crate::record::{Alloc, AllocKind, Clock, RecordKind, Slot, ThreadId, Totals};
+use crate::record::{Alloc, AllocKind, Clock, RecordKind, Slot, Totals};
 use crate::resolve::allocs::{Allocs, Use};
 use crate::resolve::recent::Recent;
 use crate::resolve::thread::{Action, Item, Reader, Shared, StartedFrame, Subject};
@@ -29,7 +28,6 @@ const BYTES_PER_FRAME: usize = 24;
 const BYTES_PER_NAMED: usize = 96;
 const BYTES_PER_BIRTH: usize = 256;
 const BYTES_PER_PUT: usize = 128;
-const BYTES_PER_RECORD: usize = 8;
 /// No frame, object, step or tick.
 pub const NONE: u32 = u32::MAX;
 
@@ -64,8 +62,6 @@ impl Named {
     pub const LATER: u8 = 16;
     /// A frame that is still running at the end of the part is called on it, or it is in flight there.
     pub const ON_STACK: u8 = 32;
-    /// It was to be expected that the part names it: an earlier part of the group has, or its hash is in a block.
-    pub const FORESEEN: u8 = 64;
 
     pub fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -180,8 +176,6 @@ pub struct Part {
     pub times: Vec<(u32, Wall)>,
     pub anomalies: Anomalies,
     pub lost: Lost,
-    /// Its records, if they are wanted.
-    pub script: Script,
 }
 
 impl Part {
@@ -340,8 +334,6 @@ pub struct Walker<'a> {
     pub ran: FxHashSet<MethodId>,
     table: Table,
     made_up: FxHashMap<u64, u32>,
-    /// Index of each slot in [`Script::slots`].
-    slots: FxHashMap<u64, u32>,
     referent: Option<FieldId>,
     clock: Clock,
 }
@@ -356,7 +348,6 @@ impl<'a> Walker<'a> {
             ran: FxHashSet::default(),
             table: Table::default(),
             made_up: FxHashMap::default(),
-            slots: FxHashMap::default(),
             referent,
             clock: Clock::default().of(trace.events),
         }
@@ -364,37 +355,14 @@ impl<'a> Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// A part begins.
-    fn begin(&mut self) {
+    /// What there is behind the last events: mirrors of classes, and what the VM held.
+    pub fn rest(&mut self, oracle: &mut impl Oracle) -> Part {
         self.table.clear();
         self.made_up.clear();
-        script::clear(&mut self.slots);
-    }
-
-    /// What there is behind the last events: mirrors of classes, and what the VM held.
-    pub fn rest(&mut self, oracle: &mut impl Oracle, tells: bool) -> Part {
-        match tells {
-            true => self.rest_of::<true>(oracle),
-            false => self.rest_of::<false>(oracle),
-        }
-    }
-
-    fn rest_of<const TELLS: bool>(&mut self, oracle: &mut impl Oracle) -> Part {
-        self.begin();
         let mut open = Vec::new();
         let part = Part { top: NONE, clock: self.clock, ..Part::default() };
-        let (walker, open) = (self, &mut open);
-        let mut making = Making::<_, TELLS> {
-            walker,
-            oracle,
-            open,
-            part,
-            top: NONE,
-            below: 0,
-            bytes: 0,
-            ticket: Ticket(0),
-            wall: None,
-        };
+        let mut making =
+            Making { walker: self, oracle, open: &mut open, part, top: NONE, below: 0, bytes: 0, ticket: Ticket(0) };
         making.segment(Ticket(u64::MAX));
         making.catch_up();
         making.finish()
@@ -483,18 +451,14 @@ impl Walk {
         self.ended
     }
 
-    /// Makes the next part, with its records if `TELLS`.
-    pub fn part<'a, O: Oracle, const TELLS: bool>(
-        &mut self,
-        until: &Bound,
-        walker: &mut Walker<'a>,
-        oracle: &mut O,
-    ) -> Part {
+    /// Makes the next part.
+    pub fn part<'a, O: Oracle>(&mut self, until: &Bound, walker: &mut Walker<'a>, oracle: &mut O) -> Part {
         let bound = match until {
             Bound::Ticket(ticket) => Some(*ticket),
             Bound::Switch(_) | Bound::End => None,
         };
-        walker.begin();
+        walker.table.clear();
+        walker.made_up.clear();
         let base = self.open.len() as u32;
         let mut part =
             Part { thread: self.of, first_ticket: self.ticket, base, clock: walker.clock, ..Part::default() };
@@ -504,21 +468,16 @@ impl Walk {
                 .iter()
                 .map(|(_, events)| events.len())
                 .sum();
-            if !TELLS {
-                part.frames.reserve(bytes / BYTES_PER_FRAME);
-                part.puts.reserve(bytes / BYTES_PER_PUT);
-            }
+            part.frames.reserve(bytes / BYTES_PER_FRAME);
             part.named.reserve(bytes / BYTES_PER_NAMED);
             part.births.reserve(bytes / BYTES_PER_BIRTH);
-            if TELLS {
-                part.script.reserve(bytes / BYTES_PER_RECORD);
-            }
+            part.puts.reserve(bytes / BYTES_PER_PUT);
         }
         let top = part.top_at_first();
-        let (open, ticket, wall) = (&mut self.open, self.ticket, self.wall);
-        let mut making = Making::<_, TELLS> { walker, oracle, open, part, top, below: base, bytes: 0, ticket, wall };
-        making.segment(ticket);
-        if let Some(wall) = wall {
+        let mut making =
+            Making { walker, oracle, open: &mut self.open, part, top, below: base, bytes: 0, ticket: self.ticket };
+        making.segment(self.ticket);
+        if let Some(wall) = self.wall {
             making.part.times.push((0, wall));
         }
         let stop = loop {
@@ -533,7 +492,7 @@ impl Walk {
                         making.segment(ticket);
                     }
                     Item::Do(Action::Piece(number)) => {
-                        self.wall = making.piece_begins(&self.group, number as usize);
+                        self.wall = piece_begins(making.walker.trace, &self.group, number as usize, &mut making.part);
                     }
                     Item::Do(action) => making.act(action),
                     Item::Nothing | Item::Room | Item::Pending => {}
@@ -614,8 +573,16 @@ impl Walk {
     }
 }
 
+/// The following actions come from this piece. Returns when it was filled.
+fn piece_begins(trace: &Trace, group: &Group, number: usize, part: &mut Part) -> Option<Wall> {
+    let events = trace.file.thread(group.thread)?;
+    let wall = trace.file.wall(events, number)?;
+    part.times.push((part.steps, wall));
+    Some(wall)
+}
+
 /// A part that is being made.
-struct Making<'w, 'a, O, const TELLS: bool> {
+struct Making<'w, 'a, O> {
     walker: &'w mut Walker<'a>,
     oracle: &'w mut O,
     open: &'w mut Vec<(MethodId, u64)>,
@@ -626,24 +593,9 @@ struct Making<'w, 'a, O, const TELLS: bool> {
     below: u32,
     bytes: u64,
     ticket: Ticket,
-    /// When the current piece was filled.
-    wall: Option<Wall>,
 }
 
-impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
-    /// The following actions come from this piece. Returns when it was filled.
-    fn piece_begins(&mut self, group: &Group, number: usize) -> Option<Wall> {
-        let file = &self.walker.trace.file;
-        self.wall = file.thread(group.thread).and_then(|events| file.wall(events, number));
-        if let Some(wall) = self.wall {
-            self.part.times.push((self.part.steps, wall));
-        }
-        if TELLS {
-            self.part.script.at(self.ticket, self.wall);
-        }
-        self.wall
-    }
-
+impl<O: Oracle> Making<'_, '_, O> {
     fn anomalies(&mut self) -> &mut Anomalies {
         &mut self.walker.shared.anomalies
     }
@@ -659,9 +611,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
             }
         }
         self.ticket = ticket;
-        if TELLS {
-            self.part.script.at(ticket, self.wall);
-        }
     }
 
     fn mirror(&mut self, class: ClassIndex, thread: u32) -> u32 {
@@ -694,13 +643,7 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
             };
             if !is_step {
                 self.part.named[number as usize].flags |= Named::HELD;
-                if TELLS {
-                    self.part.script.held_to_the_end(number);
-                }
                 continue;
-            }
-            if TELLS {
-                self.part.script.held(number, ThreadId(thread));
             }
             let step = self.part.steps;
             self.part.holds.push((step, thread));
@@ -784,10 +727,7 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         if alloc.kind != AllocKind::Initial {
             self.bytes += alloc.size;
         }
-        let alloc = Alloc { thread: ThreadId(thread), ..alloc };
-        if TELLS {
-            self.part.script.alloc(number);
-        }
+        let alloc = Alloc { thread: crate::record::ThreadId(thread), ..alloc };
         self.part.births.push(Birth { alloc, step, tick, frame, bytes: self.bytes });
         match u32::try_from(key) {
             Ok(hash) => self.walker.table.put(hash, number),
@@ -801,14 +741,9 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         if thread == self.part.thread { self.top } else { NONE }
     }
 
-    // What becomes of objects is not asked for where records are wanted: what follows does nothing then.
-
     /// A step uses the object, and the method has it in hand.
     #[inline]
     fn used(&mut self, number: u32, stamp: Stamp, now: u32, in_hand: u32) {
-        if TELLS {
-            return;
-        }
         let Some(named) = self.part.named.get_mut(number as usize) else { return };
         named.last = stamp;
         named.used = now;
@@ -866,20 +801,8 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
     /// What an event does to how many constructors run on an object.
     #[inline]
     fn make(&mut self, number: u32, change: impl FnOnce(&mut MakingChange)) {
-        if TELLS {
-            return;
-        }
         if let Some(named) = self.part.named.get_mut(number as usize) {
             change(&mut named.making);
-        }
-    }
-
-    /// The innermost method, which there is.
-    #[inline]
-    fn top_method(&self) -> MethodId {
-        match self.part.frame(self.top) {
-            Some(frame) => frame.method,
-            None => self.open[self.top as usize].0,
         }
     }
 
@@ -897,16 +820,13 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
     /// The innermost method is left: is it a constructor, it no longer runs on its receiver.
     #[inline]
     fn made(&mut self, receiver: u32) {
-        if !TELLS && receiver != NONE && self.innermost_method().1 {
+        if receiver != NONE && self.innermost_method().1 {
             self.make(receiver, MakingChange::end);
         }
     }
 
     /// Something happens to an exception in the innermost method.
     fn flight(&mut self, kind: RecordKind, exception: u32) {
-        if TELLS {
-            return;
-        }
         let (method, _) = self.innermost_method();
         self.part.flights.push(Flight { kind, method, exception });
     }
@@ -923,10 +843,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
             Some(frame) if self.top >= self.part.base => {
                 frame.left = step;
                 self.top = frame.caller;
-                if TELLS {
-                    // Nothing refers to it any more, and those above it have ended.
-                    self.part.frames.pop();
-                }
             }
             _ => {
                 self.part.left.push(step);
@@ -964,9 +880,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         let (receiver, is_constructor) = self.entered(method, receiver);
         self.make(receiver, |change| if is_constructor { change.begin() } else { change.used() });
         let step = self.record(RecordKind::Entry);
-        if TELLS {
-            self.part.script.entry(method, receiver);
-        }
         let (now, caller) = (self.part.ticks, self.top);
         self.tick();
         self.top = self.part.base + self.part.frames.len() as u32;
@@ -989,10 +902,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         let step = self.record(RecordKind::Exit);
         let now = self.part.ticks;
         self.tick();
-        if TELLS {
-            self.part.script.leaf(method, receiver);
-            return;
-        }
         if receiver != NONE {
             let frame = self.leaf_frame(method, caller, receiver, step);
             let stamp = Stamp { step, tick: self.part.ticks, frame, kind: RecordKind::Exit as u8 };
@@ -1005,10 +914,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         let Some(receiver) = self.innermost() else { return };
         self.made(receiver);
         let step = self.record(RecordKind::Exit);
-        if TELLS {
-            let method = self.top_method();
-            self.part.script.exit(method, receiver);
-        }
         let (now, frame) = (self.part.ticks, self.top);
         self.tick();
         self.leave(step);
@@ -1103,10 +1008,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 self.made(receiver);
                 self.flight(RecordKind::ExitThrow, exception);
                 let step = self.record(RecordKind::ExitThrow);
-                if TELLS {
-                    let method = self.top_method();
-                    self.part.script.flight(RecordKind::ExitThrow, method, receiver, exception);
-                }
                 let (now, frame) = (self.part.ticks, self.top);
                 self.tick();
                 self.leave(step);
@@ -1121,10 +1022,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 self.make(exception, MakingChange::flies);
                 self.flight(RecordKind::Throw, exception);
                 let step = self.record(RecordKind::Throw);
-                if TELLS {
-                    let method = self.top_method();
-                    self.part.script.flight(RecordKind::Throw, method, receiver, exception);
-                }
                 let (stamp, now) = (self.stamp(step, RecordKind::Throw), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
                 self.used(exception, stamp, now, self.top);
@@ -1136,10 +1033,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 self.make(exception, MakingChange::flies);
                 self.flight(RecordKind::Handle, exception);
                 let step = self.record(RecordKind::Handle);
-                if TELLS {
-                    let method = self.top_method();
-                    self.part.script.flight(RecordKind::Handle, method, receiver, exception);
-                }
                 let (stamp, now) = (self.stamp(step, RecordKind::Handle), self.part.ticks);
                 self.used(receiver, stamp, now, self.top);
                 self.used(exception, stamp, now, self.top);
@@ -1150,9 +1043,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 if object != NONE {
                     self.make(object, MakingChange::used);
                     let step = self.record(RecordKind::Use);
-                    if TELLS {
-                        self.part.script.used(object);
-                    }
                     self.used(object, self.stamp(step, RecordKind::Use), self.part.ticks, self.top);
                 }
             }
@@ -1178,10 +1068,7 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
                 if is_new {
                     let held = if constant { Named::HELD } else { 0 };
                     let flags = held | if fresh { 0 } else { Named::UNKNOWN };
-                    let number = self.sighted(AllocKind::Vm, object, class, length, site, flags);
-                    if TELLS && constant {
-                        self.part.script.held_to_the_end(number);
-                    }
+                    self.sighted(AllocKind::Vm, object, class, length, site, flags);
                 }
             }
             // Neither occurs: a part ends where another stack is mounted, and the walk handles the pieces.
@@ -1189,22 +1076,14 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         }
     }
 
-    fn sighted(
-        &mut self,
-        kind: AllocKind,
-        hash: ObjectHash,
-        mirror: ObjectHash,
-        length: i32,
-        site: SiteId,
-        flags: u8,
-    ) -> u32 {
+    fn sighted(&mut self, kind: AllocKind, hash: ObjectHash, mirror: ObjectHash, length: i32, site: SiteId, flags: u8) {
         let (now, trace) = (self.ticket, self.walker.trace);
         let is_mirror = trace.classes.at(hash, now).is_some();
         let anomalies = &mut self.walker.shared.anomalies;
         let alloc = self.walker.allocs.sighted(kind, hash, mirror, length, now, anomalies);
         let flags = if is_mirror { flags | Named::HELD } else { flags };
         let (_, stack) = trace.stacks.split(site);
-        self.born(hash.0.into(), Alloc { stack, ..alloc }, self.part.thread, flags)
+        self.born(hash.0.into(), Alloc { stack, ..alloc }, self.part.thread, flags);
     }
 
     /// A frame for a leaf method. Consecutive ones of a method in a frame share one.
@@ -1232,11 +1111,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
 
     fn put(&mut self, origin: u32, slot: Slot, target: u32, if_changed: bool) {
         let step = self.record(RecordKind::Update);
-        if TELLS {
-            let is_new = self.part.named.get(origin as usize).is_some_and(|named| named.birth != NONE);
-            self.part.script.put(&mut self.walker.slots, (origin, is_new), slot, target, if_changed);
-            return;
-        }
         let at = self.stamp(step, RecordKind::Update);
         if !if_changed {
             self.used(origin, at, self.part.ticks, self.top);
@@ -1271,7 +1145,6 @@ impl<O: Oracle, const TELLS: bool> Making<'_, '_, O, TELLS> {
         {
             named.flags |= Named::ON_STACK;
         }
-        self.part.script.depth = self.open.len() as u32;
         self.part.top = self.top;
         self.part.ticket = self.ticket.0;
         let shared = &mut self.walker.shared;

@@ -29,16 +29,6 @@ pub enum Known {
     },
 }
 
-impl Known {
-    /// The step that it belongs to.
-    #[inline]
-    pub fn step(&self) -> u64 {
-        match *self {
-            Self::Cleared { at: step } | Self::Found { after: step, .. } => step,
-        }
-    }
-}
-
 /// All results, in order of their steps.
 pub type AllKnown<'a> = Box<dyn Iterator<Item = io::Result<Known>> + 'a>;
 
@@ -96,7 +86,10 @@ impl<R: Replay> Inserting<'_, '_, R> {
         match self.known.next().transpose() {
             Ok(next) => {
                 self.next = next;
-                self.next_at = next.map_or(u64::MAX, |next| next.step());
+                self.next_at = match next {
+                    Some(Known::Cleared { at: step } | Known::Found { after: step, .. }) => step,
+                    None => u64::MAX,
+                };
                 ControlFlow::Continue(())
             }
             Err(error) => {
@@ -155,19 +148,13 @@ pub fn replay_known(trace: &Trace, known: AllKnown<'_>, replay: impl Replay) -> 
     if let Some(error) = failed {
         return Err(LifetimesError::Known(error));
     }
-    let outcome = intact(outcome)?;
-    if next.is_some() && !outcome.stopped {
-        let what = "it has deaths after records that are not in the trace";
-        return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
-    }
-    Ok(outcome)
-}
-
-/// The outcome of reading a trace whose deaths are known; an error if it has been damaged since.
-pub fn intact(outcome: Outcome) -> Result<Outcome, LifetimesError> {
     if outcome.lost.total() > 0 {
         // Results are only kept for intact traces.
         let what = format!("events of the trace were damaged since it was made: {}", outcome.lost);
+        return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
+    }
+    if next.is_some() && !outcome.stopped {
+        let what = "it has deaths after records that are not in the trace";
         return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
     }
     Ok(outcome)

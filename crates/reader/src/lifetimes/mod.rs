@@ -31,14 +31,13 @@ use thiserror::Error;
 
 pub use graph::HeldByStack;
 pub(crate) use graph::held_by_stacks;
-pub(crate) use known::intact;
 pub use known::{AllKnown, Earlier, Keeper, Known, Lives, Replay, replay_known};
 pub use recorder::Recorder;
 pub use recording::{Cost, Played, Recording};
 pub use special::{Special, WeakFields};
 pub use spool::Limits;
 pub use step::Step;
-pub(crate) use vm::{Change, Listen, Vm, each, special};
+pub(crate) use vm::{Change, Vm, each, special};
 pub use vm::{record, record_heap, record_seen};
 pub(crate) use weak::WeakSlots;
 

@@ -6,9 +6,7 @@ use et_names::{MethodId, SiteId};
 
 use super::*;
 use crate::TraceFile;
-use crate::blocks::driver::PARTS_AHEAD;
 use crate::lifetimes::{Limits, record};
-use crate::resolve::Anomalies;
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 
 const INIT: MethodId = MethodId(1);
