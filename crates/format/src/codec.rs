@@ -41,6 +41,8 @@ pub struct BlockPacker {
     zstd: Zstd,
     packed: Vec<u8>,
     counted: u64,
+    /// Whether blocks are packed even if that is not worth it.
+    packs_all: bool,
 }
 
 impl std::fmt::Debug for BlockPacker {
@@ -65,6 +67,11 @@ impl BlockPacker {
     /// Maximum stack usage of [`write`](Self::write) in bytes after [`prepare`](Self::prepare).
     pub const STACK: usize = 32 << 10;
 
+    /// Packs blocks of few events as well, even if that makes them larger: for tests of what reads them.
+    pub fn pack_all(&mut self) {
+        self.packs_all = true;
+    }
+
     /// Number of events in the last block packed, not counting tickets.
     pub fn events(&self) -> u64 {
         self.counted
@@ -85,7 +92,7 @@ impl BlockPacker {
             self.counted = event::count(raw);
         }
         let (codec, stored) = match packed {
-            Some(codec) if self.packed.len() < raw.len() => (codec, self.packed.as_slice()),
+            Some(codec) if self.packs_all || self.packed.len() < raw.len() => (codec, self.packed.as_slice()),
             _ => (Codec::Stored, raw),
         };
         let times = wall.map(Wall::encode);
@@ -114,9 +121,10 @@ impl BlockPacker {
     /// Fills `packed` and returns the codec used, or `None` if `raw` should be stored as it is.
     fn pack(&mut self, kind: BlockKind, codec: Codec, raw: &[u8]) -> Option<Codec> {
         self.packed.clear();
+        let least = if self.packs_all { 0 } else { LEAST_PACKED };
         match codec {
             Codec::Stored => None,
-            Codec::Packed if kind == BlockKind::Events && (LEAST_PACKED..=MOST_PACKED).contains(&raw.len()) => {
+            Codec::Packed if kind == BlockKind::Events && (least..=MOST_PACKED).contains(&raw.len()) => {
                 self.events.clear();
                 if !self.packer.get_or_insert_default().pack(raw, &mut self.events) {
                     return self.pack(kind, Codec::Zstd, raw);

@@ -70,6 +70,7 @@ pub struct TraceBuilder {
     event_bytes: u64,
     lost: u64,
     dynamic: Option<DynamicCounts>,
+    packs_events: bool,
 }
 
 impl Default for TraceBuilder {
@@ -119,6 +120,7 @@ impl TraceBuilder {
             event_bytes: 0,
             lost: 0,
             dynamic: None,
+            packs_events: false,
         };
         builder.block(BlockKind::Meta, 0, Ticket(0), &encode_json(&meta));
         builder
@@ -218,10 +220,21 @@ impl TraceBuilder {
         self.last_ticket = self.last_ticket.max(ticket);
         self.event_bytes += raw.len() as u64;
         let first_ticket = Ticket(ticket);
-        let (kind, codec, sequence) = (BlockKind::Events, Codec::Zstd, self.sequence);
+        let codec = if self.packs_events { Codec::Packed } else { Codec::Zstd };
+        let (kind, sequence) = (BlockKind::Events, self.sequence);
         let block = NewBlock { kind, codec, thread, sequence, first_ticket, wall };
-        BlockPacker::default().write(&mut self.bytes, block, &raw).expect("a small block");
+        let mut packer = BlockPacker::default();
+        if self.packs_events {
+            packer.pack_all();
+        }
+        packer.write(&mut self.bytes, block, &raw).expect("a small block");
         self.sequence += 1;
+        self
+    }
+
+    /// From now on blocks of events are packed, as those of the runtime are, however small they are.
+    pub fn pack_events(&mut self) -> &mut Self {
+        self.packs_events = true;
         self
     }
 

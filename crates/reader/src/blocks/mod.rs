@@ -205,8 +205,8 @@ pub enum BlocksError {
     /// Too many threads wait in the middle of their blocks.
     #[error("too many threads wait for each other")]
     Crowded,
-    /// An object was named that was found dead.
-    #[error("an object was named that had been found dead")]
+    /// An object was named that was found dead, or whose slots were forgotten.
+    #[error("an object was named that nothing seemed to name any more")]
     Surprise,
     /// A block began with another stack than was known.
     #[error("thread {thread} had {found} frames on its stack, not {expected}")]
@@ -455,12 +455,7 @@ pub fn read<R: Rows + Send>(
     rows: impl Fn() -> std::io::Result<R>,
 ) -> Result<(R, Passed), BlocksError> {
     let wanted = if knows_deaths { Wanted::Deaths } else { Wanted::Uses };
-    let options = Options::default();
-    match read_with(trace, wanted, rows()?, &options) {
-        // A word was predicted that has another meaning where it was before: then all events are decoded twice.
-        Err(BlocksError::Surprise) => read_with(trace, wanted, rows()?, &Options { by_events: true, ..options }),
-        read => read,
-    }
+    read_again_if_surprised(trace, wanted, rows)
 }
 
 /// Reads how the objects of a trace were made, and not what became of them. Rows are passed in the order of births. Memory
@@ -472,7 +467,21 @@ pub fn read_births<R: Rows + Send>(
     trace: &Trace,
     rows: impl Fn() -> std::io::Result<R>,
 ) -> Result<(R, Passed), BlocksError> {
-    read_with(trace, Wanted::Births, rows()?, &Options { by_events: false, ..Options::default() })
+    read_again_if_surprised(trace, Wanted::Births, rows)
+}
+
+fn read_again_if_surprised<R: Rows + Send>(
+    trace: &Trace,
+    wanted: Wanted,
+    rows: impl Fn() -> std::io::Result<R>,
+) -> Result<(R, Passed), BlocksError> {
+    let options = Options::default();
+    match read_with(trace, wanted, rows()?, &options) {
+        // A word was predicted that has another meaning where it was before, or an object is named in a block of which only the beginning has
+        // been applied: then all events are decoded twice.
+        Err(BlocksError::Surprise) => read_with(trace, wanted, rows()?, &Options { by_events: true, ..options }),
+        read => read,
+    }
 }
 
 /// How to read, for tests.

@@ -106,6 +106,17 @@ fn records_by_thread(recording: &Recording) -> BTreeMap<u32, u64> {
     records
 }
 
+/// Reads a trace; again by events if packed words did not tell all that its blocks name.
+fn read_in_that_way(trace: &Trace, wanted: Wanted, options: &Options) -> Result<(Collected, Passed), TestCaseError> {
+    let read = match read_with(trace, wanted, Collected::default(), options) {
+        Err(BlocksError::Surprise) if !options.by_events => {
+            read_with(trace, wanted, Collected::default(), &Options { by_events: true, ..*options })
+        }
+        read => read,
+    };
+    read.map_err(|error| TestCaseError::fail(error.to_string()))
+}
+
 /// Checks that a trace is read by blocks as the recording of its records says.
 pub(crate) fn agrees(
     trace: &Trace,
@@ -114,10 +125,7 @@ pub(crate) fn agrees(
     (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
 ) -> Result<(), TestCaseError> {
     let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows), glimpses: true };
-    let (collected, passed) = match read_with(trace, Wanted::Deaths, Collected::default(), &options) {
-        Ok(both) => both,
-        Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
-    };
+    let (collected, passed) = read_in_that_way(trace, Wanted::Deaths, &options)?;
     let (all, clearings, totals, usage) = expected(trace, recording);
     let found: Expected = collected
         .rows
@@ -272,8 +280,7 @@ pub(crate) fn fates_agree(
     (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
 ) -> Result<(), TestCaseError> {
     let options = Options { by_events, in_order, threads: Some(threads), most_rows: Some(most_rows), glimpses: true };
-    let read = read_with(trace, Wanted::Births, Collected::default(), &options);
-    let (collected, passed) = read.map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let (collected, passed) = read_in_that_way(trace, Wanted::Births, &options)?;
     let Some(mut marker) = Marker::of(trace).unwrap() else {
         prop_assert!(passed.fates.is_none());
         return Ok(());
@@ -309,8 +316,7 @@ pub(crate) fn fates_agree(
 
 /// Checks that a reading of births says of them what a recording does, and counts the same records.
 fn births_agree(trace: &Trace, outcome: &Outcome, all: &Expected, options: &Options) -> Result<(), TestCaseError> {
-    let read = read_with(trace, Wanted::Births, Collected::default(), options);
-    let (collected, passed) = read.map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let (collected, passed) = read_in_that_way(trace, Wanted::Births, options)?;
     let found: Vec<_> = collected.rows.iter().map(|row| (row.number, row.alloc, row.tick, row.death)).collect();
     let expected: Vec<_> = all.iter().map(|(&number, &(alloc, tick, _))| (number, alloc, tick, None)).collect();
     prop_assert_eq!(found, expected);

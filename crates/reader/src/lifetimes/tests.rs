@@ -263,8 +263,9 @@ proptest! {
         window_steps in prop_oneof![Just(1u64), 1..60u64],
         way in crate::blocks::tests::ways(),
         tells_calls in any::<bool>(),
+        packed in any::<bool>(),
     ) {
-        let (mut trace, original) = binary::written(&story);
+        let (mut trace, original) = binary::written(&story, packed);
         if !tells_calls {
             // As if classes had no hooks for calls, so that the clock counts bytes. What is there is read all the same.
             trace.events = EventSet::ALLOC.or(EventSet::UPDATE);
@@ -282,7 +283,7 @@ proptest! {
             .unwrap();
         prop_assert_eq!(shown(&sorted_by_place(found)), shown(&sorted_by_place(expected(&story.program))));
         crate::blocks::tests::agrees(&trace, &recording, &outcome, way)?;
-        let (mut again, _) = binary::written(&story);
+        let (mut again, _) = binary::written(&story, packed);
         again.events = trace.events;
         crate::blocks::tests::fates_agree(&trace, &again.into(), way)?;
     }

@@ -43,6 +43,9 @@ impl<R: Rows> Forward<'_, R> {
     }
 
     /// Applies the next part.
+    ///
+    /// # Errors
+    /// [`BlocksError::Surprise`] if it stores into an object that nothing seemed to name any more.
     pub(super) fn apply_births(&mut self, settled: Settled) -> Result<(), BlocksError> {
         let Settled { mut known, nodes, stored, mut unchanged, born_in, .. } = settled;
         if let Some(marker) = &mut self.marker {
@@ -55,7 +58,7 @@ impl<R: Rows> Forward<'_, R> {
         for (named, place) in births {
             self.known.fill(Node(*place), of.births[named.birth as usize].alloc.object);
         }
-        self.store_for_births(&part, &stored, &mut unchanged);
+        self.store_for_births(&part, &stored, &mut unchanged)?;
         self.release(&part);
         let scale = self.scale(&known, unchanged);
         for named in of.named.iter().filter(|named| named.birth != NONE) {
@@ -100,7 +103,15 @@ impl<R: Rows> Forward<'_, R> {
     }
 
     /// Applies stores, which tells which of them are none.
-    fn store_for_births(&mut self, part: &Applying<'_>, stored: &[Stored], unchanged: &mut Vec<u32>) {
+    ///
+    /// # Errors
+    /// [`BlocksError::Surprise`] if what a slot holds is needed, and has been forgotten.
+    fn store_for_births(
+        &mut self,
+        part: &Applying<'_>,
+        stored: &[Stored],
+        unchanged: &mut Vec<u32>,
+    ) -> Result<(), BlocksError> {
         for &Stored { origin, slot, target, first } in stored.iter().filter(|stored| stored.origin != NONE) {
             let if_not = first.and_then(|first| Some((first.at.step, first.if_not?)));
             if if_not.is_none() && !part.part.named[origin as usize].is(Named::LATER) {
@@ -108,7 +119,10 @@ impl<R: Rows> Forward<'_, R> {
             }
             let (of, to) = (self.id(part, origin), self.id(part, target));
             if of.is_null() {
-                continue;
+                match if_not {
+                    Some(_) => return Err(BlocksError::Surprise),
+                    None => continue,
+                }
             }
             let old = self.slots.put(of, slot, to);
             if let Some((step, target)) = if_not
@@ -117,6 +131,7 @@ impl<R: Rows> Forward<'_, R> {
                 unchanged.push(step);
             }
         }
+        Ok(())
     }
 
     /// Forgets the objects that nothing names any more, and their slots.

@@ -7,7 +7,7 @@ use et_format::event::{Event, ObjectHash, Targets, Ticket};
 use et_format::{
     ClassRecord, GcRecord, HeapWalk, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot,
 };
-use et_names::{FieldId, FieldRefId, MethodId, SiteId};
+use et_names::{FieldId, FieldRefId, MethodId, SiteId, hashes};
 use proptest::prelude::*;
 
 use super::generate::{ARRAY, CLASS, FINAL_REFERENCE, PLAIN, Program, STRING, WEAK_REFERENCE};
@@ -100,8 +100,8 @@ pub struct Original {
     virtual_threads: Vec<ThreadId>,
 }
 
-/// The trace, and what its ids stand for.
-pub fn written(story: &Story) -> (Trace, Original) {
+/// The trace, with its events packed or not, and what its ids stand for.
+pub fn written(story: &Story, packed: bool) -> (Trace, Original) {
     let mut writer = Writer {
         story,
         builder: world(),
@@ -116,6 +116,9 @@ pub fn written(story: &Story) -> (Trace, Original) {
         mounted: HashMap::new(),
         begun: Vec::new(),
     };
+    if packed {
+        writer.builder.pack_events();
+    }
     writer.start();
     let last = last_mentions(&story.program);
     for (number, step) in story.program.steps.iter().enumerate() {
@@ -240,10 +243,10 @@ impl Writer<'_> {
         if object.is_null() { ObjectHash::NULL } else { self.hashes[&object] }
     }
 
-    /// A hash, scattered like those of the VM; possibly one that is no longer in use.
+    /// The next of the VM's hashes, which packing predicts; possibly one that is no longer in use.
     fn new_hash(&mut self, object: ObjectId, again: bool) -> ObjectHash {
         let free = self.free.pop().filter(|_| again);
-        let hash = free.unwrap_or(ObjectHash((object.0 as u32).wrapping_mul(0x9E37_79B1) & 0x7fff_ffff | 0x100));
+        let hash = free.unwrap_or_else(|| ObjectHash(hashes::after(hashes::SEED, object.0 as u32)));
         let uses = self.uses.entry(hash).or_insert(0);
         self.ids.insert(ObjectId(*uses << 31 | u64::from(hash.0)), object);
         *uses += 1;
