@@ -125,6 +125,15 @@ pub fn on_each_jdk_unless(
     JDKS.into_iter().map(|feature| on_jdk_unless(feature, name, &obstacle, case.clone())).collect()
 }
 
+/// As [`on_each_jdk`], for a case that takes a minute: on [`SOME_JDKS`], and on the others if the variable `ET_JDKS` is `all`.
+pub fn on_some_jdks(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
+    let obstacle = |_: &Lab, jdk: &Jdk| {
+        let is_wanted = SOME_JDKS.contains(&jdk.feature) || env::var_os("ET_JDKS").is_some_and(|which| which == "all");
+        (!is_wanted).then(|| "it takes a minute on each JDK: ET_JDKS=all runs it on all".to_owned())
+    };
+    on_each_jdk_unless(name, obstacle, case)
+}
+
 /// As [`on_each_jdk_unless`], for one JDK.
 pub fn on_jdk_unless(
     feature: u32,

@@ -34,4 +34,5 @@ pub mod setup;
 pub mod skips;
 pub mod test;
 pub mod tidy;
+pub mod times;
 pub mod workloads;

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the checks of CI, those that fail fastest first.
 
 use std::env;
+use std::fs;
 use std::path::Path;
 use std::thread;
 
@@ -9,7 +10,7 @@ use anyhow::Result;
 use crate::layout::{self, Layout};
 use crate::skips::Skips;
 use crate::tidy::WorkTree;
-use crate::{build, command, deny, jdks, setup};
+use crate::{build, command, deny, jdks, setup, times};
 
 /// Options of `cargo xtask test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -81,7 +82,11 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         skips.note("whether tests leave files in the work tree", &format!("{error:#}"))?;
     }
     tests.args(["--workspace", "--locked"]).args(&options.runner).env(layout::TARGET, &layout.target);
+    let report = layout.target.join(times::REPORT);
+    // An old one would be taken for that of this run.
+    _ = fs::remove_file(&report);
     let outcome = command::run(&mut tests);
+    eprint!("{}", times::of_last_run(&layout.target));
     // Includes tests that were not selected: they could not have run either.
     eprint!("{}", skips.table()?);
     let is_tidy = before.map_or(Ok(()), |before| before.ensure_unchanged(&layout.repo));

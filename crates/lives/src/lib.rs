@@ -20,6 +20,7 @@ mod known;
 mod late;
 mod maker;
 mod names;
+mod object_table;
 mod passing;
 mod population;
 mod references;

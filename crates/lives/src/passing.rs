@@ -15,7 +15,7 @@ use et_reader::survival::Survival;
 
 use crate::known;
 use crate::maker::{Follows, Made};
-use crate::population::{HeldRows, Table, warnings};
+use crate::object_table::{HeldRows, ObjectTable, warnings};
 use crate::without_uses::{tells_uses, with_uses};
 
 /// The rows, and what is known with them.
@@ -55,7 +55,7 @@ impl Passing {
     pub fn population(&self, source: &Source, reading: Reading) -> io::Result<Population> {
         let held = HeldRows::Known(self.held_by_stacks.clone());
         let fates = self.survival.as_ref().map(|(_, file)| TableReader::open(file.try_clone()?)).transpose()?;
-        let table = Table::open(self.lives.try_clone()?, held, self.late.rows.clone())?.with_fates(fates);
+        let table = ObjectTable::open(self.lives.try_clone()?, held, self.late.rows.clone())?.with_fates(fates);
         let has_uses = tells_uses(source.events());
         Ok(Population {
             groups: with_uses(Box::new(table), has_uses),

@@ -1,33 +1,29 @@
 //! The rows of a life table for analyses: of the one beside the trace, or of a temporary one.
 
-use std::fs::File;
 use std::io;
-use std::ops::{ControlFlow, Range, RangeInclusive};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use et_columns::TableReader;
 use et_reader::blocks::Passed;
 use et_reader::counted::counted;
-use et_reader::lifetimes::HeldByStack;
 use et_reader::model::Contexts;
 use et_reader::observed::{Observed, Observer};
-use et_reader::population::{Columns, Groups, Key, Population, Rows};
+use et_reader::population::{Groups, Population};
 use et_reader::record::{Clock, Record};
 use et_reader::resolve::Lost;
 use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use et_reader::survival::Marker;
 use et_reader::told::Told;
-use et_reader::{deaths_of_heap, deaths_unknown};
 use thiserror::Error;
 
-use crate::late::LateRows;
 use crate::maker::{Follows, Maker};
 use crate::names::read_contexts;
+use crate::object_table::{HeldRows, ObjectTable, warnings};
 use crate::passing::Passing;
-use crate::rows::{range, stored, wider};
 use crate::surviving::Surviving;
 use crate::without_uses::{tells_uses, with_uses};
-use crate::{BY_RECORDS, CONTEXTS, FATES, HELD, LifeTable, Manifest, OBJECTS, WALKS, by_blocks, fates, held, lock};
+use crate::{BY_RECORDS, CONTEXTS, FATES, HELD, LifeTable, Manifest, OBJECTS, WALKS, by_blocks, fates, lock};
 
 /// Why there are no rows.
 #[derive(Debug, Error)]
@@ -67,16 +63,6 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
 /// Whether the rows of a reading say no more than how objects were made.
 fn tells_births_only(source: &Source, reading: Reading) -> bool {
     source.trace().is_some() && source.deaths(reading.deaths) == Deaths::None && !tells_uses(source.events())
-}
-
-/// What users are told about anything unusual in the rows of a reading.
-pub(crate) fn warnings(source: &Source, reading: Reading) -> Vec<String> {
-    let events = source.events();
-    let warning = match source.deaths(reading.deaths) {
-        Deaths::Trace => deaths_of_heap(events),
-        Deaths::None => deaths_unknown(events).filter(|_| reading.deaths == Deaths::Trace),
-    };
-    warning.into_iter().collect()
 }
 
 /// Returns all objects of a trace and what their rows do not tell, in one reading of the records, which `see` gets as
@@ -196,7 +182,7 @@ impl LifeTable {
                 }
                 false => (None, None),
             };
-            let table = Table::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?.with_fates(fates);
+            let table = ObjectTable::open(self.open(OBJECTS)?, held, manifest.late.rows.clone())?.with_fates(fates);
             let groups = with_uses(Box::new(table), has_uses);
             let contexts = read_contexts(self.open(CONTEXTS)?, Contexts::default())?;
             let Manifest { objects, .. } = manifest;
@@ -251,7 +237,7 @@ fn pass(
     let made = maker.finish().map_err(PopulationError::Temporary)?;
     let held = ending.cost.as_ref().map(|cost| cost.held_by_stacks.clone()).unwrap_or_default();
     let text_types = std::mem::take(&mut ending.text_types);
-    let table = Table::open(made.lives.file, HeldRows::Known(held), 0..0).map_err(PopulationError::Temporary)?;
+    let table = ObjectTable::open(made.lives.file, HeldRows::Known(held), 0..0).map_err(PopulationError::Temporary)?;
     let fates = marker.map(|marker| Arc::new(marker.finish(made.end, made.objects)));
     let groups: Box<dyn Groups> = match &fates {
         Some(fates) => Box::new(Surviving::of(Box::new(table), fates.clone())),
@@ -274,62 +260,6 @@ fn pass(
     Ok((population, ending))
 }
 
-/// Reads the table of objects.
-pub(crate) struct Table {
-    objects: TableReader,
-    /// What walks through the heap say of them.
-    fates: Option<TableReader>,
-    held: HeldRows,
-    late: LateRows,
-}
-
-/// What is alive at the end only because methods hold it: few analyses need it.
-pub(crate) enum HeldRows {
-    /// The file of its table.
-    Kept(File),
-    Known(Vec<HeldByStack>),
-}
-
-impl Table {
-    /// Opens a table of objects, with those rows behind the others of dead objects.
-    pub fn open(objects: File, held: HeldRows, late: Range<u64>) -> io::Result<Self> {
-        let objects = TableReader::open(objects)?;
-        let late = LateRows::of(&objects, late)?;
-        Ok(Self { objects, fates: None, held, late })
-    }
-
-    /// With the table of their fates, which has the same groups.
-    pub fn with_fates(self, fates: Option<TableReader>) -> Self {
-        Self { fates, ..self }
-    }
-}
-
-impl Groups for Table {
-    fn len(&self) -> usize {
-        self.objects.groups()
-    }
-
-    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {
-        match &self.held {
-            HeldRows::Kept(file) => held::read(file.try_clone()?),
-            HeldRows::Known(all) => Ok(all.clone()),
-        }
-    }
-
-    fn range(&self, group: usize, key: Key) -> io::Result<RangeInclusive<u64>> {
-        let stored = range(&self.objects, group, key)?;
-        Ok(self.late.range(group, key).into_iter().fold(stored, wider))
-    }
-
-    fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        let mut rows = stored(&self.objects, group, columns)?;
-        if let Some(fates) = self.fates.as_ref().filter(|_| columns.has(Columns::FATE)) {
-            rows.fate = fates::read(fates, group, rows.len)?;
-        }
-        self.late.put_in_order(&self.objects, group, rows)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -337,12 +267,13 @@ mod tests {
     use et_format::event::{Event, ObjectHash, Ticket};
     use et_format::{ClassRecord, GcRecord, HeapWalk, Nanos};
     use et_names::{EventSet, FieldRefId, MethodId, SiteId};
-    use et_reader::Trace;
     use et_reader::file::TraceFile;
+    use et_reader::population::Columns;
     use et_reader::source::TraceSource;
     use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
     use et_reader::text::{Dialect, Holders, TextNames, TextTrace, write_names};
     use et_reader::text_writer::write_with;
+    use et_reader::{Trace, deaths_unknown};
 
     use super::*;
     use crate::attach;

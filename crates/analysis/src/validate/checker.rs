@@ -83,7 +83,7 @@ impl Checker {
     /// Checks the next record; `position` is its number.
     pub fn record_at(&mut self, record: &Record, types: &Types, position: u64) {
         self.totals.count(record);
-        if !matches!(record, Record::Death { .. }) {
+        if self.objects.is_any_dying() && !matches!(record, Record::Death { .. }) {
             self.settle_deaths();
         }
         self.position = position;

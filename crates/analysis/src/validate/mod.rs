@@ -15,10 +15,10 @@ use et_names::units::counted;
 use et_names::{MethodId, SiteId};
 use et_reader::Trace;
 use et_reader::record::{Alloc, Clock, ObjectId, Record, ThreadId, Totals};
+use et_reader::resolve::Recent;
 use et_reader::source::{Deaths, Reading, Source, SourceError};
 use et_reader::text::{Line, TextTrace, push_record};
 use et_reader::types::{TypeId, Types};
-use rustc_hash::FxHashSet;
 
 /// The result of a validation.
 #[derive(Debug, Default)]
@@ -60,14 +60,12 @@ fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Res
     let is_cut_off = trace.file.cut_off().is_some() || trace.file.is_recovered();
     let mut checker = Checker::new(limit);
     let mut unnamed = 0;
-    // What has been found need not be looked for again.
-    let (mut methods, mut sites) = (FxHashSet::default(), FxHashSet::default());
-    let mut has_method = |method: MethodId| {
-        methods.contains(&method) || trace.names.method_index(method).is_some() && methods.insert(method)
-    };
-    let mut has_site = |site: SiteId| {
-        site.0 == 0 || sites.contains(&site) || trace.names.site_index(site).is_some() && sites.insert(site)
-    };
+    // Most records are of what others have named shortly before.
+    let (mut methods, mut sites) = (Recent::default(), Recent::default());
+    let mut has_method =
+        |method: MethodId| methods.get(method.0, || trace.names.method_index(method).map(|_| ())).is_some();
+    let mut has_site =
+        |site: SiteId| site.0 == 0 || sites.get(site.0, || trace.names.site_index(site).map(|_| ())).is_some();
     let ending = source.for_each(Reading { deaths, ..Reading::default() }, |record, _| {
         checker.record(record, &trace.types);
         match *record {

@@ -162,6 +162,12 @@ impl KnownObjects {
         }
     }
 
+    /// Whether there were deaths since the last call of [`settle`](Self::settle).
+    #[inline]
+    pub fn is_any_dying(&self) -> bool {
+        !self.dying.is_empty()
+    }
+
     /// The deaths since the last call are complete: objects still held by a live object are returned.
     pub fn settle(&mut self) -> Vec<EarlyDeath> {
         if self.dying.is_empty() {

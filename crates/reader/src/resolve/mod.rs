@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 pub use anomalies::{Anomalies, Lost};
 pub use bits::IdSet;
 pub use fields::ExtraField;
+pub use recent::Recent;
 pub use slots::Slots;
 
 use et_format::event::{ObjectHash, Ticket};
@@ -36,7 +37,6 @@ use allocs::{Allocs, Use};
 use fields::Fields;
 use last_stores::LastStores;
 pub(crate) use object_ids::ObjectIds;
-use recent::Recent;
 use thread::{Action, Shared, Subject, ThreadSource};
 use unpacking::Unpacking;
 
