@@ -19,6 +19,15 @@ struct Test<'r> {
     seconds: f64,
 }
 
+impl<'r> Test<'r> {
+    /// The JDK that the test runs on, if it has one of its own: the module that it is in.
+    fn jdk(&self) -> &'r str {
+        let module = self.name.split("::").next().unwrap_or("");
+        let is_release = module.strip_prefix("jdk").is_some_and(|release| release.parse::<u16>().is_ok());
+        if is_release { module } else { "none of its own" }
+    }
+}
+
 /// The value of an attribute in what follows a tag's name.
 fn attribute<'r>(tag: &'r str, name: &str) -> Option<&'r str> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
@@ -41,31 +50,22 @@ fn by<'t>(tests: &'t [Test<'_>], key: impl Fn(&'t Test<'_>) -> &'t str) -> Vec<(
         let sum = sums.entry(key(test)).or_default();
         *sum = (sum.0 + test.seconds, sum.1 + 1);
     }
-    let mut sums: Vec<_> = sums.into_iter().map(|(key, (seconds, count))| (key, seconds, count)).collect();
-    sums.sort_by(|one, other| other.1.total_cmp(&one.1));
-    sums.truncate(SHOWN);
-    sums
+    sums.into_iter().map(|(key, (seconds, count))| (key, seconds, count)).collect()
 }
 
 fn table(report: &str) -> String {
     let tests = tests(report);
     let mut text = String::new();
-    let mut list = |title: &str, sums: Vec<(&str, f64, usize)>| {
+    let mut list = |title: &str, mut sums: Vec<(&str, f64, usize)>| {
         _ = writeln!(text, "{title}");
-        for (key, seconds, count) in sums {
+        sums.sort_by(|one, other| other.1.total_cmp(&one.1));
+        for (key, seconds, count) in sums.into_iter().take(SHOWN) {
             _ = writeln!(text, "  {seconds:7.0} s  {key} ({count})");
         }
     };
     list("time of tests by program:", by(&tests, |test| test.binary));
-    let jdk = |test: &'_ Test<'_>| test.name.split("::").next().is_some_and(|first| first.starts_with("jdk"));
-    list(
-        "by JDK:",
-        by(&tests, |test| if jdk(test) { test.name.split("::").next().unwrap_or("") } else { "none of its own" }),
-    );
-    let mut slowest: Vec<_> = tests.iter().map(|test| (test.name, test.seconds, 1)).collect();
-    slowest.sort_by(|one, other| other.1.total_cmp(&one.1));
-    slowest.truncate(SHOWN);
-    list("slowest:", slowest);
+    list("by JDK:", by(&tests, |test| test.jdk()));
+    list("slowest:", tests.iter().map(|test| (test.name, test.seconds, 1)).collect());
     text
 }
 

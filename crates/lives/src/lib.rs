@@ -40,8 +40,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use et_columns::Written;
 use et_names::EventSet;
 use et_reader::blocks::glimpse::Glimpses;
-use et_reader::blocks::{BlocksError, Passed};
+use et_reader::blocks::{BlocksError, Late, Passed};
 use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
+use et_reader::population::Population;
 use et_reader::record::Clock;
 use et_reader::resolve::{Lost, Outcome};
 use et_reader::source::TraceSource;
@@ -321,6 +322,15 @@ impl LifeTable {
         *lock(&self.passing) = Some(Passing::of(made, held_by_stacks.to_vec(), lost));
     }
 
+    /// Makes room for results of a trace whose rows are not kept.
+    fn keep_results(&self, trace: &Trace, population: &Population) {
+        if let Some(home) = self.home.as_ref().filter(|_| self.manifest().is_none() && self.trouble().is_none())
+            && let Err(error) = home.publish_results(trace, population)
+        {
+            self.complain(&error);
+        }
+    }
+
     /// Makes the table without making records. `None` if that cannot be done: then it is made from the records.
     fn make_by_blocks(&self, trace: &Trace) -> Option<Passed> {
         if self.clock != Clock::default() || std::env::var_os(BY_RECORDS).is_some() {
@@ -350,13 +360,25 @@ impl Home {
     /// Puts the table in place.
     fn publish(&self, trace: &Trace, made: &Made, held_by_stacks: &[HeldByStack]) -> io::Result<()> {
         let damaged = lock(&self.damaged).take();
-        let manifest = publish(&self.folder, trace, made, held_by_stacks, damaged.as_ref())?;
+        self.is_in_place(publish(&self.folder, trace, made, held_by_stacks, damaged.as_ref())?);
+        Ok(())
+    }
+
+    /// Puts a folder in place that has no tables.
+    fn publish_results(&self, trace: &Trace, population: &Population) -> io::Result<()> {
+        let Population { objects, contexts, end, .. } = population;
+        let manifest = Manifest::of(&trace.file, *objects, contexts.cut(), *end, Late::default(), Vec::new());
+        let damaged = lock(&self.damaged).take();
+        self.is_in_place(folder::publish(&self.folder, &trace.file, manifest, &[], damaged.as_ref())?);
+        Ok(())
+    }
+
+    fn is_in_place(&self, manifest: Manifest) {
         // Everything was read and nothing was lost.
         if let Some(stamp) = &self.stamp {
             stamp.keep(&self.folder, &manifest);
         }
         *lock(&self.manifest) = Some(manifest);
-        Ok(())
     }
 }
 

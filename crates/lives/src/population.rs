@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use et_columns::TableReader;
+use et_reader::births;
 use et_reader::blocks::Passed;
 use et_reader::counted::counted;
 use et_reader::model::Contexts;
@@ -23,7 +24,9 @@ use crate::object_table::{HeldRows, ObjectTable, warnings};
 use crate::passing::Passing;
 use crate::surviving::Surviving;
 use crate::without_uses::{tells_uses, with_uses};
-use crate::{BY_RECORDS, CONTEXTS, FATES, HELD, LifeTable, Manifest, OBJECTS, WALKS, by_blocks, fates, lock};
+use crate::{
+    BY_RECORDS, CONTEXTS, FATES, HELD, LifeTable, Manifest, OBJECTS, WALKS, by_blocks, fates, lock, only_births,
+};
 
 /// Why there are no rows.
 #[derive(Debug, Error)]
@@ -45,6 +48,9 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     }
     if let Some(table) = table.filter(|table| table.is_for(source, reading)) {
         if let Some(population) = table.rows(source, reading) {
+            return Ok(population);
+        }
+        if let Some((population, _)) = table.births_alone(source, reading) {
             return Ok(population);
         }
         if table.make_for(source).is_none() && table.follows == Follows::Lives {
@@ -100,7 +106,11 @@ pub fn observe_rows(
     table: Option<&LifeTable>,
     reading: Reading,
 ) -> Result<(Population, Observed), PopulationError> {
-    if let Some(table) = table.filter(|table| table.is_for(source, reading))
+    let table = table.filter(|table| table.is_for(source, reading));
+    if let Some(births) = table.and_then(|table| table.births_alone(source, reading)) {
+        return Ok(births);
+    }
+    if let Some(table) = table
         && table.rows(source, reading).is_none()
         && let Some(passed) = table.make_for(source)
         && let Some(population) = table.rows(source, reading)
@@ -122,6 +132,9 @@ pub fn births(source: &Source, reading: Reading) -> Result<(Population, Observed
     }
     let deaths = source.deaths(reading.deaths);
     let reading = if deaths == Deaths::None { reading } else { Reading { deaths: Deaths::None, ..reading } };
+    if let Some(births) = births_alone(source, reading) {
+        return Ok(births);
+    }
     match births_by_blocks(source, reading) {
         Some(births) => Ok(births),
         None => births_by_records(source, reading),
@@ -131,6 +144,18 @@ pub fn births(source: &Source, reading: Reading) -> Result<(Population, Observed
 /// What a trace has that only counts allocations: no records are read.
 fn counts(source: &Source) -> Option<(Population, Observed)> {
     source.trace().filter(|trace| trace.only_counts()).map(counted)
+}
+
+/// As [`births`], of a trace that tells nothing else: rows are made from its blocks whenever they are needed. `None` if it does tell more,
+/// or cannot be read in this way.
+fn births_alone(source: &Source, reading: Reading) -> Option<(Population, Observed)> {
+    let trace = source.trace().filter(|trace| only_births(trace.events))?;
+    if std::env::var_os(BY_RECORDS).is_some() {
+        return None;
+    }
+    // Any error shows again.
+    let (population, observed) = births::read(trace).ok()??;
+    Some((Population { warnings: warnings(source, reading), ..population }, observed))
 }
 
 fn births_by_records(source: &Source, reading: Reading) -> Result<(Population, Observed), PopulationError> {
@@ -152,6 +177,15 @@ fn births_by_blocks(source: &Source, reading: Reading) -> Option<(Population, Ob
 }
 
 impl LifeTable {
+    /// As [`births_alone`]. Then there are no rows to keep, but results.
+    fn births_alone(&self, source: &Source, reading: Reading) -> Option<(Population, Observed)> {
+        let (population, observed) = births_alone(source, reading).filter(|_| self.follows == Follows::Births)?;
+        if let Some(trace) = source.trace().filter(|_| population.lost.total() == 0) {
+            self.keep_results(trace, &population);
+        }
+        Some((population, observed))
+    }
+
     /// Whether its rows are those of a reading.
     pub fn is_for(&self, source: &Source, reading: Reading) -> bool {
         let tells_enough = match self.follows {
@@ -171,6 +205,9 @@ impl LifeTable {
         let Some(manifest) = self.manifest() else {
             return lock(&self.passing).as_ref()?.population(source, reading).ok();
         };
+        if !manifest.has_rows() {
+            return None;
+        }
         let read = || -> io::Result<Population> {
             let held = HeldRows::Kept(self.open(HELD)?);
             let has_uses = tells_uses(source.events());

@@ -94,6 +94,11 @@ impl Classes {
         Some(before.checked_sub(1).map_or(first, |last| later[last]))
     }
 
+    /// Whether the id of each mirror stands for the same class all the time.
+    pub fn have_own_mirrors(&self) -> bool {
+        self.reused.is_empty()
+    }
+
     /// The first class loaded with this descriptor.
     pub fn of_type(&self, ty: TypeId) -> Option<ClassIndex> {
         self.by_type.get(&ty).copied()

@@ -25,6 +25,7 @@ pub mod file;
 pub mod amount;
 pub mod attribution;
 pub mod batch;
+pub mod births;
 pub mod blocked;
 pub mod blocks;
 pub mod classes;

@@ -79,7 +79,7 @@ pub struct Fates {
 
 /// A set of hashes that may hold some that were not added: those with the same low bits as one that was.
 #[derive(Clone, Debug, Default)]
-struct Special {
+pub(crate) struct Special {
     /// A bit for each value of the low bits; their number is a power of two, so that few are set. Empty: anything may have been added.
     words: Vec<u64>,
 }
@@ -88,7 +88,7 @@ impl Special {
     /// 32 MB, of which the hashes of a large heap set one in fifty.
     const MOST_WORDS: usize = 1 << 22;
 
-    fn of(hashes: impl Iterator<Item = u32> + Clone) -> Self {
+    pub fn of(hashes: impl Iterator<Item = u32> + Clone) -> Self {
         let words = (hashes.clone().count() / 4 + 1).next_power_of_two().min(Self::MOST_WORDS);
         let mut set = Self { words: vec![0; words] };
         for hash in hashes {
@@ -103,7 +103,7 @@ impl Special {
     }
 
     #[inline]
-    fn may_have(&self, hash: u32) -> bool {
+    pub fn may_have(&self, hash: u32) -> bool {
         if self.words.is_empty() {
             return true;
         }
@@ -231,6 +231,11 @@ impl Fates {
         &self.survival
     }
 
+    /// The same, for many objects one after the other.
+    pub fn in_order(&self) -> InOrder<'_> {
+        InOrder { fates: self, numbers: 0..0, fate: None }
+    }
+
     /// What walks say of the object with this number in the order of births; `None`: no walk came after it.
     pub fn of(&self, number: u64, object: ObjectId) -> Option<Fate> {
         let hash = object.identity_hash()?;
@@ -260,6 +265,53 @@ impl Fates {
         let may_be_the_next = next.is_some() && seen.is_some_and(|seen| seen + 1 == judging.end);
         let is_uncertain = may_be_the_next || found.is_some_and(|(_, is_complete)| !is_complete);
         Some(Fate { survived, survived_at_most, first: judging.start, seen, missed, is_uncertain })
+    }
+}
+
+/// Fates of objects that are asked for in the order of their births, or nearly: of most objects no walk tells anything of their own, so
+/// that those between two walks or collections have the same.
+#[derive(Debug)]
+pub struct InOrder<'f> {
+    fates: &'f Fates,
+    /// The objects that have the fate, but for special ones.
+    numbers: Range<u64>,
+    fate: Option<Fate>,
+}
+
+impl InOrder<'_> {
+    /// As [`Fates::of`].
+    #[inline]
+    pub fn of(&mut self, number: u64, object: ObjectId) -> Option<Fate> {
+        match object.identity_hash() {
+            Some(hash) if !self.fates.special.may_have(hash) => {
+                if !self.numbers.contains(&number) {
+                    self.go_to(number, object);
+                }
+                self.fate
+            }
+            _ => self.fates.of(number, object),
+        }
+    }
+
+    #[cold]
+    fn go_to(&mut self, number: u64, object: ObjectId) {
+        let walks = self.fates.survival.walks();
+        let collections = &self.fates.born_before;
+        let (walk, collection) = (
+            walks.partition_point(|walk| walk.born <= number),
+            collections.partition_point(|born| *born <= number),
+        );
+        let before = |at: usize| at.checked_sub(1);
+        let begins = [
+            before(walk).map_or(0, |at| walks[at].born),
+            before(collection).map_or(0, |at| collections[at]),
+        ];
+        let ends = [
+            walks.get(walk).map_or(u64::MAX, |walk| walk.born),
+            collections.get(collection).copied().unwrap_or(u64::MAX),
+        ];
+        self.numbers = begins[0].max(begins[1])..ends[0].min(ends[1]);
+        self.fate = self.fates.of(number, object);
     }
 }
 

@@ -8,7 +8,7 @@ use et_format::event::{Event, ObjectHash, Ticket, encode};
 use et_format::progress::{Progress, RunId};
 use et_format::{
     ArrayLayout, BlockKind, BlockPacker, ClassRecord, Codec, End, GcRecord, HeapWalk, InitialFrame, InitialObject,
-    InitialReferences, Jvm, Meta, MonitorRecord, NewBlock, Problem, Survivors, ThreadRecord, Wall, encode_json,
+    InitialReferences, Jvm, Meta, MonitorRecord, NewBlock, Problem, StackRecord, Survivors, ThreadRecord, Wall, encode_json,
     file_header, thread_flags, write_block,
 };
 use et_names::{
@@ -196,6 +196,14 @@ impl TraceBuilder {
             name: name.into(),
             frames,
         })
+    }
+
+    /// Adds a `Stacks` block.
+    pub fn stacks(&mut self, records: &[StackRecord]) -> &mut Self {
+        let mut raw = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut raw));
+        self.block(BlockKind::Stacks, 0, Ticket(0), &raw);
+        self
     }
 
     /// Adds an `Events` block, including the `Ticket` with which it starts.

@@ -49,13 +49,13 @@ pub struct Thread {
     pub frames: Vec<StartFrame>,
 }
 
-/// An open trace.
-#[derive(Debug)]
+/// An open trace. Copies share what is large.
+#[derive(Clone, Debug)]
 pub struct Trace {
     pub file: TraceFile,
     pub types: Arc<Types>,
-    pub names: Names,
-    pub classes: Classes,
+    pub names: Arc<Names>,
+    pub classes: Arc<Classes>,
     /// Threads in order of their indexes.
     pub threads: Vec<Thread>,
     pub gcs: Vec<GcRecord>,
@@ -127,6 +127,7 @@ impl Trace {
         let events = events(&names, &classes, &types);
         // There are mirrors even if no class with a names table was loaded.
         types.intern_class("java/lang/Class");
+        let (names, classes) = (Arc::new(names), Arc::new(classes));
         Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, monitors, problems, stacks, events })
     }
 

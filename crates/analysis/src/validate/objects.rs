@@ -170,9 +170,6 @@ impl KnownObjects {
 
     /// The deaths since the last call are complete: objects still held by a live object are returned.
     pub fn settle(&mut self) -> Vec<EarlyDeath> {
-        if self.dying.is_empty() {
-            return Vec::new();
-        }
         let dying = std::mem::take(&mut self.dying);
         for &(node, _) in &dying {
             self.heap.take_refs(node).for_each(|target| {

@@ -455,7 +455,7 @@ pub fn read<R: Rows + Send>(
     rows: impl Fn() -> std::io::Result<R>,
 ) -> Result<(R, Passed), BlocksError> {
     let wanted = if knows_deaths { Wanted::Deaths } else { Wanted::Uses };
-    read_again_if_surprised(trace, wanted, rows)
+    read_again_if_surprised(trace, wanted, &Options::default(), rows)
 }
 
 /// Reads how the objects of a trace were made, and not what became of them. Rows are passed in the order of births. Memory
@@ -467,19 +467,19 @@ pub fn read_births<R: Rows + Send>(
     trace: &Trace,
     rows: impl Fn() -> std::io::Result<R>,
 ) -> Result<(R, Passed), BlocksError> {
-    read_again_if_surprised(trace, Wanted::Births, rows)
+    read_again_if_surprised(trace, Wanted::Births, &Options::default(), rows)
 }
 
 fn read_again_if_surprised<R: Rows + Send>(
     trace: &Trace,
     wanted: Wanted,
+    options: &Options,
     rows: impl Fn() -> std::io::Result<R>,
 ) -> Result<(R, Passed), BlocksError> {
-    let options = Options::default();
-    match read_with(trace, wanted, rows()?, &options) {
+    match read_with(trace, wanted, rows()?, options) {
         // A word was predicted that has another meaning where it was before, or an object is named in a block of which only the beginning has
         // been applied: then all events are decoded twice.
-        Err(BlocksError::Surprise) => read_with(trace, wanted, rows()?, &Options { by_events: true, ..options }),
+        Err(BlocksError::Surprise) => read_with(trace, wanted, rows()?, &Options { by_events: true, ..*options }),
         read => read,
     }
 }

@@ -108,13 +108,8 @@ fn records_by_thread(recording: &Recording) -> BTreeMap<u32, u64> {
 
 /// Reads a trace; again by events if packed words did not tell all that its blocks name.
 fn read_in_that_way(trace: &Trace, wanted: Wanted, options: &Options) -> Result<(Collected, Passed), TestCaseError> {
-    let read = match read_with(trace, wanted, Collected::default(), options) {
-        Err(BlocksError::Surprise) if !options.by_events => {
-            read_with(trace, wanted, Collected::default(), &Options { by_events: true, ..*options })
-        }
-        read => read,
-    };
-    read.map_err(|error| TestCaseError::fail(error.to_string()))
+    read_again_if_surprised(trace, wanted, options, || Ok(Collected::default()))
+        .map_err(|error| TestCaseError::fail(error.to_string()))
 }
 
 /// Checks that a trace is read by blocks as the recording of its records says.

@@ -9,6 +9,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use et_format::event::{self, Event, Ticket};
 use et_format::progress::{Progress, RunId};
@@ -114,14 +115,14 @@ impl Written {
     }
 }
 
-/// An open trace file.
-#[derive(Debug)]
+/// An open trace file. Copies share its bytes.
+#[derive(Clone, Debug)]
 pub struct TraceFile {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: Arc<Bytes>,
     run: RunId,
     blocks: Vec<Block>,
-    buffers: Option<Bytes>,
+    buffers: Option<Arc<Bytes>>,
     /// Records that are only in the buffer file.
     records: Vec<(BlockKind, Vec<u8>)>,
     threads: Vec<ThreadEvents>,
@@ -179,7 +180,7 @@ impl TraceFile {
         let (blocks, mut cut_off) = index(&bytes);
         let mut file = Self {
             path,
-            bytes,
+            bytes: Arc::new(bytes),
             run,
             blocks,
             buffers: None,
@@ -273,7 +274,7 @@ impl TraceFile {
         for chunk in found {
             self.add_events(chunk.thread, EventSource::Chunk(chunk.events, chunk.wall));
         }
-        self.buffers = Some(bytes);
+        self.buffers = Some(Arc::new(bytes));
         BufferFile::Read { chunks, records: self.records.len(), damaged, overflowed }
     }
 

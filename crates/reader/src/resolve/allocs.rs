@@ -6,7 +6,7 @@ use et_names::{FieldRefId, MethodId, SiteId};
 
 use super::anomalies::Anomalies;
 use super::recent::Recent;
-use super::sizes::ArraySizes;
+use super::sizes::{ArraySizes, Layout};
 use crate::classes::ClassIndex;
 use crate::record::{Alloc, AllocKind, ObjectId, StackId, ThreadId};
 use crate::trace::Trace;
@@ -62,6 +62,11 @@ impl<'a> Allocs<'a> {
             anomalies.unknown_sizes += 1;
             0
         })
+    }
+
+    /// Where the elements of arrays of a type are; `None` if that is not in the trace.
+    pub fn layout(&self, ty: TypeId) -> Option<Layout> {
+        self.array_sizes.layout(self.trace.types.descriptor(ty))
     }
 
     /// An object that existed when tracing began.

@@ -25,13 +25,36 @@ impl ArraySizes {
 
     /// Size in bytes of an array of this type; `None` if the layout is not in the trace.
     pub fn of(&self, descriptor: &str, length: u32) -> Option<u64> {
+        self.layout(descriptor).map(|layout| layout.size(length))
+    }
+
+    /// Where the elements of arrays of this type are; `None` if that is not in the trace.
+    pub fn layout(&self, descriptor: &str) -> Option<Layout> {
         let letter = match descriptor.as_bytes() {
             [b'[', b'[', ..] => b'L',
             [b'[', letter, ..] => *letter,
             _ => return None,
         };
         let (base, scale) = self.layout[usize::from(letter)]?;
-        Some((base + scale * u64::from(length)).next_multiple_of(self.alignment))
+        Some(Layout { base, scale, alignment: self.alignment })
+    }
+}
+
+/// Arrays of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Offset of the first element, and size of one, in bytes.
+    base: u64,
+    scale: u64,
+    alignment: u64,
+}
+
+impl Layout {
+    /// Size in bytes of an array of that length.
+    #[inline]
+    pub fn size(&self, length: u32) -> u64 {
+        // The alignment is a power of two.
+        (self.base + self.scale * u64::from(length) + self.alignment - 1) & !(self.alignment - 1)
     }
 }
 

@@ -1,0 +1,136 @@
+//! What events say of the objects that they tell of: type, size, site, stack. Most events say what others have said.
+
+use et_format::event::Ticket;
+use et_names::SiteId;
+
+use super::events::Told;
+use crate::record::{Alloc, AllocKind, StackId};
+use crate::resolve::Anomalies;
+use crate::resolve::allocs::Allocs;
+use crate::resolve::sizes::Layout;
+use crate::trace::Trace;
+use crate::types::TypeId;
+
+/// Number of entries, a power of two.
+const ENTRIES: usize = 1 << 12;
+
+/// Of an entry that says nothing: no class has that id.
+const NO_KEY: u64 = u64::MAX;
+
+/// An object: all that events tell of it but its id.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    pub kind: AllocKind,
+    pub ty: TypeId,
+    pub site: SiteId,
+    pub stack: StackId,
+    pub size: u64,
+    pub length: u32,
+}
+
+impl From<Alloc> for Made {
+    fn from(alloc: Alloc) -> Self {
+        let Alloc { kind, ty, site, stack, size, length, .. } = alloc;
+        Self { kind, ty, site, stack, size, length }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The site of an event, and its class or, for an array, the depth with a bit that no class has.
+    key: u64,
+    made: Made,
+    /// Of arrays, which differ in size.
+    layout: Option<Layout>,
+    /// When this was looked up last.
+    round: u32,
+}
+
+/// Looks up what events say, and remembers it where nothing about it is unusual.
+#[derive(Debug)]
+pub struct Maker<'a> {
+    trace: &'a Trace,
+    allocs: Allocs<'a>,
+    recent: Vec<Entry>,
+    round: u32,
+    pub anomalies: Anomalies,
+}
+
+impl<'a> Maker<'a> {
+    pub fn new(trace: &'a Trace) -> Self {
+        let nothing = Made {
+            kind: AllocKind::New,
+            ty: TypeId::UNKNOWN,
+            site: SiteId(0),
+            stack: StackId::NONE,
+            size: 0,
+            length: 0,
+        };
+        let entry = Entry { key: NO_KEY, made: nothing, layout: None, round: 0 };
+        Self {
+            trace,
+            allocs: Allocs::new(trace),
+            recent: vec![entry; ENTRIES],
+            round: 0,
+            anomalies: Anomalies::default(),
+        }
+    }
+
+    /// A piece begins: the first event of each kind in it is one of which [`of`](Self::of) says so.
+    pub fn begin(&mut self) {
+        self.round += 1;
+    }
+
+    /// What an event says, and whether it may be the first since [`begin`](Self::begin) to say it.
+    #[inline]
+    pub fn of(&mut self, told: Told, now: Ticket) -> (Made, bool) {
+        let (site, second) = match told {
+            Told::New { site, class, .. } => (site, class.0),
+            Told::Array { depth, site, .. } => (site, 1 << 31 | u32::from(depth)),
+            Told::Sighted { .. } => return (self.look_up(told, now), true),
+        };
+        let key = u64::from(site.0) << 32 | u64::from(second);
+        let place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % ENTRIES;
+        let entry = &mut self.recent[place];
+        if entry.key != key {
+            return (self.remember(told, now, key, place), true);
+        }
+        let is_first = std::mem::replace(&mut entry.round, self.round) != self.round;
+        let mut made = entry.made;
+        if let (Some(layout), Told::Array { length, .. }) = (&entry.layout, told) {
+            (made.size, made.length) = (layout.size(length), length);
+        }
+        (made, is_first)
+    }
+
+    #[cold]
+    fn remember(&mut self, told: Told, now: Ticket, key: u64, place: usize) -> Made {
+        let before = std::mem::take(&mut self.anomalies);
+        let made = self.look_up(told, now);
+        let is_usual = self.anomalies == Anomalies::default();
+        let found = std::mem::replace(&mut self.anomalies, before);
+        self.anomalies.add(&found);
+        let layout = match told {
+            Told::Array { .. } => self.allocs.layout(made.ty),
+            Told::New { .. } | Told::Sighted { .. } => None,
+        };
+        if is_usual && self.trace.classes.have_own_mirrors() {
+            self.recent[place] = Entry { key, made, layout, round: self.round };
+        }
+        made
+    }
+
+    /// What an event says, whatever others have said.
+    pub fn look_up(&mut self, told: Told, now: Ticket) -> Made {
+        let Self { allocs, anomalies, trace, .. } = self;
+        let alloc = match told {
+            Told::New { site, class, .. } => allocs.new_object(site, class, now, anomalies),
+            Told::Array { depth, site, length, .. } => allocs.new_array(depth, site, length, anomalies),
+            Told::Sighted { kind, site, object, class, length } => {
+                let (_, stack) = trace.stacks.split(site);
+                Alloc { stack, ..allocs.sighted(kind, object, class, length, now, anomalies) }
+            }
+        };
+        alloc.into()
+    }
+}

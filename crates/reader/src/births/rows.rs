@@ -1,0 +1,273 @@
+//! Rows, made from the blocks that have their objects.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::{Range, RangeInclusive};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::events::{Item, Items};
+use super::index::{Before, Order, Run, stack_of};
+use super::made::{Made, Maker};
+use crate::lifetimes::HeldByStack;
+use crate::model::ContextId;
+use crate::population::{Columns, Groups, Key, Rows, UNKNOWN_USE};
+use crate::record::{AllocKind, ObjectId, ThreadId};
+use crate::resolve::allocs::Allocs;
+use crate::survival::{Fates, InOrder};
+use crate::trace::Trace;
+use crate::watch::Watcher;
+
+/// Rows of a group, about.
+pub const GROUP: u64 = 1 << 17;
+/// Pieces that stay unpacked: where threads take turns, a piece has objects of several groups.
+const KEPT: usize = 64;
+
+/// A group of rows.
+#[derive(Debug)]
+enum Group {
+    /// Of what was there when tracing began.
+    Initial(Range<usize>),
+    /// Of runs; `true` if it has the mirrors behind the last as well.
+    Runs(Range<usize>, bool),
+}
+
+/// The rows of a trace.
+#[derive(Debug)]
+pub struct MadeRows {
+    trace: Trace,
+    order: Order,
+    of_stacks: Vec<ContextId>,
+    fates: Option<Arc<Fates>>,
+    groups: Vec<Group>,
+    unpacked: Mutex<VecDeque<(u32, Arc<Vec<u8>>)>>,
+}
+
+impl MadeRows {
+    pub fn of(trace: &Trace, order: Order, of_stacks: Vec<ContextId>, fates: Option<Arc<Fates>>, group: u64) -> Self {
+        let mut trace = trace.clone();
+        // Rows may be made any number of times: nobody can say how far that is.
+        trace.file.watch(&Watcher::default());
+        let mut groups = Vec::new();
+        let initial = order.initial.len();
+        groups.extend((0..initial).step_by(group as usize).map(|at| Group::Initial(at..(at + group as usize).min(initial))));
+        let (mut begin, count) = (0, order.runs.len());
+        while begin < count {
+            let births = order.runs[begin].before.births;
+            let end = begin + 1 + order.runs[begin + 1..].partition_point(|run| run.before.births < births + group);
+            groups.push(Group::Runs(begin..end, end == count));
+            begin = end;
+        }
+        if count == 0 && !order.mirrors.is_empty() {
+            groups.push(Group::Runs(0..0, true));
+        }
+        Self { trace, order, of_stacks, fates, groups, unpacked: Mutex::default() }
+    }
+
+    /// The objects of a group, by their numbers, and the bytes allocated before each.
+    fn extent(&self, group: &Group) -> (Range<u64>, RangeInclusive<u64>) {
+        match group {
+            Group::Initial(rows) => (rows.start as u64..rows.end as u64, 0..=0),
+            Group::Runs(runs, is_last) => {
+                let first = Before { births: self.order.initial.len() as u64, ..Before::default() };
+                let start = self.order.runs.get(runs.start).map_or(first, |run| run.before);
+                let end = match self.order.runs.get(runs.end) {
+                    Some(run) if !is_last => run.before,
+                    _ => self.order.end,
+                };
+                (start.births..end.births, start.bytes..=end.bytes)
+            }
+        }
+    }
+
+    fn unpack(&self, number: u32) -> io::Result<Arc<Vec<u8>>> {
+        let lock = || self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, events)) = lock().iter().find(|(of, _)| *of == number) {
+            return Ok(Arc::clone(events));
+        }
+        let piece = &self.order.pieces[number as usize];
+        let mut events = Vec::new();
+        let threads = self.trace.file.threads();
+        self.trace.file.load_events(&threads[piece.thread], piece.number, &mut events).map_err(|_| changed())?;
+        let events = Arc::new(events);
+        let mut kept = lock();
+        if kept.len() >= KEPT {
+            kept.pop_front();
+        }
+        kept.push_back((number, Arc::clone(&events)));
+        Ok(events)
+    }
+
+    /// Adds the mirrors that become known before a run.
+    fn mirrors(&self, run: usize, making: &mut Making<'_>) {
+        let first = self.order.mirrors.partition_point(|mirror| (mirror.run as usize) < run);
+        let allocs = Allocs::new(&self.trace);
+        for mirror in self.order.mirrors[first..].iter().take_while(|mirror| mirror.run as usize == run) {
+            let hash = self.trace.classes.get(mirror.class).record.class;
+            let made = Made::from(allocs.mirror(mirror.class));
+            making.add(&made, id(mirror.number, hash.0), ThreadId(0), ContextId::EMPTY);
+        }
+    }
+
+    /// Adds the objects of a run.
+    fn run(&self, place: usize, maker: &mut Maker<'_>, making: &mut Making<'_>) -> io::Result<()> {
+        let Run { ticket, piece: number, offset, .. } = self.order.runs[place];
+        let piece = &self.order.pieces[number as usize];
+        self.mirrors(place, making);
+        making.now.time = making.now.time.max(piece.wall.map(|wall| wall.begin));
+        let first = piece.decided.partition_point(|decided| decided.offset < offset);
+        let mut decided = piece.decided[first..].iter().peekable();
+        let events = self.unpack(number)?;
+        let mut items = Items::new(&events, offset as usize);
+        while let Some((offset, item)) = items.next().map_err(|_| changed())? {
+            let (told, is_certain) = match item {
+                Item::Ticket(_) => break,
+                Item::Born(told) => (told, true),
+                Item::Perhaps(told) => (told, false),
+                Item::Put { .. } | Item::Nothing => continue,
+            };
+            let number = match decided.next_if(|decided| decided.offset == offset) {
+                Some(decided) => decided.number,
+                None if is_certain => 0,
+                None => continue,
+            };
+            let (made, _) = maker.of(told, ticket);
+            let context = self.of_stacks[stack_of(&made, piece.base).0 as usize];
+            making.add(&made, id(number, told.object().0), ThreadId(piece.of), context);
+        }
+        Ok(())
+    }
+}
+
+/// The id of the object that was given this hash after so many others.
+fn id(number: u32, hash: u32) -> ObjectId {
+    ObjectId(u64::from(number) << 31 | u64::from(hash))
+}
+
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the trace has changed while it was read")
+}
+
+/// Rows that are being made.
+struct Making<'f> {
+    rows: Rows,
+    columns: Columns,
+    fates: Option<InOrder<'f>>,
+    now: Before,
+}
+
+impl Making<'_> {
+    #[inline]
+    fn add(&mut self, made: &Made, object: ObjectId, thread: ThreadId, context: ContextId) {
+        let Self { rows, columns, fates, now } = self;
+        let number = now.births;
+        let before = now.bytes;
+        now.births += 1;
+        // What was there before tracing does not count.
+        now.bytes += if made.kind == AllocKind::Initial { 0 } else { made.size };
+        rows.len += 1;
+        macro_rules! put {
+            ($($name:ident: $column:ident = $value:expr;)*) => {
+                $(if columns.has(Columns::$name) {
+                    rows.$column.push($value);
+                })*
+            };
+        }
+        put! {
+            NUMBER: number = number;
+            OBJECT: object = object;
+            CLASS: class = made.ty;
+            KIND: kind = made.kind;
+            SIZE: size = made.size;
+            LENGTH: length = made.length;
+            SITE: site = made.site;
+            CONTEXT: context = context;
+            THREAD: thread = thread;
+            BIRTH_TICK: birth_tick = before;
+            BIRTH_BYTES: birth_bytes = now.bytes;
+            BIRTH_NANOS: birth_nanos = now.time.map(|time| time.0);
+            FATE: fate = fates.as_mut().and_then(|fates| fates.of(number, object));
+        }
+    }
+
+    /// What no event tells is the same for all.
+    fn finish(self) -> Rows {
+        let Self { mut rows, columns, .. } = self;
+        let len = rows.len;
+        macro_rules! fill {
+            ($($name:ident: $column:ident = $value:expr;)*) => {
+                $(if columns.has(Columns::$name) {
+                    rows.$column = vec![$value; len];
+                })*
+            };
+        }
+        fill! {
+            LAST_USE_TICK: last_use_tick = UNKNOWN_USE;
+            DEATH_TICK: death_tick = None;
+            DEATH_BYTES: death_bytes = None;
+            DEATH_NANOS: death_nanos = None;
+            DEATH_THREAD: death_thread = None;
+            DEATH_CONTEXT: death_context = None;
+            ESCAPED_THREAD: escaped_thread = None;
+            ESCAPED_FRAME: escaped_frame = None;
+            DEATH_RECORD: death_record = None;
+            DEATH_KIND: death_kind = None;
+        }
+        rows
+    }
+}
+
+impl Groups for MadeRows {
+    fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn may_have(&self, group: usize, tick: u64) -> io::Result<bool> {
+        let (_, ticks) = self.extent(&self.groups[group]);
+        Ok(*ticks.start() <= tick)
+    }
+
+    fn range(&self, group: usize, key: Key) -> io::Result<RangeInclusive<u64>> {
+        let (numbers, ticks) = self.extent(&self.groups[group]);
+        Ok(match key {
+            Key::Number if numbers.is_empty() => RangeInclusive::new(1, 0),
+            Key::Number => numbers.start..=numbers.end - 1,
+            Key::BirthTick => ticks,
+            Key::DeathTick | Key::DeathRecord => RangeInclusive::new(1, 0),
+        })
+    }
+
+    fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
+        let group = &self.groups[group];
+        let fates = self.fates.as_ref().map(|fates| fates.in_order());
+        let (numbers, _) = self.extent(group);
+        let now = Before { births: numbers.start, ..Before::default() };
+        let mut making = Making { rows: Rows::default(), columns, fates, now };
+        match group {
+            Group::Initial(objects) => {
+                for alloc in &self.order.initial[objects.clone()] {
+                    making.add(&Made::from(*alloc), alloc.object, ThreadId(0), ContextId::EMPTY);
+                }
+            }
+            Group::Runs(runs, is_last) => {
+                let mut maker = Maker::new(&self.trace);
+                if let Some(first) = self.order.runs.get(runs.start) {
+                    making.now = first.before;
+                }
+                for place in runs.clone() {
+                    making.now.time = self.order.runs[place].before.time;
+                    self.run(place, &mut maker, &mut making)?;
+                }
+                if *is_last {
+                    making.now.time = self.order.end.time;
+                    self.mirrors(self.order.runs.len(), &mut making);
+                }
+            }
+        }
+        Ok(making.finish())
+    }
+
+    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {
+        Ok(Vec::new())
+    }
+}
+
