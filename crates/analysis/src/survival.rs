@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 use std::fmt::Write;
-use std::io;
 use std::ops::AddAssign;
 
 use et_names::units::{bytes, counted, number, percent};
@@ -14,7 +13,7 @@ use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::fold::{add_all, fold};
+use crate::fold::add_all;
 use crate::labels::Labels;
 use crate::place::{Spot, by_place};
 use crate::table::table;
@@ -111,9 +110,9 @@ impl AddAssign for Sum {
     }
 }
 
-/// Sums over some groups of rows.
-#[derive(Default)]
-struct Part {
+/// Sums over some rows, which have these [`columns`].
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
     spots: FxHashMap<Spot, Sum>,
     /// By the logarithm of the number of collections, rounded down, plus 1; the first for none.
     survived: Vec<Amount>,
@@ -123,6 +122,11 @@ struct Part {
     maybe_more: Amount,
     uncertain: Amount,
     unknown: Amount,
+}
+
+/// What [`Sums`] need of each row.
+pub(crate) fn columns() -> Columns {
+    Spot::columns() | Columns::SIZE | Columns::FATE
 }
 
 fn bucket(survived: u32) -> usize {
@@ -136,8 +140,9 @@ fn add_at(amounts: &mut Vec<Amount>, at: usize, amount: Amount) {
     amounts[at] += amount;
 }
 
-impl Part {
-    fn row(&mut self, rows: &Rows, at: usize, middle: u32) {
+impl Sums {
+    /// Adds a row; `middle` is the walk in the middle.
+    pub(crate) fn row(&mut self, rows: &Rows, at: usize, middle: u32) {
         let amount = Amount::of(rows, at);
         let fate = rows.fate[at];
         if let Some(Fate { first, seen: Some(seen), .. }) = fate {
@@ -171,7 +176,7 @@ impl Part {
         }
     }
 
-    fn merge(mut self, other: Self) -> Self {
+    pub(crate) fn merge(mut self, other: Self) -> Self {
         add_all(&mut self.spots, other.spots);
         for (mine, others) in
             [(&mut self.survived, other.survived), (&mut self.came, other.came), (&mut self.went, other.went)]
@@ -185,25 +190,20 @@ impl Part {
     }
 }
 
-/// Sums up what survived. `seconds` is the length of the run. Lists are cut to `top` entries.
-///
-/// # Errors
-/// The rows cannot be read.
-pub fn survival(
+/// The walk in the middle.
+pub(crate) fn middle(survival: &Survival) -> u32 {
+    (survival.walks().len() / 2) as u32
+}
+
+/// What survived, given the sums of all rows. `seconds` is the length of the run. Lists are cut to `top` entries.
+pub(crate) fn survival(
     population: &Population,
     survival: &Survival,
+    part: Sums,
     labels: Labels<'_>,
     seconds: Option<f64>,
     top: usize,
-) -> io::Result<SurvivalPart> {
-    let middle = (survival.walks().len() / 2) as u32;
-    let part = fold(
-        population,
-        Spot::columns() | Columns::SIZE | Columns::FATE,
-        Part::default,
-        |part, rows| (0..rows.len).for_each(|at| part.row(rows, at, middle)),
-        Part::merge,
-    )?;
+) -> SurvivalPart {
     let (mut classes, mut all): (FxHashMap<TypeId, Sum>, Sum) = Default::default();
     let places = by_place(part.spots, population, labels.naming(), |sum: &mut Sum, more| *sum += more);
     for (&(_, class), &sum) in &places {
@@ -221,7 +221,7 @@ pub fn survival(
     });
     let walked: u64 = survival.walks().iter().filter(|w| !w.heap.at_the_end).map(|w| w.heap.duration.0).sum();
     let last = survival.walks().last().filter(|walk| walk.heap.at_the_end);
-    Ok(SurvivalPart {
+    SurvivalPart {
         walks: walks(survival, &part.came, &part.went),
         collections: survival.collections(),
         not_looked_at: survival.not_looked_at(),
@@ -243,7 +243,7 @@ pub fn survival(
         unknown: part.unknown,
         classes: largest(classes, top),
         sites: largest(sites.collect(), top),
-    })
+    }
 }
 
 fn largest(mut lines: Vec<SurvivorLine>, top: usize) -> Vec<SurvivorLine> {

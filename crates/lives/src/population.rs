@@ -300,6 +300,7 @@ fn pass(
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use et_format::event::{Event, ObjectHash, Ticket};
     use et_format::{ClassRecord, GcRecord, HeapWalk, Nanos};
@@ -439,17 +440,52 @@ mod tests {
         builder
     }
 
+    fn open_births(path: &Path) -> (Source, Arc<LifeTable>) {
+        let mut trace = TraceSource::open(path).unwrap();
+        trace.events = EventSet::ALLOC.or(EventSet::STACKS);
+        let table = attach(&mut trace, None).unwrap();
+        (Source::from(trace), table)
+    }
+
+    fn same_births(population: &Population, expected: &Population, source: &Source) {
+        assert_eq!(all(population), all(expected));
+        assert_eq!(population.survival, expected.survival);
+        assert_eq!((population.has_deaths, population.has_uses), (false, false));
+        assert_eq!(population.warnings, warnings(source, Reading::default()));
+        assert_eq!((population.objects, population.end), (expected.objects, expected.end));
+    }
+
+    #[test]
+    fn births_are_told_with_what_walks_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ettrace");
+        fs::write(&path, walked().finish()).unwrap();
+        let open = || open_births(&path);
+        let (source, table) = open();
+        let reading = Reading::default();
+        let (by_records, expected) = births_by_records(&source, Reading { deaths: Deaths::None, ..reading }).unwrap();
+        let (made, observed) = observe_rows(&source, Some(&table), reading).unwrap();
+        assert_eq!(observed, expected);
+        table.keep("summary-0.json", b"{}");
+        let manifest = table.manifest().unwrap();
+        assert!(!manifest.has_rows(), "{manifest:?}");
+        let (source, table) = open();
+        assert_eq!((table.manifest(), table.kept("summary-0.json")), (Some(manifest), Some(b"{}".to_vec())));
+        let again = population(&source, Some(&table), reading).unwrap();
+        for population in [&made, &again] {
+            same_births(population, &by_records, &source);
+        }
+    }
+
+    /// Where a trace tells something else as well, rows are kept.
     #[test]
     fn births_are_kept_with_what_walks_say() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ettrace");
-        fs::write(&path, walked().finish()).unwrap();
-        let open = || {
-            let mut trace = TraceSource::open(&path).unwrap();
-            trace.events = EventSet::ALLOC.or(EventSet::STACKS);
-            let table = attach(&mut trace, None).unwrap();
-            (Source::from(trace), table)
-        };
+        let mut builder = walked();
+        builder.events(1, 3000, &[Event::Used { object: ObjectHash(0x9000) }]);
+        fs::write(&path, builder.finish()).unwrap();
+        let open = || open_births(&path);
         let (source, table) = open();
         let reading = Reading::default();
         let (by_records, expected) = births_by_records(&source, Reading { deaths: Deaths::None, ..reading }).unwrap();
@@ -467,11 +503,7 @@ mod tests {
         assert!(table.manifest().is_some());
         let kept = population(&source, Some(&table), reading).unwrap();
         for population in [&passing, &made, &kept] {
-            assert_eq!(all(population), expected_rows);
-            assert_eq!(population.survival, by_records.survival);
-            assert_eq!((population.has_deaths, population.has_uses), (false, false));
-            assert_eq!(population.warnings, warnings(&source, reading));
-            assert_eq!((population.objects, population.end), (by_records.objects, by_records.end));
+            same_births(population, &by_records, &source);
         }
         // A table of fates that is damaged is made anew.
         let fates = folder.path().join("a.ettrace.lives").join(FATES);

@@ -99,7 +99,13 @@ impl Special {
     }
 
     fn place(&self, hash: u32) -> (usize, u64) {
-        (hash as usize >> 6 & (self.words.len() - 1), 1 << (hash & 63))
+        (hash as usize >> 6 & self.words.len().wrapping_sub(1), 1 << (hash & 63))
+    }
+
+    /// Reads what tells whether it may have a hash.
+    #[inline]
+    fn touch(&self, hash: u32) -> u64 {
+        self.words.get(self.place(hash).0).copied().unwrap_or(0)
     }
 
     #[inline]
@@ -279,6 +285,19 @@ pub struct InOrder<'f> {
 }
 
 impl InOrder<'_> {
+    /// The fates of these objects, of which the first has that number and the others follow.
+    pub fn all(&mut self, first: u64, objects: &[ObjectId]) -> Vec<Option<Fate>> {
+        /// Ids are random, so that each look waits for memory: those of a loop that does nothing else wait together.
+        const AT_ONCE: usize = 64;
+        let mut all = Vec::with_capacity(objects.len());
+        for (number, objects) in (first..).step_by(AT_ONCE).zip(objects.chunks(AT_ONCE)) {
+            let look = |sum, object: &ObjectId| sum ^ self.fates.special.touch(object.0 as u32 & 0x7fff_ffff);
+            std::hint::black_box(objects.iter().fold(0, look));
+            all.extend((number..).zip(objects).map(|(number, object)| self.of(number, *object)));
+        }
+        all
+    }
+
     /// As [`Fates::of`].
     #[inline]
     pub fn of(&mut self, number: u64, object: ObjectId) -> Option<Fate> {
@@ -297,15 +316,10 @@ impl InOrder<'_> {
     fn go_to(&mut self, number: u64, object: ObjectId) {
         let walks = self.fates.survival.walks();
         let collections = &self.fates.born_before;
-        let (walk, collection) = (
-            walks.partition_point(|walk| walk.born <= number),
-            collections.partition_point(|born| *born <= number),
-        );
+        let (walk, collection) =
+            (walks.partition_point(|walk| walk.born <= number), collections.partition_point(|born| *born <= number));
         let before = |at: usize| at.checked_sub(1);
-        let begins = [
-            before(walk).map_or(0, |at| walks[at].born),
-            before(collection).map_or(0, |at| collections[at]),
-        ];
+        let begins = [before(walk).map_or(0, |at| walks[at].born), before(collection).map_or(0, |at| collections[at])];
         let ends = [
             walks.get(walk).map_or(u64::MAX, |walk| walk.born),
             collections.get(collection).copied().unwrap_or(u64::MAX),

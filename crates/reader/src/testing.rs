@@ -8,8 +8,8 @@ use et_format::event::{Event, ObjectHash, Ticket, encode};
 use et_format::progress::{Progress, RunId};
 use et_format::{
     ArrayLayout, BlockKind, BlockPacker, ClassRecord, Codec, End, GcRecord, HeapWalk, InitialFrame, InitialObject,
-    InitialReferences, Jvm, Meta, MonitorRecord, NewBlock, Problem, StackRecord, Survivors, ThreadRecord, Wall, encode_json,
-    file_header, thread_flags, write_block,
+    InitialReferences, Jvm, Meta, MonitorRecord, NewBlock, Problem, StackRecord, Survivors, ThreadRecord, Wall,
+    encode_json, file_header, thread_flags, write_block,
 };
 use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldId, FieldNames,

@@ -375,9 +375,9 @@ fn sum_up(
             summary.threads = thread_lines(&[], &sums, observed);
         }
     }
-    if let Some(walks) = &population.survival {
+    if let (Some(walks), Some(sums)) = (&population.survival, sums.survived.take()) {
         let labels = Labels::of(source, population);
-        summary.survival = Some(survival(population, walks, labels, summary.seconds, top)?);
+        summary.survival = Some(survival(population, walks, sums, labels, summary.seconds, top));
     }
     summary.bytes_per_record = summary.trace_bytes as f64 / observed.totals.sum().max(1) as f64;
     Ok(summary)

@@ -11,6 +11,7 @@ use super::peak::{Course, PeakTally};
 use super::rows::{KindCounts, Row, Sum};
 use crate::fold::{add_all, fold_groups};
 use crate::place::Spot;
+use crate::survival;
 use et_reader::attribution::{Attribution, Callers, Origins};
 use et_reader::made_in::Places;
 use et_reader::model::{ContextId, Contexts};
@@ -33,6 +34,8 @@ pub(super) struct Sums<'a> {
     pub peak: Option<PeakTally>,
     /// Groups that have rows of objects alive at the end.
     pub groups_alive: Vec<usize>,
+    /// What walks through the heap found, if there were some.
+    pub survived: Option<survival::Sums>,
 }
 
 impl<'a> Sums<'a> {
@@ -41,16 +44,23 @@ impl<'a> Sums<'a> {
         let mut attribution = Attribution::of(source);
         let askers = Askers::of(&population.contexts, &mut attribution);
         let middle = population.end.tick / 2;
+        let walks = population.survival.as_deref().map(survival::middle);
+        let columns = walks.map_or(Part::columns(), |_| Part::columns() | survival::columns());
         let groups: Vec<usize> = (0..population.groups.len()).collect();
         let part = fold_groups(
             &*population.groups,
             &groups,
-            Part::columns(),
-            Part::default,
-            |part, group, rows| part.group(group, rows, middle, &askers),
+            columns,
+            || Part { survived: walks.map(|_| survival::Sums::default()), ..Part::default() },
+            |part, group, rows| {
+                part.group(group, rows, middle, &askers);
+                if let (Some(survived), Some(middle)) = (&mut part.survived, walks) {
+                    (0..rows.len).for_each(|at| survived.row(rows, at, middle));
+                }
+            },
             Part::merge,
         )?;
-        let Part { sums, kinds, threads, alive, courses, mut groups_alive } = part;
+        let Part { sums, kinds, threads, alive, courses, mut groups_alive, survived } = part;
         let peak = match population.has_deaths && is_all {
             true => Some(PeakTally::find(population, courses, initial(&kinds), |context| askers.nearest(context))?),
             false => None,
@@ -65,7 +75,7 @@ impl<'a> Sums<'a> {
         let mut rows: Vec<Row> = rows.into_iter().map(|(key, sum)| Row { key, sum }).collect();
         rows.sort_unstable_by_key(|row| row.sum.first);
         groups_alive.sort_unstable();
-        Ok(Self { attribution, rows, kinds, threads, alive, peak, groups_alive })
+        Ok(Self { attribution, rows, kinds, threads, alive, peak, groups_alive, survived })
     }
 
     /// All objects made while tracing was on.
@@ -152,6 +162,7 @@ struct Part {
     alive: Amount,
     courses: Vec<Course>,
     groups_alive: Vec<usize>,
+    survived: Option<survival::Sums>,
 }
 
 impl Part {
@@ -215,6 +226,10 @@ impl Part {
         self.alive += other.alive;
         self.courses.extend(other.courses);
         self.groups_alive.extend(other.groups_alive);
+        self.survived = match (self.survived, other.survived) {
+            (Some(one), Some(other)) => Some(one.merge(other)),
+            (one, other) => one.or(other),
+        };
         self
     }
 }

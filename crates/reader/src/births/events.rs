@@ -54,7 +54,7 @@ impl<'b> Items<'b> {
     }
 
     /// The next event, and its offset; `None` at the end.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u32, Item)>, Unfit> {
         let at = self.at;
         let Some((event, len)) = event::decode(self.bytes.get(at..).unwrap_or_default()).map_err(|_| Unfit)? else {

@@ -235,9 +235,8 @@ fn each<H: Send, R: Send>(
     let parts = std::thread::scope(|scope| {
         let others: Vec<_> = (1..cores).map_while(|_| spawn_scoped(scope, some).ok()).collect();
         let mine = some();
-        let others = others.into_iter().map(|other| {
-            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         std::iter::once(mine).chain(others).collect::<Option<Vec<_>>>()
     })?;
     let (mut all, mut hands) = (Vec::with_capacity(pieces), Vec::new());
@@ -269,11 +268,13 @@ pub fn index(trace: &Trace) -> Result<Option<Index>, ReadError> {
 fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalies: Anomalies) -> Option<Index> {
     let mut pieces = pieces(trace);
     let firsts = FirstUses::of(trace);
-    let bytes: u64 = pieces.iter().map(|piece| trace.file.event_bytes(&trace.file.threads()[piece.thread], piece.number)).sum();
+    let bytes: u64 =
+        pieces.iter().map(|piece| trace.file.event_bytes(&trace.file.threads()[piece.thread], piece.number)).sum();
     let seen = Seen::new((bytes / LEAST_BYTES) as usize + initial.times.len());
     seen.add(&Vec::from_iter(initial.times.keys().copied()), &mut Vec::new());
     let hands = || Hands { events: Vec::new(), maker: Maker::new(trace), ids: Vec::new(), again: Vec::new() };
-    let (mut found, hands) = each(pieces.len(), hands, |hands, piece| first_look(trace, &pieces, piece, hands, &seen, &firsts))?;
+    let (mut found, hands) =
+        each(pieces.len(), hands, |hands, piece| first_look(trace, &pieces, piece, hands, &seen, &firsts))?;
     let mut totals = Totals::default();
     let mut records: FxHashMap<u32, u64> = FxHashMap::default();
     for (piece, found) in pieces.iter().zip(&found) {
@@ -316,7 +317,8 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     if !twice.is_empty() {
         let special = Special::of(twice.iter().copied());
         let twice = |hash: u32| special.may_have(hash) && twice.contains(&hash);
-        let (born, _) = each(pieces.len(), Vec::new, |events, piece| second_look(trace, &pieces, piece, events, &twice))?;
+        let (born, _) =
+            each(pieces.len(), Vec::new, |events, piece| second_look(trace, &pieces, piece, events, &twice))?;
         for (piece, born) in born.into_iter().enumerate() {
             happened.extend(born.into_iter().map(|born| Happened { run: places[piece][born.run as usize], ..born }));
         }
@@ -418,7 +420,7 @@ fn first_look(
     ids.clear();
     while let Some((offset, item)) = items.next()? {
         if let Item::Ticket(ticket) = item {
-            if ticket.0 >= MOST_TICKET || offset >> WORD_BITS + 2 != 0 {
+            if ticket.0 >= MOST_TICKET || offset >> (WORD_BITS + 2) != 0 {
                 return Err(Unfit);
             }
             found.runs.extend(run.replace(Run {

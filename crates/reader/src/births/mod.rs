@@ -47,10 +47,12 @@ fn in_groups(trace: &Trace, group: u64) -> Result<Option<(Population, Observed)>
     threads.sort_unstable_by_key(|thread| thread.thread);
     threads.retain(|thread| thread.records > 0);
     let with_frames = || trace.threads.iter().filter(|thread| !thread.frames.is_empty());
-    let mut entered: Vec<MethodId> = with_frames().flat_map(|thread| &thread.frames).map(|frame| frame.method).collect();
+    let mut entered: Vec<MethodId> =
+        with_frames().flat_map(|thread| &thread.frames).map(|frame| frame.method).collect();
     entered.sort_unstable();
     entered.dedup();
-    let cut_off = with_frames().map(|thread| CutOffThread { thread: ThreadId(thread.index), frames: thread.frames.len() });
+    let cut_off =
+        with_frames().map(|thread| CutOffThread { thread: ThreadId(thread.index), frames: thread.frames.len() });
     let cut_off = cut_off.collect();
     let observed = Observed { totals, threads, entered, cut_off, anomalies, ..Observed::default() };
     let survival = fates.as_ref().map(|fates| fates.survival().clone());

@@ -49,7 +49,9 @@ impl MadeRows {
         trace.file.watch(&Watcher::default());
         let mut groups = Vec::new();
         let initial = order.initial.len();
-        groups.extend((0..initial).step_by(group as usize).map(|at| Group::Initial(at..(at + group as usize).min(initial))));
+        groups.extend(
+            (0..initial).step_by(group as usize).map(|at| Group::Initial(at..(at + group as usize).min(initial))),
+        );
         let (mut begin, count) = (0, order.runs.len());
         while begin < count {
             let births = order.runs[begin].before.births;
@@ -152,13 +154,16 @@ struct Making<'f> {
     rows: Rows,
     columns: Columns,
     fates: Option<InOrder<'f>>,
+    /// Whether they are wanted, and of which objects.
+    has_fates: bool,
+    objects: Vec<ObjectId>,
     now: Before,
 }
 
 impl Making<'_> {
     #[inline]
     fn add(&mut self, made: &Made, object: ObjectId, thread: ThreadId, context: ContextId) {
-        let Self { rows, columns, fates, now } = self;
+        let Self { rows, columns, has_fates, objects, now, .. } = self;
         let number = now.births;
         let before = now.bytes;
         now.births += 1;
@@ -185,14 +190,51 @@ impl Making<'_> {
             BIRTH_TICK: birth_tick = before;
             BIRTH_BYTES: birth_bytes = now.bytes;
             BIRTH_NANOS: birth_nanos = now.time.map(|time| time.0);
-            FATE: fate = fates.as_mut().and_then(|fates| fates.of(number, object));
+        }
+        if *has_fates {
+            objects.push(object);
+        }
+    }
+
+    /// That many objects are to come.
+    fn reserve(&mut self, len: usize) {
+        let Self { rows, columns, has_fates, objects, .. } = self;
+        macro_rules! reserve {
+            ($($name:ident: $column:ident,)*) => {
+                $(if columns.has(Columns::$name) {
+                    rows.$column.reserve_exact(len);
+                })*
+            };
+        }
+        reserve! {
+            NUMBER: number,
+            OBJECT: object,
+            CLASS: class,
+            KIND: kind,
+            SIZE: size,
+            LENGTH: length,
+            SITE: site,
+            CONTEXT: context,
+            THREAD: thread,
+            BIRTH_TICK: birth_tick,
+            BIRTH_BYTES: birth_bytes,
+            BIRTH_NANOS: birth_nanos,
+        }
+        if *has_fates {
+            objects.reserve_exact(len);
         }
     }
 
     /// What no event tells is the same for all.
     fn finish(self) -> Rows {
-        let Self { mut rows, columns, .. } = self;
+        let Self { mut rows, columns, fates, objects, now, .. } = self;
         let len = rows.len;
+        if columns.has(Columns::FATE) {
+            rows.fate = match fates {
+                Some(mut fates) => fates.all(now.births - len as u64, &objects),
+                None => vec![None; len],
+            };
+        }
         macro_rules! fill {
             ($($name:ident: $column:ident = $value:expr;)*) => {
                 $(if columns.has(Columns::$name) {
@@ -241,7 +283,9 @@ impl Groups for MadeRows {
         let fates = self.fates.as_ref().map(|fates| fates.in_order());
         let (numbers, _) = self.extent(group);
         let now = Before { births: numbers.start, ..Before::default() };
-        let mut making = Making { rows: Rows::default(), columns, fates, now };
+        let has_fates = fates.is_some() && columns.has(Columns::FATE);
+        let mut making = Making { rows: Rows::default(), columns, fates, has_fates, objects: Vec::new(), now };
+        making.reserve((numbers.end - numbers.start) as usize);
         match group {
             Group::Initial(objects) => {
                 for alloc in &self.order.initial[objects.clone()] {
@@ -270,4 +314,3 @@ impl Groups for MadeRows {
         Ok(Vec::new())
     }
 }
-

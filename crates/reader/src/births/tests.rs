@@ -86,7 +86,7 @@ fn events(Step { what, object, choice, .. }: Step) -> Vec<Event<'static>> {
         0 => 0,
         1 => BASE + 900,
         at @ 2..=8 => BASE + at % 4,
-        at => STACK | at - 8,
+        at => STACK | (at - 8),
     };
     let site = SiteId(site);
     let length = (choice >> 16 & 7) as i32 - 1;
