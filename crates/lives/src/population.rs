@@ -46,7 +46,8 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     if let Some((population, _)) = counts(source) {
         return Ok(population);
     }
-    if let Some(table) = table.filter(|table| table.is_for(source, reading)) {
+    let table = table.filter(|table| table.is_for(source, reading));
+    if let Some(table) = table {
         if let Some(population) = table.rows(source, reading) {
             return Ok(population);
         }
@@ -61,7 +62,7 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
         }
     }
     match tells_births_only(source, reading) {
-        true => Ok(births(source, reading)?.0),
+        true => Ok(births_in(source, reading, table.is_none())?.0),
         false => Ok(pass(source, reading, Follows::Lives, |_, _| {})?.0),
     }
 }
@@ -118,7 +119,7 @@ pub fn observe_rows(
         return Ok((population, passed.observed(source)));
     }
     if tells_births_only(source, reading) {
-        return births(source, reading);
+        return births_in(source, reading, table.is_none());
     }
     observe(source, table, reading, |_, _| {})
 }
@@ -130,9 +131,14 @@ pub fn births(source: &Source, reading: Reading) -> Result<(Population, Observed
     if let Some(counts) = counts(source) {
         return Ok(counts);
     }
+    births_in(source, reading, true)
+}
+
+/// The same of a trace that tells objects. `may_be_alone`: whether it is not known already that it cannot be read by [`births_alone`].
+fn births_in(source: &Source, reading: Reading, may_be_alone: bool) -> Result<(Population, Observed), PopulationError> {
     let deaths = source.deaths(reading.deaths);
     let reading = if deaths == Deaths::None { reading } else { Reading { deaths: Deaths::None, ..reading } };
-    if let Some(births) = births_alone(source, reading) {
+    if may_be_alone && let Some(births) = births_alone(source, reading) {
         return Ok(births);
     }
     match births_by_blocks(source, reading) {
@@ -202,12 +208,9 @@ impl LifeTable {
 
     /// Reads the rows in the folder, if they are intact, or those that were made for this process.
     fn rows(&self, source: &Source, reading: Reading) -> Option<Population> {
-        let Some(manifest) = self.manifest() else {
+        let Some(manifest) = self.manifest().filter(Manifest::has_rows) else {
             return lock(&self.passing).as_ref()?.population(source, reading).ok();
         };
-        if !manifest.has_rows() {
-            return None;
-        }
         let read = || -> io::Result<Population> {
             let held = HeldRows::Kept(self.open(HELD)?);
             let has_uses = tells_uses(source.events());

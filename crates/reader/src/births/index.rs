@@ -21,15 +21,18 @@ use crate::resolve::fields::Fields;
 use crate::resolve::{Anomalies, each_initial_reference};
 use crate::stack_contexts::StackContexts;
 use crate::survival::{Fates, Marker, Special};
-use crate::trace::{Thread, Trace};
+use crate::trace::Trace;
 
 /// Bytes of the shortest event that tells of an object.
 const LEAST_BYTES: u64 = 16;
-/// Number of runs that are put in order: of traces with more, the threads take turns all the time.
-const MOST_RUNS: usize = 1 << 26;
-/// Tickets up to which a place in the order of all fits 64 bits, and the bits for the word of the run.
+/// Bytes of the largest piece: many times what the runtime writes.
+const MOST_BYTES: u64 = 1 << 22;
+/// Number of runs, ids that may come twice and events that ask what was before, up to which a trace is read in this way: each takes up to 150 bytes. If
+/// there are more, threads take turns all the time, or there were two billion objects, after which all ids come again.
+const MOST: usize = 1 << 22;
+/// Tickets up to which a place in the order of all fits 64 bits, and the bits for the word of the piece.
 const MOST_TICKET: u64 = 1 << 42;
-const WORD_BITS: u32 = 20;
+const WORD_BITS: u32 = MOST_BYTES.ilog2() - 2;
 
 /// What there is before a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -253,6 +256,10 @@ fn each<H: Send, R: Send>(
 /// # Errors
 /// A block that is not of events is damaged.
 pub fn index(trace: &Trace) -> Result<Option<Index>, ReadError> {
+    // Its buffers change while they are read.
+    if trace.file.cut_off().is_some_and(|cut_off| cut_off.still_runs) {
+        return Ok(None);
+    }
     let mut anomalies = Anomalies::default();
     let initial = Initial::of(trace, &mut anomalies)?;
     // The receivers of frames that were there would otherwise be new.
@@ -268,13 +275,14 @@ pub fn index(trace: &Trace) -> Result<Option<Index>, ReadError> {
 fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalies: Anomalies) -> Option<Index> {
     let mut pieces = pieces(trace);
     let firsts = FirstUses::of(trace);
+    let kept = AtomicUsize::new(0);
     let bytes: u64 =
         pieces.iter().map(|piece| trace.file.event_bytes(&trace.file.threads()[piece.thread], piece.number)).sum();
     let seen = Seen::new((bytes / LEAST_BYTES) as usize + initial.times.len());
     seen.add(&Vec::from_iter(initial.times.keys().copied()), &mut Vec::new());
     let hands = || Hands { events: Vec::new(), maker: Maker::new(trace), ids: Vec::new(), again: Vec::new() };
     let (mut found, hands) =
-        each(pieces.len(), hands, |hands, piece| first_look(trace, &pieces, piece, hands, &seen, &firsts))?;
+        each(pieces.len(), hands, |hands, piece| first_look(trace, &pieces, piece, hands, (&seen, &firsts, &kept)))?;
     let mut totals = Totals::default();
     let mut records: FxHashMap<u32, u64> = FxHashMap::default();
     for (piece, found) in pieces.iter().zip(&found) {
@@ -315,12 +323,15 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     twice.extend(happened.iter().map(hash_of).filter(|hash| seen.may_have(*hash)));
     drop(seen);
     if !twice.is_empty() {
+        trace.file.begin_events("looking for ids that come again");
         let special = Special::of(twice.iter().copied());
         let twice = |hash: u32| special.may_have(hash) && twice.contains(&hash);
         let (born, _) =
             each(pieces.len(), Vec::new, |events, piece| second_look(trace, &pieces, piece, events, &twice))?;
         for (piece, born) in born.into_iter().enumerate() {
-            happened.extend(born.into_iter().map(|born| Happened { run: places[piece][born.run as usize], ..born }));
+            for born in born {
+                happened.push(Happened { run: *places[piece].get(born.run as usize)?, ..born });
+            }
         }
     }
     // Mirrors of a run are in the order of their classes, which is that of the list.
@@ -367,9 +378,9 @@ fn pieces(trace: &Trace) -> Vec<Piece> {
 
 /// What stands for the frames that a thread had when tracing began.
 fn base(trace: &Trace, thread: u32) -> StackId {
-    let with_frames = |(_, known): &(usize, &Thread)| known.index == thread && !known.frames.is_empty();
-    let place = trace.threads.iter().enumerate().find(with_frames);
-    place.map_or(StackId::NONE, |(place, _)| StackId((trace.stacks.len() + 1 + place) as u32))
+    let place = trace.threads.binary_search_by_key(&thread, |thread| thread.index);
+    let place = place.ok().filter(|place| !trace.threads[*place].frames.is_empty());
+    place.map_or(StackId::NONE, |place| StackId((trace.stacks.len() + 1 + place) as u32))
 }
 
 /// What was there when tracing began.
@@ -398,7 +409,11 @@ impl Initial {
 }
 
 fn load<'e>(trace: &Trace, piece: &Piece, events: &'e mut Vec<u8>) -> Result<Items<'e>, Unfit> {
-    trace.file.load_events(&trace.file.threads()[piece.thread], piece.number, events).map_err(|_| Unfit)?;
+    let thread = &trace.file.threads()[piece.thread];
+    if trace.file.event_bytes(thread, piece.number) > MOST_BYTES {
+        return Err(Unfit);
+    }
+    trace.file.load_events(thread, piece.number, events).map_err(|_| Unfit)?;
     Ok(Items::new(events, 0))
 }
 
@@ -407,8 +422,7 @@ fn first_look(
     pieces: &[Piece],
     number: usize,
     hands: &mut Hands<'_>,
-    seen: &Seen,
-    firsts: &FirstUses,
+    (seen, firsts, kept): (&Seen, &FirstUses, &AtomicUsize),
 ) -> Result<Found, Unfit> {
     let Hands { events, maker, ids, again } = hands;
     let mut items = load(trace, &pieces[number], events)?;
@@ -420,7 +434,7 @@ fn first_look(
     ids.clear();
     while let Some((offset, item)) = items.next()? {
         if let Item::Ticket(ticket) = item {
-            if ticket.0 >= MOST_TICKET || offset >> (WORD_BITS + 2) != 0 {
+            if ticket.0 >= MOST_TICKET {
                 return Err(Unfit);
             }
             found.runs.extend(run.replace(Run {
@@ -471,8 +485,10 @@ fn first_look(
         }
     }
     found.runs.extend(run);
+    let before = again.len();
     seen.add(ids, again);
-    Ok(found)
+    let more = found.runs.len() + found.perhaps.len() + again.len() - before;
+    if kept.fetch_add(more, Ordering::Relaxed) > MOST { Err(Unfit) } else { Ok(found) }
 }
 
 /// The objects with certain ids, by the runs of the piece.
@@ -491,7 +507,8 @@ fn second_look(
             Item::Born(told) => {
                 let hash = told.object().0;
                 if is_wanted(hash) {
-                    found.push(Happened { run: runs - 1, offset, births, what: Happening::Born(hash) });
+                    let run = runs.checked_sub(1).ok_or(Unfit)?;
+                    found.push(Happened { run, offset, births, what: Happening::Born(hash) });
                 }
                 births += 1;
             }
@@ -509,13 +526,10 @@ pub fn stack_of(made: &Made, base: StackId) -> StackId {
 /// All runs in order, and the place there of each of the runs of a piece. `None` if their tickets do not tell the order.
 fn in_order(pieces: &[Piece], found: &mut [Found]) -> Option<(Vec<Run>, Vec<Vec<u32>>)> {
     let count: usize = found.iter().map(|found| found.runs.len()).sum();
-    if count > MOST_RUNS {
-        return None;
-    }
     let mut places: Vec<Vec<u32>> = found.iter().map(|found| vec![0; found.runs.len()]).collect();
     let mut runs: Vec<Run> = Vec::with_capacity(count);
     for found in found {
-        runs.append(&mut found.runs);
+        runs.append(&mut std::mem::take(&mut found.runs));
     }
     let thread = |run: &Run| pieces[run.piece as usize].thread;
     let follows = |one: &Run, other: &Run| thread(one) != thread(other) || one.ticket < other.ticket;
@@ -523,7 +537,7 @@ fn in_order(pieces: &[Piece], found: &mut [Found]) -> Option<(Vec<Run>, Vec<Vec<
         return None;
     }
     // Those of a thread are in order already.
-    runs.sort_by_key(|run| run.ticket);
+    runs.sort_unstable_by_key(|run| run.ticket);
     if !runs.is_sorted_by(|one, other| one.ticket < other.ticket) {
         return None;
     }

@@ -4,6 +4,7 @@ use et_format::event::Ticket;
 use et_names::SiteId;
 
 use super::events::Told;
+use crate::classes::ClassIndex;
 use crate::record::{Alloc, AllocKind, StackId};
 use crate::resolve::Anomalies;
 use crate::resolve::allocs::Allocs;
@@ -118,6 +119,11 @@ impl<'a> Maker<'a> {
             self.recent[place] = Entry { key, made, layout, round: self.round };
         }
         made
+    }
+
+    /// The mirror of a class.
+    pub fn mirror(&self, class: ClassIndex) -> Made {
+        self.allocs.mirror(class).into()
     }
 
     /// What an event says, whatever others have said.

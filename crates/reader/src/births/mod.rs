@@ -59,8 +59,9 @@ fn in_groups(trace: &Trace, group: u64) -> Result<Option<(Population, Observed)>
     let end = Moment { tick: order.end.bytes, bytes: order.end.bytes, nanos: order.end.time.map(|time| time.0) };
     let objects = order.end.births;
     let (plain, of_stacks) = contexts;
+    let Some(rows) = MadeRows::of(trace, order, of_stacks, fates.map(Arc::new), group) else { return Ok(None) };
     let population = Population {
-        groups: Box::new(MadeRows::of(trace, order, of_stacks, fates.map(Arc::new), group)),
+        groups: Box::new(rows),
         objects,
         contexts: plain,
         types: trace.types.clone(),

@@ -1,9 +1,12 @@
 //! Rows, made from the blocks that have their objects.
 
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::events::{Item, Items};
 use super::index::{Before, Order, Run, stack_of};
@@ -12,7 +15,6 @@ use crate::lifetimes::HeldByStack;
 use crate::model::ContextId;
 use crate::population::{Columns, Groups, Key, Rows, UNKNOWN_USE};
 use crate::record::{AllocKind, ObjectId, ThreadId};
-use crate::resolve::allocs::Allocs;
 use crate::survival::{Fates, InOrder};
 use crate::trace::Trace;
 use crate::watch::Watcher;
@@ -21,6 +23,8 @@ use crate::watch::Watcher;
 pub const GROUP: u64 = 1 << 17;
 /// Pieces that stay unpacked: where threads take turns, a piece has objects of several groups.
 const KEPT: usize = 64;
+/// Pieces that a group may have objects of: all are unpacked at the same time.
+const MOST_PIECES: usize = 256;
 
 /// A group of rows.
 #[derive(Debug)]
@@ -43,7 +47,14 @@ pub struct MadeRows {
 }
 
 impl MadeRows {
-    pub fn of(trace: &Trace, order: Order, of_stacks: Vec<ContextId>, fates: Option<Arc<Fates>>, group: u64) -> Self {
+    /// `None` if so many threads take turns that too much would have to be unpacked for each group.
+    pub fn of(
+        trace: &Trace,
+        order: Order,
+        of_stacks: Vec<ContextId>,
+        fates: Option<Arc<Fates>>,
+        group: u64,
+    ) -> Option<Self> {
         let mut trace = trace.clone();
         // Rows may be made any number of times: nobody can say how far that is.
         trace.file.watch(&Watcher::default());
@@ -56,13 +67,17 @@ impl MadeRows {
         while begin < count {
             let births = order.runs[begin].before.births;
             let end = begin + 1 + order.runs[begin + 1..].partition_point(|run| run.before.births < births + group);
+            let pieces: FxHashSet<u32> = order.runs[begin..end].iter().map(|run| run.piece).collect();
+            if pieces.len() > MOST_PIECES {
+                return None;
+            }
             groups.push(Group::Runs(begin..end, end == count));
             begin = end;
         }
         if count == 0 && !order.mirrors.is_empty() {
             groups.push(Group::Runs(0..0, true));
         }
-        Self { trace, order, of_stacks, fates, groups, unpacked: Mutex::default() }
+        Some(Self { trace, order, of_stacks, fates, groups, unpacked: Mutex::default() })
     }
 
     /// The objects of a group, by their numbers, and the bytes allocated before each.
@@ -100,13 +115,11 @@ impl MadeRows {
     }
 
     /// Adds the mirrors that become known before a run.
-    fn mirrors(&self, run: usize, making: &mut Making<'_>) {
+    fn mirrors(&self, run: usize, maker: &Maker<'_>, making: &mut Making<'_>) {
         let first = self.order.mirrors.partition_point(|mirror| (mirror.run as usize) < run);
-        let allocs = Allocs::new(&self.trace);
         for mirror in self.order.mirrors[first..].iter().take_while(|mirror| mirror.run as usize == run) {
             let hash = self.trace.classes.get(mirror.class).record.class;
-            let made = Made::from(allocs.mirror(mirror.class));
-            making.add(&made, id(mirror.number, hash.0), ThreadId(0), ContextId::EMPTY);
+            making.add(&maker.mirror(mirror.class), id(mirror.number, hash.0), ThreadId(0), ContextId::EMPTY);
         }
     }
 
@@ -114,11 +127,15 @@ impl MadeRows {
     fn run(&self, place: usize, maker: &mut Maker<'_>, making: &mut Making<'_>) -> io::Result<()> {
         let Run { ticket, piece: number, offset, .. } = self.order.runs[place];
         let piece = &self.order.pieces[number as usize];
-        self.mirrors(place, making);
+        self.mirrors(place, maker, making);
         making.now.time = making.now.time.max(piece.wall.map(|wall| wall.begin));
         let first = piece.decided.partition_point(|decided| decided.offset < offset);
         let mut decided = piece.decided[first..].iter().peekable();
-        let events = self.unpack(number)?;
+        let events = match making.unpacked.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(self.unpack(number)?),
+        };
+        let events = Arc::clone(events);
         let mut items = Items::new(&events, offset as usize);
         while let Some((offset, item)) = items.next().map_err(|_| changed())? {
             let (told, is_certain) = match item {
@@ -157,6 +174,8 @@ struct Making<'f> {
     /// Whether they are wanted, and of which objects.
     has_fates: bool,
     objects: Vec<ObjectId>,
+    /// The pieces of the group so far.
+    unpacked: FxHashMap<u32, Arc<Vec<u8>>>,
     now: Before,
 }
 
@@ -284,7 +303,15 @@ impl Groups for MadeRows {
         let (numbers, _) = self.extent(group);
         let now = Before { births: numbers.start, ..Before::default() };
         let has_fates = fates.is_some() && columns.has(Columns::FATE);
-        let mut making = Making { rows: Rows::default(), columns, fates, has_fates, objects: Vec::new(), now };
+        let mut making = Making {
+            rows: Rows::default(),
+            columns,
+            fates,
+            has_fates,
+            objects: Vec::new(),
+            unpacked: FxHashMap::default(),
+            now,
+        };
         making.reserve((numbers.end - numbers.start) as usize);
         match group {
             Group::Initial(objects) => {
@@ -303,9 +330,13 @@ impl Groups for MadeRows {
                 }
                 if *is_last {
                     making.now.time = self.order.end.time;
-                    self.mirrors(self.order.runs.len(), &mut making);
+                    self.mirrors(self.order.runs.len(), &maker, &mut making);
                 }
             }
+        }
+        // Nothing but a change of the file can have made them others.
+        if making.rows.len as u64 != numbers.end - numbers.start {
+            return Err(changed());
         }
         Ok(making.finish())
     }

@@ -332,3 +332,18 @@ fn tickets_that_go_back_are_left_to_others() {
     let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
     assert!(read(&trace).unwrap().is_none());
 }
+
+/// To make the rows of a group, the blocks of all of them would have to be unpacked.
+#[test]
+fn very_many_threads_that_take_turns_are_left_to_others() {
+    let told = |threads: u32| {
+        let mut builder = TraceBuilder::new();
+        for thread in 1..=threads {
+            let new = Event::New { site: SiteId(0), object: ObjectHash(thread), class: ObjectHash(8), known: false };
+            builder.first_thread(thread, "", Vec::new()).events(thread, thread.into(), &[new]);
+        }
+        let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
+        read(&trace).unwrap().map(|(population, _)| population.objects)
+    };
+    assert_eq!((told(250), told(300)), (Some(250), None));
+}

@@ -239,7 +239,8 @@ struct Tables {
 impl Tables {
     /// The tables, if they are there: making them would take longer than reading up to the moment.
     fn kept(source: &Source, lives: Option<&LifeTable>) -> Result<Option<Self>, CliError> {
-        let is_kept = |lives: &&LifeTable| lives.manifest().is_some() && lives.trouble().is_none();
+        let has_rows = |lives: &LifeTable| lives.manifest().is_some_and(|manifest| manifest.has_rows());
+        let is_kept = |lives: &&LifeTable| has_rows(lives) && lives.trouble().is_none();
         let Some(lives) = lives.filter(is_kept) else { return Ok(None) };
         let population = et_lives::population(source, Some(lives), Reading::default())?;
         let Some(references) = et_lives::kept_references(lives, &population) else { return Ok(None) };
