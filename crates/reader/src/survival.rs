@@ -159,6 +159,8 @@ struct Presence {
 
 impl Presence {
     fn add(&mut self, walk: u32, objects: &[ObjectHash]) {
+        // The first walk finds more than later ones add.
+        self.last.reserve(objects.len().saturating_sub(self.last.len()));
         for object in objects {
             let series = self.last.entry(object.0).or_insert((walk, walk));
             if series.1 + 1 < walk {
@@ -171,11 +173,13 @@ impl Presence {
 
     /// The last of these walks that found the id, and whether all before it did.
     fn last_of(&self, hash: u32, walks: &Range<u32>) -> Option<(u32, bool)> {
-        let latest = self.last.get(&hash)?;
-        let earlier = self.earlier.get(&hash).map(Vec::as_slice).unwrap_or_default();
-        let &(first, last) = std::iter::once(latest)
-            .chain(earlier.iter().rev())
-            .find(|(first, last)| *first < walks.end && *last >= walks.start)?;
+        let is_in = |(first, last): &(u32, u32)| *first < walks.end && *last >= walks.start;
+        // Most objects were found by walks one after the other.
+        let latest = *self.last.get(&hash)?;
+        let (first, last) = match is_in(&latest) {
+            true => latest,
+            false => *self.earlier.get(&hash)?.iter().rev().find(|series| is_in(series))?,
+        };
         Some((last.min(walks.end - 1), first <= walks.start))
     }
 }
@@ -293,6 +297,9 @@ impl InOrder<'_> {
         for (number, objects) in (first..).step_by(AT_ONCE).zip(objects.chunks(AT_ONCE)) {
             let look = |sum, object: &ObjectId| sum ^ self.fates.special.touch(object.0 as u32 & 0x7fff_ffff);
             std::hint::black_box(objects.iter().fold(0, look));
+            let hashes = objects.iter().filter_map(|object| object.identity_hash());
+            let special = hashes.filter(|hash| self.fates.special.may_have(*hash));
+            std::hint::black_box(special.filter(|hash| self.fates.presence.last.contains_key(hash)).count());
             all.extend((number..).zip(objects).map(|(number, object)| self.of(number, *object)));
         }
         all

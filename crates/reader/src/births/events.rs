@@ -1,7 +1,7 @@
 //! The events of a trace that tells how objects were made.
 
 use et_format::event::{self, Event, ObjectHash, Ticket};
-use et_names::SiteId;
+use et_names::{FieldRefId, SiteId};
 
 use crate::record::AllocKind;
 
@@ -30,8 +30,9 @@ pub enum Item {
     Born(Told),
     /// An object that is new unless it has been told of before.
     Perhaps(Told),
-    /// An element of an array that one instruction has made together with its elements.
-    Put { array: ObjectHash, target: ObjectHash },
+    /// A store: of an element of an array that one instruction has made together with its elements, or to a field, by a class that was made at
+    /// run time.
+    Put { field: Option<FieldRefId>, origin: ObjectHash, target: ObjectHash },
     /// Nothing: it is of null.
     Nothing,
 }
@@ -73,7 +74,11 @@ impl<'b> Items<'b> {
             Event::NewArray { object, .. } if object.is_null() => return Err(Unfit),
             Event::NewArray { depth, site, object, length } => Item::Born(Told::Array { depth, site, object, length }),
             Event::Ticket(ticket) => Item::Ticket(ticket),
-            Event::PutElement { array, target, index: _ } => Item::Put { array, target },
+            Event::PutElement { array, target, index: _ } => Item::Put { field: None, origin: array, target },
+            Event::PutField { field, origin, target, if_changed: false } => {
+                Item::Put { field: Some(field), origin, target }
+            }
+            Event::PutStatic { field, target } => Item::Put { field: Some(field), origin: ObjectHash::NULL, target },
             Event::Found { object, class, length } => {
                 sighted(false, Told::Sighted { kind: AllocKind::Found, site: SiteId(0), object, class, length })
             }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{Nanos, Wall};
+use et_names::FieldRefId;
 use et_system::threads::spawn_scoped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -29,7 +30,7 @@ const LEAST_BYTES: u64 = 16;
 const MOST_BYTES: u64 = 1 << 22;
 /// Number of runs, ids that may come twice and events that ask what was before, up to which a trace is read in this way: each takes up to 150 bytes. If
 /// there are more, threads take turns all the time, or there were two billion objects, after which all ids come again.
-const MOST: usize = 1 << 22;
+const MOST: usize = 1 << 23;
 /// Tickets up to which a place in the order of all fits 64 bits, and the bits for the word of the piece.
 const MOST_TICKET: u64 = 1 << 42;
 const WORD_BITS: u32 = MOST_BYTES.ilog2() - 2;
@@ -145,6 +146,8 @@ enum Asked {
     New(Told),
     /// Whether an object that is named is known: if not, nothing is.
     Known(ObjectHash),
+    /// Whether a field is.
+    Field(FieldRefId),
 }
 
 /// Something that gives an object its id, or may.
@@ -319,6 +322,7 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
         Happening::Born(hash) => hash,
         Happening::Asked(Asked::New(told)) => told.object().0,
         Happening::Asked(Asked::Known(object)) => object.0,
+        Happening::Asked(Asked::Field(_)) => 0,
     };
     twice.extend(happened.iter().map(hash_of).filter(|hash| seen.may_have(*hash)));
     drop(seen);
@@ -337,7 +341,9 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     // Mirrors of a run are in the order of their classes, which is that of the list.
     happened.sort_by_key(|happened| (happened.run, happened.offset));
     let mut deciding = Deciding {
+        trace,
         allocs: Allocs::new(trace),
+        fields: initial.fields,
         times: initial.times,
         maker: Maker::new(trace),
         pieces: &mut pieces,
@@ -388,6 +394,7 @@ struct Initial {
     allocs: Vec<Alloc>,
     /// How often ids have been given.
     times: FxHashMap<u32, u32>,
+    fields: Fields,
 }
 
 impl Initial {
@@ -401,10 +408,11 @@ impl Initial {
             }
         })?;
         let current = |hash: ObjectHash| times.contains_key(&hash.0).then(|| ObjectId(hash.0.into()));
-        each_initial_reference(trace, &mut Fields::new(&trace.names), current, |reference| {
+        let mut fields = Fields::new(&trace.names);
+        each_initial_reference(trace, &mut fields, current, |reference| {
             anomalies.bad_initial_references += u64::from(reference.is_none());
         })?;
-        Ok(Self { allocs, times })
+        Ok(Self { allocs, times, fields })
     }
 }
 
@@ -470,15 +478,15 @@ fn first_look(
                 let (run, births) = (found.runs.len() as u32, run.births);
                 found.perhaps.push(Perhaps { run, offset, births, what: Asked::New(told) });
             }
-            Item::Put { array, target } => {
+            Item::Put { field, origin, target } => {
                 run.has_records = true;
                 found.totals.0[RecordKind::Update as usize] += 1;
                 // Nearly always both have just been made.
-                if !arrays.windows(2).any(|pair| pair == [array, target]) {
+                if field.is_some() || !arrays.windows(2).any(|pair| pair == [origin, target]) {
                     let (run, births) = (found.runs.len() as u32, run.births);
-                    let named = [array, target].into_iter().filter(|object| !object.is_null());
-                    let asked = named.map(|object| Perhaps { run, offset, births, what: Asked::Known(object) });
-                    found.perhaps.extend(asked);
+                    let named = [origin, target].into_iter().filter(|object| !object.is_null()).map(Asked::Known);
+                    let asked = named.chain(field.map(Asked::Field));
+                    found.perhaps.extend(asked.map(|what| Perhaps { run, offset, births, what }));
                 }
             }
             Item::Ticket(_) | Item::Nothing => {}
@@ -566,7 +574,10 @@ fn mirrors(trace: &Trace, runs: &[Run]) -> Vec<Happened> {
 
 /// Decides in order what is new, and what number each id has.
 struct Deciding<'d, 'a> {
+    trace: &'a Trace,
     allocs: Allocs<'a>,
+    /// Of initial references as well: unknown fields are counted once.
+    fields: Fields,
     /// How often ids have been given, of those that matter.
     times: FxHashMap<u32, u32>,
     maker: Maker<'a>,
@@ -597,6 +608,11 @@ impl Deciding<'_, '_> {
                 let ordinal = more.0 + u64::from(at.births);
                 match at.what {
                     Happening::Born(_) => {}
+                    Happening::Asked(Asked::Field(field)) => {
+                        let trace = self.trace;
+                        self.fields.of_ref(field, &trace.names, &trace.types, &mut self.maker.anomalies);
+                        continue;
+                    }
                     Happening::Asked(Asked::Known(_)) if !is_known => return Err(Unfit),
                     Happening::Mirror(..) | Happening::Asked(_) if is_known => continue,
                     Happening::Asked(Asked::Known(_)) => continue,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use et_format::event::{Event, ObjectHash, Ticket};
 use et_format::{ClassRecord, GcRecord, HeapWalk, InitialFrame, InitialObject, Nanos, STACK, StackRecord, Wall};
-use et_names::{EventSet, MethodId, SiteId};
+use et_names::{EventSet, FieldRefId, MethodId, SiteId};
 use proptest::prelude::*;
 
 use super::*;
@@ -90,13 +90,22 @@ fn events(Step { what, object, choice, .. }: Step) -> Vec<Event<'static>> {
     };
     let site = SiteId(site);
     let length = (choice >> 16 & 7) as i32 - 1;
-    let one = match what % 12 {
+    let one = match what % 13 {
         0..=2 => Event::New { site, object, class, known: false },
         3..=5 => Event::NewArray { depth: (what >> 4) % 2, site, object, length: length.max(0) as u32 },
         6 => Event::New { site, object, class, known: true },
         7 => Event::Found { object: ObjectHash(object.0 % 39), class, length },
         8 => Event::Made { object: ObjectHash(object.0 % 39), class, length, fresh: what > 100, constant: what > 200 },
         9 => Event::MadeAt { site, object: ObjectHash(object.0 % 39), class, length, fresh: what > 128 },
+        12 => match choice % 3 {
+            0 => Event::PutStatic { field: FieldRefId(BASE + choice % 2), target: object },
+            _ => Event::PutField {
+                field: FieldRefId(BASE + choice % 2),
+                origin: object,
+                target: object,
+                if_changed: false,
+            },
+        },
         10 => Event::PutElement { index: 1, array: object, target: ObjectHash(choice % 3 * object.0) },
         _ => {
             // What multianewarray has made.
@@ -114,7 +123,8 @@ fn told(story: &Story) -> Trace {
     if story.is_packed {
         builder.pack_events();
     }
-    let of_app = class("A", "java/lang/Object", &["static main ()V", "m ()V"]).with_sites(&[
+    let methods = ["static main ()V", "m ()V"];
+    let of_app = class("A", "java/lang/Object", &methods).with_fields(&["f"]).with_sites(&[
         (0, "LA;", 3),
         (1, "[I", 5),
         (1, "[[J", 6),
@@ -272,7 +282,7 @@ proptest! {
         let (expected, contexts, end, by_observer, fates) = by_records(&source);
         let Some((population, observed)) = found else {
             // Some event may name an object that was not known.
-            prop_assert!(story.steps.iter().any(|step| step.what % 12 == 10));
+            prop_assert!(story.steps.iter().any(|step| [10, 12].contains(&(step.what % 13))));
             return Ok(());
         };
         prop_assert_eq!(population.objects, expected.len as u64);
