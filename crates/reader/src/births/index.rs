@@ -19,6 +19,7 @@ use crate::moment::Moment;
 use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, StackId, Totals};
 use crate::resolve::allocs::Allocs;
 use crate::resolve::fields::Fields;
+use crate::resolve::object_ids::id;
 use crate::resolve::{Anomalies, each_initial_reference};
 use crate::stack_contexts::StackContexts;
 use crate::survival::{Fates, Marker, Special};
@@ -635,7 +636,7 @@ impl Deciding<'_, '_> {
                 let number = *times;
                 *times += 1;
                 if number > 0 {
-                    self.again.push((place, ordinal, ObjectId(u64::from(number) << 31 | u64::from(hash))));
+                    self.again.push((place, ordinal, id(ObjectHash(hash), number)));
                 }
                 match at.what {
                     Happening::Mirror(class, ticket) => {

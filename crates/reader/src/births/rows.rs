@@ -15,6 +15,7 @@ use crate::lifetimes::HeldByStack;
 use crate::model::ContextId;
 use crate::population::{Columns, Groups, Key, Rows, UNKNOWN_USE};
 use crate::record::{AllocKind, ObjectId, ThreadId};
+use crate::resolve::object_ids::id;
 use crate::survival::{Fates, InOrder};
 use crate::trace::Trace;
 use crate::watch::Watcher;
@@ -119,7 +120,7 @@ impl MadeRows {
         let first = self.order.mirrors.partition_point(|mirror| (mirror.run as usize) < run);
         for mirror in self.order.mirrors[first..].iter().take_while(|mirror| mirror.run as usize == run) {
             let hash = self.trace.classes.get(mirror.class).record.class;
-            making.add(&maker.mirror(mirror.class), id(mirror.number, hash.0), ThreadId(0), ContextId::EMPTY);
+            making.add(&maker.mirror(mirror.class), id(hash, mirror.number), ThreadId(0), ContextId::EMPTY);
         }
     }
 
@@ -151,15 +152,10 @@ impl MadeRows {
             };
             let (made, _) = maker.of(told, ticket);
             let context = self.of_stacks[stack_of(&made, piece.base).0 as usize];
-            making.add(&made, id(number, told.object().0), ThreadId(piece.of), context);
+            making.add(&made, id(told.object(), number), ThreadId(piece.of), context);
         }
         Ok(())
     }
-}
-
-/// The id of the object that was given this hash after so many others.
-fn id(number: u32, hash: u32) -> ObjectId {
-    ObjectId(u64::from(number) << 31 | u64::from(hash))
 }
 
 fn changed() -> io::Error {

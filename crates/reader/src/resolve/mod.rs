@@ -8,7 +8,7 @@ mod anomalies;
 pub(crate) mod bits;
 pub(crate) mod fields;
 mod last_stores;
-mod object_ids;
+pub(crate) mod object_ids;
 mod piece;
 pub(crate) mod recent;
 pub(crate) mod sizes;

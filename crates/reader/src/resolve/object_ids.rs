@@ -31,7 +31,8 @@ impl Default for ObjectIds {
     }
 }
 
-fn id(hash: ObjectHash, number: u32) -> ObjectId {
+/// The id of the object that was given this hash after so many others.
+pub(crate) fn id(hash: ObjectHash, number: u32) -> ObjectId {
     ObjectId(u64::from(number) << 31 | u64::from(hash.0))
 }
 
