@@ -11,7 +11,7 @@ use et_jvm::call_trace::{self, CallTraces};
 use et_jvm::env::Env;
 use et_jvm::profiling::RawFrame;
 use et_rewriter::classfile::{Constant, ConstantPool, Reader};
-use et_rewriter::hooks::stacks::{MULTIPLIER, TrackedCode, constant_of, inverse};
+use et_rewriter::hooks::stacks::{Called, MULTIPLIER, TrackedCode, constant_of, inverse};
 
 use crate::stacks::{Frame, Place, Pools, Room, State};
 use crate::tracer::Tracer;
@@ -19,37 +19,44 @@ use crate::tracer::machine::Machine;
 
 /// Frames that are asked for at first: those of the hooks, and the next ones.
 const FIRST_FRAMES: usize = 8;
+/// Frames of constructors between the hook in `Object.<init>` and a `new`, that one included, in most cases.
+const CONSTRUCTORS: usize = 3;
+/// What is added to the value that `Object.<init>` has: the stack of the object is another one. HeapProxyStacks has the same.
+const OBJECT: u64 = 0x94d0_49bb_1331_11eb;
 /// Maximum number of frames of a stack.
 const MOST_FRAMES: usize = 1 << 16;
 /// The multiplier of the way back.
 const BACK: u64 = inverse(MULTIPLIER);
 
-/// The number of the current thread's stack, which has this value; 0 if it has none.
-pub fn number(tracer: &Tracer, env: Env, value: u64) -> u32 {
+/// The number of the current thread's stack, which has this value; 0 if it has none. In `Object.<init>`, of an object that was made by `new`, the
+/// stack is that of the `new`, and the value that of the call of `super(…)`.
+pub fn number(tracer: &Tracer, env: Env, value: u64, in_object: bool) -> u32 {
     if value == 0 {
         return 0;
     }
+    let key = if in_object { value.wrapping_add(OBJECT) } else { value };
     tracer.stacks.with(|state| {
-        if let Some(number) = state.table.find(value) {
+        if let Some(number) = state.table.find(key) {
             return number;
         }
         state.counts.values += 1;
         let mut walk = Walk::new(tracer, env, state);
+        walk.in_object = in_object;
         let (number, fits) = match walk.state.tree.most_frames() {
             Some(most) => {
                 walk.room.found.clear();
                 (walk.whole(value, most), false)
             }
-            None => match walk.up_to_known(value).or_else(|| walk.again(value)) {
+            None => match walk.up_to_known(value, key).or_else(|| walk.again(value, key)) {
                 Some(caller) => (walk.add(caller), true),
                 None => (walk.whole(value, MOST_FRAMES), false),
             },
         };
         // What was beyond the limit is walked again: else the table would grow without one. So is what does not fit, if the value may be that of
         // another stack: it is the thread's, and not made from that of the method.
-        let is_certain = fits || matches!(walk.innermost(), Some((_, Place::Site { .. })));
+        let is_certain = fits || matches!(walk.innermost(value), Some((_, Place::Site { .. })));
         let is_kept = walk.state.tree.most_frames().is_none() && is_certain;
-        walk.finish(is_kept.then_some((value, number)));
+        walk.finish(is_kept.then_some((key, number)));
         number
     })
 }
@@ -71,12 +78,24 @@ pub fn called_by_vm(tracer: &Tracer, env: Env, value: u64) -> u64 {
     })
 }
 
+/// Where the stack begins that a walk looks for.
+struct Start {
+    /// The index of the frame.
+    index: usize,
+    /// The value there.
+    value: u64,
+    /// The site of the object, if the frame is at the call of its constructor, which has another one.
+    made_at: Option<Place>,
+}
+
 /// A walk of the current thread's stack.
 struct Walk<'w, 'e> {
     tracer: &'w Tracer,
     env: Env<'e>,
     state: &'w mut State,
     room: Room,
+    /// Whether `Object.<init>` runs, and the stack is that of the `new`.
+    in_object: bool,
     /// Whether the stack has no more frames than were found.
     is_whole: bool,
     /// How frames are asked for; `None`: JVMTI. What fits the values is right, whoever told it; what does not fit is looked at again as JVMTI tells it.
@@ -87,7 +106,7 @@ impl<'w, 'e> Walk<'w, 'e> {
     fn new(tracer: &'w Tracer, env: Env<'e>, state: &'w mut State) -> Self {
         let room = std::mem::take(&mut state.room);
         let call_traces = tracer.machine.hotspot.call_traces;
-        Self { tracer, env, state, room, is_whole: false, call_traces }
+        Self { tracer, env, state, room, in_object: false, is_whole: false, call_traces }
     }
 
     /// Hands over what is new, and gives values their numbers: the innermost, if it may be kept, and those found above it.
@@ -116,11 +135,12 @@ impl<'w, 'e> Walk<'w, 'e> {
 
     /// The frame with that index; `None` if the stack has no more.
     fn frame(&mut self, index: usize) -> Option<RawFrame> {
+        let first = FIRST_FRAMES + if self.in_object { CONSTRUCTORS } else { 0 };
         while index >= self.room.frames.len() && !self.is_whole {
             let frames = &mut self.room.frames;
             let known = frames.len();
             if let Some(call_traces) = self.call_traces {
-                let most = (known * 4).max(FIRST_FRAMES);
+                let most = (known * 4).max(first);
                 if most <= call_trace::MOST && call_traces.innermost(self.env, most, frames) {
                     self.is_whole = frames.len() < most;
                     self.state.counts.frames += frames.len().saturating_sub(known) as u64;
@@ -129,7 +149,7 @@ impl<'w, 'e> Walk<'w, 'e> {
                 }
                 continue;
             }
-            let more = known.max(FIRST_FRAMES).min(MOST_FRAMES - known.min(MOST_FRAMES));
+            let more = known.max(first).min(MOST_FRAMES - known.min(MOST_FRAMES));
             frames.resize(known + more, RawFrame::NONE);
             let found = self.tracer.machine.jvmti.current_frames(known, &mut frames[known..]).unwrap_or(0);
             frames.truncate(known + found);
@@ -151,15 +171,49 @@ impl<'w, 'e> Walk<'w, 'e> {
         state.methods.place(frame, |pools| read(tracer, *env, frame, pools))
     }
 
+    /// Where the stack with this value begins: with the innermost frame, or below the constructors that have come to `Object.<init>`.
+    fn start(&mut self, value: u64) -> Start {
+        let mut start = Start { index: 0, value, made_at: None };
+        if !self.in_object {
+            return start;
+        }
+        while let Some(frame) = self.frame(start.index) {
+            let place = self.place(frame);
+            match place {
+                Place::Untracked => {}
+                Place::Site { called: Called::Super, .. } => start.value = below(start.value, place),
+                Place::Site { site, adds, called: Called::ConstructorOfNew } => {
+                    let (site, adds) = (site.wrapping_sub(1), adds.wrapping_sub(1));
+                    start.value = start.value.wrapping_sub(1);
+                    start.made_at = Some(Place::Site { site, adds, called: Called::Other });
+                    break;
+                }
+                Place::Site { called: Called::Other, .. } | Place::Elsewhere { .. } => break,
+            }
+            start.index += 1;
+        }
+        start
+    }
+
     /// Walks to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
-    /// does not fit, those are found whose values are right nevertheless: up to the first that is at no site.
-    fn up_to_known(&mut self, value: u64) -> Option<u32> {
-        let (mut next, mut index) = (value, 0);
+    /// does not fit, those are found whose values are right nevertheless: up to the first that is at no site. The site of an object is found with
+    /// its `key`: nothing is called there.
+    fn up_to_known(&mut self, value: u64, key: u64) -> Option<u32> {
+        let Start { mut index, value: mut next, made_at } = self.start(value);
         let mut certain = None;
         self.room.found.clear();
+        if let Some(place) = made_at {
+            self.room.found.extend(place.shown().map(|(site, _)| (key, site)));
+            next = below(next, place);
+            index += 1;
+        }
         while let Some(frame) = self.frame(index) {
             let (at, place) = (next, self.place(frame));
             index += 1;
+            // The VM has called the constructor, of an exception: the value is of an earlier call.
+            if self.in_object && self.room.found.is_empty() && matches!(place, Place::Elsewhere { .. }) {
+                return None;
+            }
             next = below(at, place);
             let known = |walk: &Self| {
                 let number = walk.state.table.find(at)?;
@@ -192,17 +246,17 @@ impl<'w, 'e> Walk<'w, 'e> {
     }
 
     /// The same once more, with frames as JVMTI tells them, and then with what methods have as code now.
-    fn again(&mut self, value: u64) -> Option<u32> {
+    fn again(&mut self, value: u64, key: u64) -> Option<u32> {
         self.ask_jvmti();
-        self.up_to_known(value).or_else(|| {
+        self.up_to_known(value, key).or_else(|| {
             let may_differ = self.state.methods.forget_changed();
-            may_differ.then(|| self.up_to_known(value)).flatten()
+            may_differ.then(|| self.up_to_known(value, key)).flatten()
         })
     }
 
-    /// The innermost method with hooks: the index of its frame, and where that is.
-    fn innermost(&mut self) -> Option<(usize, Place)> {
-        let mut index = 0;
+    /// The innermost method with hooks of the stack with this value: the index of its frame, and where that is.
+    fn innermost(&mut self, value: u64) -> Option<(usize, Place)> {
+        let mut index = self.start(value).index;
         loop {
             match self.frame(index).map(|frame| self.place(frame))? {
                 Place::Untracked => index += 1,
@@ -213,7 +267,7 @@ impl<'w, 'e> Walk<'w, 'e> {
 
     /// The value of the caller of the method that asks, and its number. `None`: the thread has its value. See [`called_by_vm`].
     fn called_by_vm(&mut self, value: u64) -> Option<(u64, u32)> {
-        let (asks, _) = self.innermost()?;
+        let (asks, _) = self.innermost(value)?;
         let (caller, known) = self.caller_at(value, asks + 1).or_else(|| {
             // `AsyncGetCallTrace` tells the frames of the carrier behind those of a virtual thread.
             self.ask_jvmti();
@@ -276,14 +330,15 @@ impl<'w, 'e> Walk<'w, 'e> {
 
     /// The stack as the VM tells it, of at most this number of frames at sites.
     fn whole(&mut self, value: u64, most: usize) -> u32 {
-        let (mut at, mut index, mut sites) = (value, 0, Vec::new());
+        let Start { mut index, value: mut at, mut made_at } = self.start(value);
+        let mut sites = Vec::new();
         // JVMTI tells the frames of a virtual thread, `AsyncGetCallTrace` those of its carrier behind them: the value says where it begins.
         while sites.len() < most
             && (at != 0 || self.call_traces.is_none())
             && let Some(frame) = self.frame(index)
         {
             index += 1;
-            let place = self.place(frame);
+            let place = made_at.take().unwrap_or_else(|| self.place(frame));
             sites.extend(place.shown().map(|(site, _)| site));
             at = below(at, place);
         }

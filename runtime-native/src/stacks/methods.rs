@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use et_jvm::profiling::RawFrame;
-use et_rewriter::hooks::stacks::{TrackedCode, constant_of};
+use et_rewriter::hooks::stacks::{Called, TrackedCode, constant_of};
 use rustc_hash::FxHashMap;
 
 /// Where a frame is.
@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 pub enum Place {
     /// In a method without hooks for stacks.
     Untracked,
-    /// At a site: its id, and what it adds to the value of the method's caller.
-    Site { site: u32, adds: u64 },
+    /// At a site: its id, what it adds to the value of the method's caller, and what is called there.
+    Site { site: u32, adds: u64, called: Called },
     /// At another place of a method whose sites begin there: the VM has called something. `nearest` is the site that comes next in its code, or
     /// else the last one, and what that adds.
     Elsewhere { first_site: u32, sites: u32, nearest: (u32, u64) },
@@ -24,7 +24,7 @@ impl Place {
     pub fn shown(self) -> Option<(u32, u64)> {
         match self {
             Self::Untracked => None,
-            Self::Site { site, adds } | Self::Elsewhere { nearest: (site, adds), .. } => Some((site, adds)),
+            Self::Site { site, adds, .. } | Self::Elsewhere { nearest: (site, adds), .. } => Some((site, adds)),
         }
     }
 }
@@ -98,16 +98,16 @@ impl Methods {
             let adds = constant_of(code.first_site).wrapping_add(index.into());
             (code.first_site.wrapping_add(index), adds)
         };
-        match u32::try_from(frame.location).ok().and_then(|at| code.site_at(at)) {
-            Some(index) => {
-                let (site, adds) = at_index(index);
-                Place::Site { site, adds }
+        match u32::try_from(frame.location).ok().and_then(|at| code.call_at(at)) {
+            Some(call) => {
+                let (site, adds) = at_index(call.index);
+                Place::Site { site, adds, called: call.called }
             }
             None => {
-                let sites = code.sites.iter().map(|(_, index)| index + 1).max().unwrap_or(0);
+                let sites = code.calls.iter().map(|call| call.index + 1).max().unwrap_or(0);
                 let at = u32::try_from(frame.location).unwrap_or(0);
-                let next = code.sites.partition_point(|(pc, _)| *pc < at);
-                let nearest = code.sites.get(next).or(code.sites.last()).map_or(0, |(_, index)| *index);
+                let next = code.calls.partition_point(|call| call.pc < at);
+                let nearest = code.calls.get(next).or(code.calls.last()).map_or(0, |call| call.index);
                 Place::Elsewhere { first_site: code.first_site, sites, nearest: at_index(nearest) }
             }
         }

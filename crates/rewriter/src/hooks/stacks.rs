@@ -4,14 +4,23 @@
 //! ```text
 //! on entry:          currentThread()  dup  astore t  getfield etContext  dup2  lstore c  ldc K  lmul  ldc M  ladd  lstore u
 //!                    in what the VM calls, behind lstore c:  HeapProxy.calledByVm(J)
-//! before a call:     aload t  lload u  <index>  i2l  ladd  putfield etContext
+//! before a call:     aload t  <value>  putfield etContext
 //! before a return:   aload t  lload c  putfield etContext
-//! at an allocation:  lload u  <index>  i2l  ladd  site(J), allocatedArray(Object,I,J), allocatedMulti(Object,I,J)
+//! behind an array allocation:  <value>  allocatedArray(Object,I,J), allocatedMulti(Object,I,J)
+//!
+//! <value>, the stack at a site:             lload u  <index>  i2l  ladd
+//! before the constructor call of a `new`:   <index>  i2l  lload u  ladd
+//! before a call of super(…) or this(…):     lload u  <-index>  i2l  lsub
 //! ```
 //!
 //! K is the same everywhere, M a constant of the method, which the id of its first site gives, and the index is that of the call or
 //! allocation among the sites of the method. K is odd, so that the value of the caller can be computed from that of a call. Without a
 //! call the method keeps only `u`.
+//!
+//! A `new` has no hook of its own: `Object.<init>` has the value of the call of `super(…)` by which it was reached, and the walk of that stack
+//! goes down through the constructors to the `new`. For this the three forms of a value tell [what is called](Called); the site of
+//! the object is the one before that of its constructor call. Only methods that tell of their entry leave the site in the thread, as without
+//! stacks (`site(J)`): readers need it for objects whose constructors never come to `Object.<init>`.
 //!
 //! Nothing is done where an exception leaves a method: the next call or return of a method below stores a value of its own. It is
 //! for methods without hooks, which do not, that a return restores what was there before.
@@ -63,6 +72,17 @@ pub const fn inverse(odd: u64) -> u64 {
     found
 }
 
+/// What is called at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// The constructor of an object that the method has made with `new`. The site before this one is that of the object.
+    ConstructorOfNew,
+    /// Another constructor, for the object that the method itself constructs.
+    Super,
+    /// Anything else, the hooks of array allocations included.
+    Other,
+}
+
 /// The local variables of a method that keeps track of its stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracked {
@@ -106,8 +126,13 @@ impl Tracked {
     }
 
     /// Pushes the value of a site.
-    pub(crate) fn value<'e, 'p>(&self, emit: &'e mut Emitter<'p>, site: u32) -> &'e mut Emitter<'p> {
-        emit.local(LLOAD, self.own).int(site - self.first_site).op(I2L).op(LADD)
+    fn value<'e, 'p>(&self, emit: &'e mut Emitter<'p>, site: u32, called: Called) -> &'e mut Emitter<'p> {
+        let index = site - self.first_site;
+        match called {
+            Called::Other => emit.local(LLOAD, self.own).int(index).op(I2L).op(LADD),
+            Called::ConstructorOfNew => emit.int(index).op(I2L).local(LLOAD, self.own).op(LADD),
+            Called::Super => emit.local(LLOAD, self.own).int(index.wrapping_neg()).op(I2L).op(LSUB),
+        }
     }
 
     /// Before a call, which has this site.
@@ -117,10 +142,11 @@ impl Tracked {
         emit: &mut Emitter<'_>,
         instruction: &Instruction<'_>,
         site: u32,
+        called: Called,
     ) {
         let Some((thread, _)) = self.caller else { return };
         emit.start().local(ALOAD, thread);
-        self.value(emit, site).field(PUTFIELD, THREAD, FIELD, "J");
+        self.value(emit, site, called).field(PUTFIELD, THREAD, FIELD, "J");
         editor.before(instruction, emit.bytes(), 5);
     }
 
@@ -136,7 +162,7 @@ impl Tracked {
         editor.before(instruction, emit.bytes(), 3);
     }
 
-    /// Before the `invokespecial <init>` of a `new`.
+    /// Leaves the number of the stack in the thread, before the `invokespecial <init>` of a `new`.
     pub(crate) fn object(
         &self,
         editor: &mut CodeEditor<'_, '_>,
@@ -144,7 +170,7 @@ impl Tracked {
         instruction: &Instruction<'_>,
         site: u32,
     ) {
-        self.value(emit.start(), site).call(Hook::SiteOfStack);
+        self.value(emit.start(), site, Called::Other).call(Hook::SiteOfStack);
         editor.before(instruction, emit.bytes(), 4);
     }
 
@@ -158,11 +184,11 @@ impl Tracked {
     ) {
         if instruction.opcode == MULTIANEWARRAY {
             emit.start().op(DUP).int(instruction.bytes[3].into());
-            self.value(emit, site).call(Hook::AllocatedMultiOfStack);
+            self.value(emit, site, Called::Other).call(Hook::AllocatedMultiOfStack);
         } else {
             editor.before(instruction, emit.start().op(DUP).bytes(), 1);
             emit.start().op(DUP_X1).op(SWAP);
-            self.value(emit, site).call(Hook::AllocatedArrayOfStack);
+            self.value(emit, site, Called::Other).call(Hook::AllocatedArrayOfStack);
         }
         editor.behind(instruction, emit.bytes(), 6);
     }
@@ -199,8 +225,18 @@ impl Tracked {
 pub struct TrackedCode {
     /// The id of the method's first site.
     pub first_site: u32,
-    /// Offset of each instruction that calls, the hooks' own calls at allocations included, with the index of its site.
-    pub sites: Vec<(u32, u32)>,
+    /// The instructions that call, the hooks' own calls included, in order.
+    pub calls: Vec<TrackedCall>,
+}
+
+/// An instruction at which a frame may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackedCall {
+    /// Offset in the code.
+    pub pc: u32,
+    /// The index of its site.
+    pub index: u32,
+    pub called: Called,
 }
 
 impl TrackedCode {
@@ -208,9 +244,9 @@ impl TrackedCode {
     pub fn read(code: &[u8], constant: impl Fn(u16) -> Option<i64>) -> Option<Self> {
         /// By then the hook on entry is over, whatever other hooks there are.
         const ENTRY: u32 = 64;
-        let (mut first_site, mut own, mut sites) = (None, None, Vec::new());
+        let (mut first_site, mut own, mut calls) = (None, None, Vec::new());
         let mut last: [Option<Instruction<'_>>; 4] = [None; 4];
-        // The index of the call whose value was stored last.
+        // The index of the call whose value was stored last, and what it calls.
         let mut stored = None;
         for instruction in crate::code::Instructions::new(code) {
             let instruction = instruction.ok()?;
@@ -227,30 +263,46 @@ impl TrackedCode {
                     return None;
                 }
             }
-            // lload u, <index>, i2l, ladd
-            let index = match (a, b, c, d) {
-                (Some(loads), Some(pushes), Some(widens), Some(adds))
-                    if (widens.opcode, adds.opcode) == (I2L, LADD) && own.is_some() && lload(&loads) == own =>
-                {
-                    pushed(&pushes, &constant)
-                }
+            let value = match (a, b, c, d) {
+                (Some(a), Some(b), Some(c), Some(d)) => own.and_then(|own| value_of([a, b, c, d], own, &constant)),
                 _ => None,
             };
-            match (instruction.opcode, index) {
-                (PUTFIELD, Some(index)) => stored = Some(index),
-                (INVOKESTATIC, Some(index)) => sites.push((instruction.pc, index)),
-                (INVOKEVIRTUAL..=INVOKEDYNAMIC, _) => sites.extend(stored.map(|index| (instruction.pc, index))),
+            match (instruction.opcode, value) {
+                (PUTFIELD, Some(value)) => stored = Some(value),
+                (INVOKESTATIC, Some((index, called))) => calls.push(TrackedCall { pc: instruction.pc, index, called }),
+                (INVOKEVIRTUAL..=INVOKEDYNAMIC, _) => {
+                    if let Some((index, called)) = &mut stored {
+                        calls.push(TrackedCall { pc: instruction.pc, index: *index, called: *called });
+                        // What comes next are the hooks behind the call.
+                        *called = Called::Other;
+                    }
+                }
                 _ => {}
             }
             last = [b, c, d, Some(instruction)];
         }
-        Some(Self { first_site: first_site?, sites })
+        Some(Self { first_site: first_site?, calls })
     }
 
-    /// The index of the site at which a frame is that is at this offset; `None` if it is at none: the VM called something there.
-    pub fn site_at(&self, pc: u32) -> Option<u32> {
-        let at = self.sites.binary_search_by_key(&pc, |(at, _)| *at).ok()?;
-        Some(self.sites[at].1)
+    /// The call at which a frame is that is at this offset; `None` if it is at none: the VM called something there.
+    pub fn call_at(&self, pc: u32) -> Option<TrackedCall> {
+        let at = self.calls.binary_search_by_key(&pc, |call| call.pc).ok()?;
+        Some(self.calls[at])
+    }
+}
+
+/// The index of the site whose value these instructions push, and what is called with it: see the top of the module.
+fn value_of(
+    [a, b, c, d]: [Instruction<'_>; 4],
+    own: u16,
+    constant: impl Fn(u16) -> Option<i64>,
+) -> Option<(u32, Called)> {
+    let loads = |instruction: &Instruction<'_>| lload(instruction) == Some(own);
+    match (a.opcode, b.opcode, c.opcode, d.opcode) {
+        (_, _, I2L, LADD) if loads(&a) => Some((u32::try_from(pushed(&b, constant)?).ok()?, Called::Other)),
+        (_, _, I2L, LSUB) if loads(&a) => Some((u32::try_from(-pushed(&b, constant)?).ok()?, Called::Super)),
+        (_, I2L, _, LADD) if loads(&c) => Some((u32::try_from(pushed(&a, constant)?).ok()?, Called::ConstructorOfNew)),
+        _ => None,
     }
 }
 
@@ -263,12 +315,12 @@ fn lload(instruction: &Instruction<'_>) -> Option<u16> {
 }
 
 /// The number that an instruction pushes.
-fn pushed(instruction: &Instruction<'_>, constant: impl Fn(u16) -> Option<i64>) -> Option<u32> {
+fn pushed(instruction: &Instruction<'_>, constant: impl Fn(u16) -> Option<i64>) -> Option<i64> {
     match (instruction.opcode, instruction.bytes) {
-        (number @ ICONST_0..=ICONST_5, _) => Some(u32::from(number - ICONST_0)),
-        (BIPUSH, [_, byte]) => u32::try_from(*byte as i8).ok(),
-        (SIPUSH, [_, high, low]) => u32::try_from(i16::from_be_bytes([*high, *low])).ok(),
-        (LDC | LDC_W, _) => u32::try_from(constant(instruction.pool_index())?).ok(),
+        (number @ ICONST_M1..=ICONST_5, _) => Some(i64::from(number) - i64::from(ICONST_0)),
+        (BIPUSH, [_, byte]) => Some((*byte as i8).into()),
+        (SIPUSH, [_, high, low]) => Some(i16::from_be_bytes([*high, *low]).into()),
+        (LDC | LDC_W, _) => constant(instruction.pool_index()),
         _ => None,
     }
 }

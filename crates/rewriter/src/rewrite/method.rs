@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use et_names::{ShortfallNames, Site, SiteNames, Witness};
+use rustc_hash::FxHashMap;
 
 use super::class::Work;
 use super::events::Wanted;
@@ -13,7 +14,7 @@ use crate::code::{
     CodeAttribute, CodeEditor, EditError, Flow, HandlerFrame, Instruction, LineTable, Signature, StackMap, Value,
     VerificationType, class_of, kept_locals, limits, parameter_slots, parameters,
 };
-use crate::hooks::stacks::Tracked;
+use crate::hooks::stacks::{Called, Tracked};
 use crate::hooks::{self, ArrayAllocation, Constructor, Emitter, Leaf};
 
 /// A method that is being written, and what all attempts share.
@@ -26,8 +27,7 @@ struct Body<'b, 'a> {
     /// For each local variable on entry, whether it is kept throughout.
     kept: Vec<bool>,
     constructor: Option<Constructor>,
-    /// Pc and site id of each allocating instruction.
-    sites: Vec<(u32, u32)>,
+    sites: Sites,
     /// Instruction index of each `invokespecial <init>` with the pc of its `new`.
     initialised: Vec<(usize, u32)>,
     /// Local variables that on entry hold objects that the VM may have created for the call.
@@ -36,6 +36,23 @@ struct Body<'b, 'a> {
     uses: Vec<hooks::Use>,
     /// Set if entry and exit can share one hook.
     leaf: Option<Leaf>,
+}
+
+/// The ids of a method's sites.
+#[derive(Debug, Default)]
+struct Sites {
+    /// The lowest; `None` if there are none.
+    first: Option<u32>,
+    /// Pc and site of each instruction that makes an array, or calls if stacks are kept track of.
+    here: Vec<(u32, u32)>,
+    /// The sites of objects that are made by `new`, by the index of the instruction that calls their constructors.
+    objects: Vec<(usize, u32)>,
+}
+
+/// A `new`: its site, or what it makes if it gets its site with the call of the constructor.
+enum New {
+    Site(u32),
+    Made(ArrayAllocation),
 }
 
 impl<'a> Work<'_, 'a> {
@@ -49,7 +66,6 @@ impl<'a> Work<'_, 'a> {
     ) -> Result<Option<Vec<u8>>, EditError> {
         let lines = LineTable::of(&code.attributes);
         self.names.methods[index as usize].line = lines.line(0);
-        let sites = self.sites(index, code, &lines)?;
         for instruction in code.instructions.iter().filter(|instruction| instruction.opcode == PUTSTATIC) {
             if let Some(&field) = self.plan.field_places.get(&instruction.pool_index()) {
                 self.names.field_refs[field as usize].is_static = true;
@@ -81,7 +97,7 @@ impl<'a> Work<'_, 'a> {
             frames: None,
             kept: Vec::new(),
             constructor: None,
-            sites,
+            sites: Sites::default(),
             initialised: Vec::new(),
             from_vm: match self.plan.events.knows_objects() {
                 true => hooks::upcall_arguments(&self.plan.name, member, self.options.jdk),
@@ -91,6 +107,7 @@ impl<'a> Work<'_, 'a> {
             leaf: None,
         };
         self.analyse(&mut body, emit)?;
+        body.sites = self.sites(&body, &lines)?;
         let mut last = None;
         let all = self.wanted(&body);
         for wanted in all.sacrifices() {
@@ -140,7 +157,7 @@ impl<'a> Work<'_, 'a> {
             calls: events.calls && (!body.from_vm.is_empty() || any(&|it| self.plan.calls.at(it).is_some())),
             methods: events.methods,
             stacks: events.stacks
-                && !body.sites.is_empty()
+                && body.sites.first.is_some()
                 && !(self.options.jdk && hooks::stacks::runs_before_threads(&self.plan.name, body.member.name)),
             exceptions: events.exceptions && (!code.exceptions.is_empty() || has(&[ATHROW])),
             witness: if body.uses.is_empty() { Witness::None } else { events.witness },
@@ -152,38 +169,46 @@ impl<'a> Work<'_, 'a> {
     }
 
     /// Assigns ids to the sites of a method.
-    fn sites(
-        &mut self,
-        method: u32,
-        code: &CodeAttribute<'a>,
-        lines: &LineTable,
-    ) -> Result<Vec<(u32, u32)>, Malformed> {
-        let mut sites = Vec::new();
-        if !self.plan.events.sites {
+    fn sites(&mut self, body: &Body<'_, 'a>, lines: &LineTable) -> Result<Sites, Malformed> {
+        let mut sites = Sites::default();
+        let events = self.plan.events;
+        if !events.sites {
             return Ok(sites);
         }
-        for instruction in &code.instructions {
-            let at = code.offset + instruction.pc as usize;
-            let made = ArrayAllocation::of(instruction, &self.plan.class.pool).map_err(|error| error.or_at(at))?;
-            if let Some(made) = made {
-                sites.push((instruction.pc, self.ids.site + self.next_site));
-                self.next_site += 1;
-                self.names.sites.push(SiteNames {
-                    method,
-                    descriptor: to_string(&made.descriptor),
-                    dimensions: made.dimensions,
-                    line: lines.line(instruction.pc),
-                });
-            } else if self.plan.events.stacks && opcode::is_call(instruction.opcode) {
-                let called = hooks::called(instruction, &self.plan.class.pool).map_err(|error| error.or_at(at))?;
-                sites.push((instruction.pc, self.ids.site + self.next_site));
-                self.next_site += 1;
-                self.names.sites.push(SiteNames {
-                    method,
-                    descriptor: to_string(&called),
-                    dimensions: Site::CALL,
-                    line: lines.line(instruction.pc),
-                });
+        let (code, pool) = (body.code, &self.plan.class.pool);
+        let mut add = |descriptor: &[u8], dimensions: u8, pc: u32| {
+            let site = self.ids.site + self.next_site;
+            self.next_site += 1;
+            let (descriptor, line) = (to_string(descriptor), lines.line(pc));
+            self.names.sites.push(SiteNames { method: body.index, descriptor, dimensions, line });
+            sites.first.get_or_insert(site);
+            site
+        };
+        let mut new = FxHashMap::default();
+        let mut initialised = body.initialised.iter().peekable();
+        for (index, instruction) in code.instructions.iter().enumerate() {
+            let (pc, at) = (instruction.pc, code.offset + instruction.pc as usize);
+            if let Some(made) = ArrayAllocation::of(instruction, pool).map_err(|error| error.or_at(at))? {
+                if instruction.opcode != NEW {
+                    sites.here.push((pc, add(&made.descriptor, made.dimensions, pc)));
+                } else if events.stacks {
+                    // Comes before the site of the call of its constructor.
+                    new.insert(pc, New::Made(made));
+                } else {
+                    new.insert(pc, New::Site(add(&made.descriptor, made.dimensions, pc)));
+                }
+            }
+            if let Some(&(_, made_at)) = initialised.next_if(|(at, _)| *at == index) {
+                let site = match new.get(&made_at) {
+                    Some(New::Site(site)) => Some(*site),
+                    Some(New::Made(made)) => Some(add(&made.descriptor, made.dimensions, made_at)),
+                    None => None,
+                };
+                sites.objects.extend(site.map(|site| (index, site)));
+            }
+            if events.stacks && opcode::is_call(instruction.opcode) {
+                let called = hooks::called(instruction, pool).map_err(|error| error.or_at(at))?;
+                sites.here.push((pc, add(&called, Site::CALL, pc)));
             }
         }
         Ok(sites)
@@ -302,9 +327,9 @@ impl<'a> Work<'_, 'a> {
         let announces = wanted.calls && !body.from_vm.is_empty();
         let leaf = body.leaf.filter(|_| wanted.methods && wanted.witness == Witness::None && !announces);
 
-        let tracked = match body.sites.first().filter(|_| wanted.stacks) {
+        let tracked = match body.sites.first.filter(|_| wanted.stacks) {
             None => None,
-            Some(&(_, first_site)) => {
+            Some(first_site) => {
                 let Member { name, descriptor, .. } = *body.member;
                 let by_vm =
                     hooks::stacks::may_be_called_by_vm(&self.plan.name, name, descriptor, body.member.is_static());
@@ -345,8 +370,8 @@ impl<'a> Work<'_, 'a> {
         let handlers = if wanted.exceptions { hooks::handlers(code) } else { Default::default() };
         let in_continuation = self.options.jdk && self.plan.name == hooks::CONTINUATION && body.member.name == b"run";
         let has_stack_size = self.options.jdk && hooks::has_stack_size(&self.plan.name);
-        let mut initialised = body.initialised.iter().peekable();
-        let mut sites = body.sites.iter().peekable();
+        let mut objects = body.sites.objects.iter().filter(|_| wanted.sites).peekable();
+        let mut sites = body.sites.here.iter().peekable();
         let mut uses = body.uses.iter().filter(|_| wanted.witness != Witness::None).peekable();
         for (index, instruction) in code.instructions.iter().enumerate() {
             if let Some(&is_shared) = handlers.get(&instruction.pc) {
@@ -358,6 +383,7 @@ impl<'a> Work<'_, 'a> {
                 self.hooks.witnesses += 1;
             }
             let own_site = sites.next_if(|(pc, _)| *pc == instruction.pc).map(|&(_, site)| site);
+            let object = objects.next_if(|(at, _)| *at == index).map(|&(_, site)| site);
             if let Some(leaf) = leaf {
                 let here = (index, instruction);
                 self.hooks.leaves += leaf.before(&mut editor, emit, here, body.id, has_receiver);
@@ -399,13 +425,13 @@ impl<'a> Work<'_, 'a> {
                         self.hooks.arrays += 1;
                     }
                 }
-                INVOKESPECIAL if wanted.sites => {
-                    let new = initialised.next_if(|(at, _)| *at == index).map(|&(_, pc)| pc);
-                    let site = new.and_then(|new| body.sites.binary_search_by_key(&new, |&(pc, _)| pc).ok());
-                    if let Some(at) = site {
+                INVOKESPECIAL => {
+                    if let Some(site) = object {
                         match tracked {
-                            Some(tracked) => tracked.object(&mut editor, emit, instruction, body.sites[at].1),
-                            None => hooks::site(&mut editor, emit, instruction, body.sites[at].1),
+                            None => hooks::site(&mut editor, emit, instruction, site),
+                            Some(tracked) if wanted.methods => tracked.object(&mut editor, emit, instruction, site),
+                            // `Object.<init>` tells from the stack.
+                            Some(_) => {}
                         }
                         self.hooks.sites += 1;
                     }
@@ -426,7 +452,13 @@ impl<'a> Work<'_, 'a> {
                 _ => {}
             }
             if let (Some(tracked), Some(site), true) = (tracked, own_site, opcode::is_call(instruction.opcode)) {
-                tracked.call(&mut editor, emit, instruction, site);
+                let is_super = || body.constructor.as_ref().is_some_and(|it| it.super_calls.contains(&index));
+                let called = match object {
+                    Some(_) => Called::ConstructorOfNew,
+                    None if is_super() => Called::Super,
+                    None => Called::Other,
+                };
+                tracked.call(&mut editor, emit, instruction, site, called);
                 self.hooks.call_sites += 1;
             }
             if let Some(hook) = self.plan.calls.at(instruction).filter(|_| wanted.calls) {

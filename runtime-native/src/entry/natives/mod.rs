@@ -119,16 +119,21 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_layout0(
     })
 }
 
-/// `HeapProxy.stack0(long)`: the number of the current thread's stack, which has that value.
+/// `HeapProxy.stack0(long, boolean)`: the number of the current thread's stack, which has that value; in `Object.<init>` the one of the `new`.
 ///
 /// # Safety
 /// Called by the VM only.
 #[unsafe(no_mangle)]
-pub unsafe extern "system" fn Java_java_lang_HeapProxy_stack0(env: *mut JNIEnv, _class: jclass, value: jlong) -> jint {
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_stack0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    value: jlong,
+    in_object: u8,
+) -> jint {
     // SAFETY: an argument from the VM.
     let env = unsafe { Env::new(env) };
     guarded(env, 0, || match (tracer::get(), env) {
-        (Some(tracer), Some(env)) => walk::number(tracer, env, value as u64) as jint,
+        (Some(tracer), Some(env)) => walk::number(tracer, env, value as u64, in_object != 0) as jint,
         _ => 0,
     })
 }

@@ -283,7 +283,12 @@ public final class HeapProxy {
             int fresh = HeapProxyObjects.identify(thread, object);
             int type = HeapProxyObjects.classId(object.getClass());
             int site = thread.etSite;
-            thread.etSite = 0;
+            if (site != 0) {
+                thread.etSite = 0;
+            } else if (kind == HeapProxyBuffer.NEW) {
+                // With stacks; 0 without.
+                site = HeapProxyStacks.siteOfObject(Thread.currentThread().etContext);
+            }
             HeapProxyBuffer.write(thread, kind, site, fresh, type);
             if (asked != 0) {
                 ask(object, fresh);
@@ -533,7 +538,7 @@ public final class HeapProxy {
         moreIds();
         tag0(null, false);
         staticFieldAt0(null, 0L);
-        stack0(0L);
+        stack0(0L, false);
         calledByVm0(0L);
         size0(null);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
@@ -646,8 +651,11 @@ public final class HeapProxy {
     /** The first of the ids that are the caller's from now on, and above bit 32 how many they are; 0: there are none. */
     static native long moreIds();
 
-    /** The number of the stack with that value, which is walked if it has none; 0 for 0, and if there is no number to give. */
-    static native int stack0(long value);
+    /**
+     * The number of the stack with that value, which is walked if it has none; 0 for 0, and if there is no number to give.
+     * See {@link HeapProxyStacks#siteOfObject}.
+     */
+    static native int stack0(long value, boolean inObject);
 
     /** The value of the stack of the method that has called the caller, or in which the VM has; given what the thread has. */
     static native long calledByVm0(long value);

@@ -10,25 +10,48 @@ final class HeapProxyStacks {
     /** Spreads values over the table; odd. */
     static final long SPREAD = 0xbf58476d1ce4e5b9L;
 
+    /** The table has stacks of objects under another value than that which {@code Object.<init>} has: of the call of a constructor. */
+    private static final long OBJECT = 0x94d049bb133111ebL;
+
     private HeapProxyStacks() {
     }
 
     /** What events have in place of the site; 0 if the stack has no number. */
     static int site(long value) {
+        return site(value, value, false);
+    }
+
+    /**
+     * The same for an object whose {@code Object.<init>} runs, given the value that the thread has: of the call of {@code super(…)} by which
+     * the constructors came there. The stack is that of the {@code new}.
+     */
+    static int siteOfObject(long value) {
+        return site(ofObject(value), value, true);
+    }
+
+    /** Under which the table has such a stack. */
+    static long ofObject(long value) {
+        return value + OBJECT;
+    }
+
+    private static int site(long key, long value, boolean inObject) {
+        if (value == 0L) {
+            return 0;
+        }
         // Slots of 16 bytes: value, number. Filled by linear probing, never removed; a new table takes the place of one that is three quarters full.
         long table = HeapProxy.stacks;
         int bits = (int) table & 63;
         long base = table & ~63L;
         long mask = (1L << bits) - 1L;
-        long slot = value * SPREAD >>> 64 - bits;
+        long slot = key * SPREAD >>> 64 - bits;
         for (;;) {
             long at = base + (slot << 4);
             long there = HeapProxyPlatform.getLongAcquire(at);
-            if (there == value || there == 0L) {
+            if (there == key || there == 0L) {
                 // A table that was replaced meanwhile may turn into zeros behind its value.
                 int number = there == 0L ? 0 : HeapProxyPlatform.get(at + 8L);
                 if (number == 0) {
-                    number = HeapProxy.stack0(value);
+                    number = HeapProxy.stack0(value, inObject);
                 }
                 return number == 0 ? 0 : number | STACK;
             }

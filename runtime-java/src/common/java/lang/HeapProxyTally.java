@@ -1,7 +1,5 @@
 package java.lang;
 
-import jdk.internal.vm.annotation.DontInline;
-
 /**
  * Counts of allocations by stack and class (docs/inside/counts.md): what hooks leave where objects have no ids and no events of their own.
  *
@@ -67,14 +65,28 @@ final class HeapProxyTally {
     }
 
     /** {@code Object.<init>} ran on the object. */
-    @DontInline
     static void object(Object object) {
         Thread thread = HeapProxyRelease.thread();
+        int site = thread.etSite;
+        if (site != 0) {
+            atSite(thread, object, site);
+            return;
+        }
+        // What Unsafe.allocateInstance or JNI made was counted then.
+        if (!HeapProxyObjects.hasId(object)) {
+            long stack = Thread.currentThread().etContext;
+            long key = HeapProxyStacks.ofObject(stack);
+            if (!again(thread, object, -1, key)) {
+                begin(thread, object, -1, HeapProxyStacks.siteOfObject(stack), key);
+            }
+        }
+    }
+
+    /** The same where the method with the {@code new} has left the site. */
+    private static void atSite(Thread thread, Object object, int site) {
         long stack = thread.etStack;
         thread.etStack = 0L;
-        int site = thread.etSite;
         thread.etSite = 0;
-        // What Unsafe.allocateInstance or JNI made was counted then.
         if (!HeapProxyObjects.hasId(object)) {
             long key = stack != 0L ? stack : site;
             if (!again(thread, object, -1, key)) {
@@ -98,7 +110,6 @@ final class HeapProxyTally {
     }
 
     /** An array was made by bytecode. */
-    @DontInline
     static void array(Object array, int length, int site) {
         try {
             Thread thread = HeapProxyRelease.thread();
@@ -111,7 +122,6 @@ final class HeapProxyTally {
     }
 
     /** The same with the value of the stack. */
-    @DontInline
     static void array(Object array, int length, long stack) {
         try {
             add(HeapProxyRelease.thread(), array, length, stack);
