@@ -287,14 +287,19 @@ const WITHOUT_HOOKS: [&str; 11] = [
     "jdk.internal.misc.Unsafe.",
 ];
 
+/// Native methods whose result is certainly new, or whose constructor runs at once.
+const CERTAINLY_NEW: [&str; 3] = [
+    "java.lang.Object.clone",
+    "java.lang.reflect.Array.newArray",
+    "jdk.internal.reflect.NativeConstructorAccessorImpl.newInstance0",
+];
+
 /// A class and a stack, outermost frame first, as the agent tells it. `None`: it has methods without hooks, or ends in native code.
 fn walked(line: &str) -> Option<(String, String)> {
     let (descriptor, stack) = line.split_once('\t')?;
     // What other native methods make is in the trace where it is seen first.
     let last = stack.rsplit(';').next()?;
-    if last.ends_with(":-1")
-        && !["java.lang.Object.clone", "java.lang.reflect.Array.newArray"].iter().any(|made| last.starts_with(made))
-    {
+    if last.ends_with(":-1") && !CERTAINLY_NEW.iter().any(|made| last.starts_with(made)) {
         return None;
     }
     // What the runtime itself calls, and native methods.

@@ -133,14 +133,13 @@ fn with_limit(trace: &Trace, most: usize) -> (Population, Observed) {
                 _ => continue,
             };
             let (site, stack) = trace.stacks.split(site);
-            let is_by_vm = trace.names.site(site).is_some_and(|(_, site)| site.is_call());
             let key = Key {
                 span,
                 thread: ThreadId(thread.thread),
                 context: stacks.of(stack, &trace.stacks, &mut contexts),
-                site: if is_by_vm { SiteId(0) } else { site },
+                site,
                 class: class_at(trace, class, now),
-                is_by_vm: is_by_vm || site.0 == 0,
+                is_by_vm: site.0 == 0,
             };
             *threads.entry(thread.thread).or_default() += u64::from(objects);
             counts.add(key, Count { objects: objects.into(), bytes: COUNTED_UNIT * u64::from(units) });

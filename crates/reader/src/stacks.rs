@@ -75,13 +75,14 @@ impl StackTable {
         self.frames.len().saturating_sub(1)
     }
 
-    /// The site in an event, and the stack if the event has its number in place of the site.
+    /// The site in an event, and the stack if the event has its number in place of the site. Where the innermost frame calls, native code, the VM
+    /// or a method without hooks allocates: there is no site.
     #[inline]
     pub fn split(&self, site: SiteId) -> (SiteId, StackId) {
         match site.0.checked_sub(STACK) {
             None => (site, StackId::NONE),
             Some(number) => match self.frames.get(number as usize) {
-                Some(frame) => (frame.site, StackId(number)),
+                Some(frame) => (if frame.allocates { frame.site } else { SiteId(0) }, StackId(number)),
                 None => (SiteId(0), StackId::NONE),
             },
         }

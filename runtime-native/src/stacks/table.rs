@@ -132,6 +132,8 @@ impl Table {
 
 fn allocate(bits: u32) -> Option<&'static [Slot]> {
     let map = MmapMut::map_anon(size_of::<Slot>() << bits).ok()?;
+    // Values are spread over the whole table, so that with small pages nearly every look-up would miss the TLB. Without them, it still does.
+    _ = map.advise(memmap2::Advice::HugePage);
     let start = map.as_ptr().cast::<Slot>();
     std::mem::forget(map);
     // SAFETY: page-aligned, zeroed, and never unmapped; slots are only accessed atomically.

@@ -8,9 +8,10 @@
 //! before a return:   aload t  lload c  putfield etContext
 //! behind an array allocation:  <value>  allocatedArray(Object,I,J), allocatedMulti(Object,I,J)
 //!
-//! <value>, the stack at a site:             lload u  <index>  i2l  ladd
-//! before the constructor call of a `new`:   <index>  i2l  lload u  ladd
-//! before a call of super(…) or this(…):     lload u  <-index>  i2l  lsub
+//! <value>, the stack at a site:             lload u  <index>  ladd        without <index> ladd if it is 0
+//! before the constructor call of a `new`:   <index>  lload u  ladd
+//! before a call of super(…) or this(…):     lload u  <-index>  lsub
+//! <index>:                                  lconst_0, lconst_1, or an int and i2l
 //! ```
 //!
 //! K is the same everywhere, M a constant of the method, which the id of its first site gives, and the index is that of the call or
@@ -129,9 +130,11 @@ impl Tracked {
     fn value<'e, 'p>(&self, emit: &'e mut Emitter<'p>, site: u32, called: Called) -> &'e mut Emitter<'p> {
         let index = site - self.first_site;
         match called {
-            Called::Other => emit.local(LLOAD, self.own).int(index).op(I2L).op(LADD),
-            Called::ConstructorOfNew => emit.int(index).op(I2L).local(LLOAD, self.own).op(LADD),
-            Called::Super => emit.local(LLOAD, self.own).int(index.wrapping_neg()).op(I2L).op(LSUB),
+            // The shorter, the more is inlined.
+            Called::Other if index == 0 => emit.local(LLOAD, self.own),
+            Called::Other => push(emit.local(LLOAD, self.own), index).op(LADD),
+            Called::ConstructorOfNew => push(emit, index).local(LLOAD, self.own).op(LADD),
+            Called::Super => push(emit.local(LLOAD, self.own), index.wrapping_neg()).op(LSUB),
         }
     }
 
@@ -220,6 +223,15 @@ impl Tracked {
     }
 }
 
+/// Pushes an index, or what is to be subtracted in place of one, as a long.
+fn push<'e, 'p>(emit: &'e mut Emitter<'p>, number: u32) -> &'e mut Emitter<'p> {
+    match number {
+        0 => emit.op(LCONST_0),
+        1 => emit.op(LCONST_1),
+        _ => emit.int(number).op(I2L),
+    }
+}
+
 /// What the frames of a method that keeps track of its stack can be told from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackedCode {
@@ -250,10 +262,9 @@ impl TrackedCode {
         let mut stored = None;
         for instruction in crate::code::Instructions::new(code) {
             let instruction = instruction.ok()?;
-            let [a, b, c, d] = last;
             if own.is_none() {
                 // ldc2_w M, ladd, lstore u
-                if let (Some(loads), Some(adds), Some(local)) = (c, d, lstore(&instruction))
+                if let ([_, _, Some(loads), Some(adds)], Some(local)) = (last, lstore(&instruction))
                     && (loads.opcode, adds.opcode) == (LDC2_W, LADD)
                 {
                     own = Some(local);
@@ -263,10 +274,7 @@ impl TrackedCode {
                     return None;
                 }
             }
-            let value = match (a, b, c, d) {
-                (Some(a), Some(b), Some(c), Some(d)) => own.and_then(|own| value_of([a, b, c, d], own, &constant)),
-                _ => None,
-            };
+            let value = own.and_then(|own| value_of(&last, own, &constant));
             match (instruction.opcode, value) {
                 (PUTFIELD, Some(value)) => stored = Some(value),
                 (INVOKESTATIC, Some((index, called))) => calls.push(TrackedCall { pc: instruction.pc, index, called }),
@@ -279,7 +287,8 @@ impl TrackedCode {
                 }
                 _ => {}
             }
-            last = [b, c, d, Some(instruction)];
+            last.rotate_left(1);
+            last[3] = Some(instruction);
         }
         Some(Self { first_site: first_site?, calls })
     }
@@ -291,19 +300,33 @@ impl TrackedCode {
     }
 }
 
-/// The index of the site whose value these instructions push, and what is called with it: see the top of the module.
+/// The index of the site whose value was just pushed, and what is called with it, by the last instructions: see the top of the module.
 fn value_of(
-    [a, b, c, d]: [Instruction<'_>; 4],
+    last: &[Option<Instruction<'_>>; 4],
     own: u16,
     constant: impl Fn(u16) -> Option<i64>,
 ) -> Option<(u32, Called)> {
-    let loads = |instruction: &Instruction<'_>| lload(instruction) == Some(own);
-    match (a.opcode, b.opcode, c.opcode, d.opcode) {
-        (_, _, I2L, LADD) if loads(&a) => Some((u32::try_from(pushed(&b, constant)?).ok()?, Called::Other)),
-        (_, _, I2L, LSUB) if loads(&a) => Some((u32::try_from(-pushed(&b, constant)?).ok()?, Called::Super)),
-        (_, I2L, _, LADD) if loads(&c) => Some((u32::try_from(pushed(&a, constant)?).ok()?, Called::ConstructorOfNew)),
-        _ => None,
+    let loads = |at: usize| last[at].is_some_and(|instruction| lload(&instruction) == Some(own));
+    // The number that was pushed by that instruction or by it and the one before, and where these begin.
+    let pushed_at = |at: usize| {
+        let instruction = last[at]?;
+        match instruction.opcode {
+            LCONST_0 | LCONST_1 => Some((i64::from(instruction.opcode - LCONST_0), at)),
+            I2L => Some((pushed(&last[at.checked_sub(1)?]?, &constant)?, at - 1)),
+            _ => None,
+        }
+    };
+    let before = |at: usize| at.checked_sub(1).is_some_and(loads);
+    if loads(3) {
+        return Some((0, Called::Other));
     }
+    let (number, called) = match last[3]?.opcode {
+        LADD if loads(2) => (pushed_at(1)?.0, Called::ConstructorOfNew),
+        LADD => pushed_at(2).filter(|(_, at)| before(*at)).map(|(number, _)| (number, Called::Other))?,
+        LSUB => pushed_at(2).filter(|(_, at)| before(*at)).map(|(number, _)| (-number, Called::Super))?,
+        _ => return None,
+    };
+    Some((u32::try_from(number).ok()?, called))
 }
 
 fn lstore(instruction: &Instruction<'_>) -> Option<u16> {
@@ -361,6 +384,28 @@ pub(crate) fn runs_before_threads(class: &str, name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classfile::{ConstantPool, Reader};
+
+    #[test]
+    fn code_tells_what_is_called_at_which_site() {
+        // A pool without constants.
+        let pool = ConstantPool::read(&mut Reader::new(&[0, 1])).unwrap();
+        let mut pool = PoolBuilder::new(&pool);
+        let tracked = Tracked { caller: Some((1, 2)), own: 300, first_site: 1000, by_vm: false };
+        for index in [0, 1, 2, 5, 6, 127, 128, 129, 32_767, 32_768, 32_769, 70_000] {
+            for called in [Called::Other, Called::ConstructorOfNew, Called::Super] {
+                let mut emit = Emitter::new(&mut pool);
+                let mut code = vec![LCONST_0];
+                let value = tracked.value(emit.start(), 1000 + index, called).bytes().to_vec();
+                code.extend(&value);
+                let last: Vec<_> = crate::code::Instructions::new(&code).map(|it| Some(it.unwrap())).collect();
+                let last: Vec<_> = std::iter::repeat_n(None, 4).chain(last).collect();
+                let large = |_| Some(if called == Called::Super { -i64::from(index) } else { index.into() });
+                let found = value_of(last[last.len() - 4..].try_into().unwrap(), 300, large);
+                assert_eq!(found, Some((index, called)), "{value:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_constant_tells_the_first_site() {

@@ -49,12 +49,6 @@ struct Sites {
     objects: Vec<(usize, u32)>,
 }
 
-/// A `new`: its site, or what it makes if it gets its site with the call of the constructor.
-enum New {
-    Site(u32),
-    Made(ArrayAllocation),
-}
-
 impl<'a> Work<'_, 'a> {
     /// Returns the new `Code` attribute of a method; `None` if nothing is inserted.
     pub(super) fn method(
@@ -189,27 +183,30 @@ impl<'a> Work<'_, 'a> {
         for (index, instruction) in code.instructions.iter().enumerate() {
             let (pc, at) = (instruction.pc, code.offset + instruction.pc as usize);
             if let Some(made) = ArrayAllocation::of(instruction, pool).map_err(|error| error.or_at(at))? {
-                if instruction.opcode != NEW {
-                    sites.here.push((pc, add(&made.descriptor, made.dimensions, pc)));
-                } else if events.stacks {
-                    // Comes before the site of the call of its constructor.
-                    new.insert(pc, New::Made(made));
+                if instruction.opcode == NEW {
+                    // With stacks its site comes before that of the call of its constructor.
+                    let site = (!events.stacks).then(|| add(&made.descriptor, made.dimensions, pc));
+                    new.insert(pc, (made, site));
                 } else {
-                    new.insert(pc, New::Site(add(&made.descriptor, made.dimensions, pc)));
+                    sites.here.push((pc, add(&made.descriptor, made.dimensions, pc)));
                 }
             }
-            if let Some(&(_, made_at)) = initialised.next_if(|(at, _)| *at == index) {
-                let site = match new.get(&made_at) {
-                    Some(New::Site(site)) => Some(*site),
-                    Some(New::Made(made)) => Some(add(&made.descriptor, made.dimensions, made_at)),
-                    None => None,
-                };
-                sites.objects.extend(site.map(|site| (index, site)));
+            if let Some(&(_, made_at)) = initialised.next_if(|(at, _)| *at == index)
+                && let Some((made, site)) = new.get_mut(&made_at)
+            {
+                let site = *site.get_or_insert_with(|| add(&made.descriptor, made.dimensions, made_at));
+                sites.objects.push((index, site));
             }
             if events.stacks && opcode::is_call(instruction.opcode) {
                 let called = hooks::called(instruction, pool).map_err(|error| error.or_at(at))?;
                 sites.here.push((pc, add(&called, Site::CALL, pc)));
             }
+        }
+        // Each `new` counts as a site, those in unreachable code as well.
+        let mut others: Vec<_> = new.into_iter().filter(|(_, (_, site))| site.is_none()).collect();
+        others.sort_unstable_by_key(|(pc, _)| *pc);
+        for (pc, (made, _)) in others {
+            add(&made.descriptor, made.dimensions, pc);
         }
         Ok(sites)
     }
@@ -384,6 +381,8 @@ impl<'a> Work<'_, 'a> {
             }
             let own_site = sites.next_if(|(pc, _)| *pc == instruction.pc).map(|&(_, site)| site);
             let object = objects.next_if(|(at, _)| *at == index).map(|&(_, site)| site);
+            // Not so if there are other calls of the constructor, on other ways from the same `new`.
+            let is_next = object.is_some_and(|site| own_site == Some(site + 1));
             if let Some(leaf) = leaf {
                 let here = (index, instruction);
                 self.hooks.leaves += leaf.before(&mut editor, emit, here, body.id, has_receiver);
@@ -429,9 +428,9 @@ impl<'a> Work<'_, 'a> {
                     if let Some(site) = object {
                         match tracked {
                             None => hooks::site(&mut editor, emit, instruction, site),
-                            Some(tracked) if wanted.methods => tracked.object(&mut editor, emit, instruction, site),
                             // `Object.<init>` tells from the stack.
-                            Some(_) => {}
+                            Some(_) if is_next && !wanted.methods => {}
+                            Some(tracked) => tracked.object(&mut editor, emit, instruction, site),
                         }
                         self.hooks.sites += 1;
                     }
@@ -453,10 +452,10 @@ impl<'a> Work<'_, 'a> {
             }
             if let (Some(tracked), Some(site), true) = (tracked, own_site, opcode::is_call(instruction.opcode)) {
                 let is_super = || body.constructor.as_ref().is_some_and(|it| it.super_calls.contains(&index));
-                let called = match object {
-                    Some(_) => Called::ConstructorOfNew,
-                    None if is_super() => Called::Super,
-                    None => Called::Other,
+                let called = match is_next {
+                    true => Called::ConstructorOfNew,
+                    false if is_super() => Called::Super,
+                    false => Called::Other,
                 };
                 tracked.call(&mut editor, emit, instruction, site, called);
                 self.hooks.call_sites += 1;

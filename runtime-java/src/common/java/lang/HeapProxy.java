@@ -286,8 +286,13 @@ public final class HeapProxy {
             if (site != 0) {
                 thread.etSite = 0;
             } else if (kind == HeapProxyBuffer.NEW) {
-                // With stacks; 0 without.
-                site = HeapProxyStacks.siteOfObject(Thread.currentThread().etContext);
+                long stack = Thread.currentThread().etContext;
+                // 0 without stacks.
+                if (stack != 0L) {
+                    int number = HeapProxyStacks.number(HeapProxyStacks.ofObject(stack));
+                    // Called here, and not there, as below: the fewer methods are between the hook and the walk, the fewer frames it passes.
+                    site = HeapProxyStacks.mark(number != 0 ? number : stack0(stack, true));
+                }
             }
             HeapProxyBuffer.write(thread, kind, site, fresh, type);
             if (asked != 0) {
@@ -297,7 +302,18 @@ public final class HeapProxy {
                 HeapProxyCounts.count(object, site);
             }
         } else if (counting) {
-            HeapProxyTally.object(object);
+            Thread thread = HeapProxyRelease.thread();
+            if (thread.etSite != 0) {
+                HeapProxyTally.objectOfSite(thread, object);
+                return;
+            }
+            long stack = Thread.currentThread().etContext;
+            long key = HeapProxyStacks.ofObject(stack);
+            if (!HeapProxyTally.object(thread, object, key)) {
+                int number = HeapProxyStacks.number(key);
+                number = number != 0 ? number : stack0(stack, true);
+                HeapProxyTally.first(thread, object, -1, HeapProxyStacks.mark(number), key);
+            }
         }
     }
 
@@ -316,14 +332,24 @@ public final class HeapProxy {
 
     @DontInline
     public static void allocatedArray(Object array, int length, long stack) {
-        if (on) {
-            try {
-                newArray(array, length, HeapProxyStacks.site(stack), 0);
-            } catch (StackOverflowError noRoom) {
-                overflows++;
+        if (!on && !counting) {
+            return;
+        }
+        try {
+            if (on) {
+                int number = HeapProxyStacks.number(stack);
+                number = number != 0 ? number : stack0(stack, false);
+                newArray(array, length, HeapProxyStacks.mark(number), 0);
+                return;
             }
-        } else if (counting) {
-            countArrays(array, 1, length, stack);
+            Thread thread = HeapProxyRelease.thread();
+            if (!HeapProxyTally.again(thread, array, length, stack)) {
+                int number = HeapProxyStacks.number(stack);
+                number = number != 0 ? number : stack0(stack, false);
+                HeapProxyTally.first(thread, array, length, HeapProxyStacks.mark(number), stack);
+            }
+        } catch (StackOverflowError noRoom) {
+            overflows++;
         }
     }
 
@@ -400,19 +426,11 @@ public final class HeapProxy {
                 overflows++;
             }
         } else if (counting) {
-            countArrays(array, dimensions, 0, stack);
-        }
-    }
-
-    private static void countArrays(Object array, int dimensions, int length, long stack) {
-        if (dimensions == 1) {
-            HeapProxyTally.array(array, length, stack);
-            return;
-        }
-        try {
-            HeapProxyTally.arrays(array, dimensions, HeapProxyStacks.site(stack));
-        } catch (StackOverflowError noRoom) {
-            overflows++;
+            try {
+                HeapProxyTally.arrays(array, dimensions, HeapProxyStacks.site(stack));
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
@@ -653,7 +671,7 @@ public final class HeapProxy {
 
     /**
      * The number of the stack with that value, which is walked if it has none; 0 for 0, and if there is no number to give.
-     * See {@link HeapProxyStacks#siteOfObject}.
+     * In {@code Object.<init>} it is that of the {@code new}, see {@link HeapProxyStacks#ofObject}.
      */
     static native int stack0(long value, boolean inObject);
 

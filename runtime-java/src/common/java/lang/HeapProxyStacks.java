@@ -18,26 +18,28 @@ final class HeapProxyStacks {
 
     /** What events have in place of the site; 0 if the stack has no number. */
     static int site(long value) {
-        return site(value, value, false);
+        if (value == 0L) {
+            return 0;
+        }
+        int number = number(value);
+        return mark(number != 0 ? number : HeapProxy.stack0(value, false));
     }
 
     /**
-     * The same for an object whose {@code Object.<init>} runs, given the value that the thread has: of the call of {@code super(…)} by which
-     * the constructors came there. The stack is that of the {@code new}.
+     * Under which value the table has the stack of an object whose {@code Object.<init>} runs, given the value that the thread has: of the
+     * call of {@code super(…)} by which the constructors came there. The stack is that of the {@code new}.
      */
-    static int siteOfObject(long value) {
-        return site(ofObject(value), value, true);
-    }
-
-    /** Under which the table has such a stack. */
     static long ofObject(long value) {
         return value + OBJECT;
     }
 
-    private static int site(long key, long value, boolean inObject) {
-        if (value == 0L) {
-            return 0;
-        }
+    /** The number in place of a site; 0 for 0. */
+    static int mark(int number) {
+        return number == 0 ? 0 : number | STACK;
+    }
+
+    /** What the table has for the value; 0 if it does not have it. */
+    static int number(long key) {
         // Slots of 16 bytes: value, number. Filled by linear probing, never removed; a new table takes the place of one that is three quarters full.
         long table = HeapProxy.stacks;
         int bits = (int) table & 63;
@@ -47,13 +49,12 @@ final class HeapProxyStacks {
         for (;;) {
             long at = base + (slot << 4);
             long there = HeapProxyPlatform.getLongAcquire(at);
-            if (there == key || there == 0L) {
+            if (there == key) {
                 // A table that was replaced meanwhile may turn into zeros behind its value.
-                int number = there == 0L ? 0 : HeapProxyPlatform.get(at + 8L);
-                if (number == 0) {
-                    number = HeapProxy.stack0(value, inObject);
-                }
-                return number == 0 ? 0 : number | STACK;
+                return HeapProxyPlatform.get(at + 8L);
+            }
+            if (there == 0L) {
+                return 0;
             }
             slot = slot + 1L & mask;
         }

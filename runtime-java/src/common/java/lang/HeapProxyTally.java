@@ -31,8 +31,8 @@ final class HeapProxyTally {
     }
 
     /**
-     * The constructor of an object is about to be called. The stack gets its number here, where the frame of the site is the innermost, unless
-     * the buffer has a count for it.
+     * The constructor of an object is about to be called by a method that tells of its entry, too, and leaves its stack here. That gets its number, unless the
+     * buffer has a count for it.
      */
     static void site(long stack) {
         Thread thread = HeapProxyRelease.thread();
@@ -64,35 +64,22 @@ final class HeapProxyTally {
         return site;
     }
 
-    /** {@code Object.<init>} ran on the object. */
-    static void object(Object object) {
-        Thread thread = HeapProxyRelease.thread();
+    /** {@code Object.<init>} runs on the object, and the method with the {@code new} has left the site. */
+    static void objectOfSite(Thread thread, Object object) {
+        long stack = thread.etStack;
+        thread.etStack = 0L;
         int site = thread.etSite;
-        if (site != 0) {
-            atSite(thread, object, site);
-            return;
-        }
-        // What Unsafe.allocateInstance or JNI made was counted then.
-        if (!HeapProxyObjects.hasId(object)) {
-            long stack = Thread.currentThread().etContext;
-            long key = HeapProxyStacks.ofObject(stack);
-            if (!again(thread, object, -1, key)) {
-                begin(thread, object, -1, HeapProxyStacks.siteOfObject(stack), key);
-            }
+        thread.etSite = 0;
+        long key = stack != 0L ? stack : site;
+        if (!object(thread, object, key)) {
+            first(thread, object, -1, site, key);
         }
     }
 
-    /** The same where the method with the {@code new} has left the site. */
-    private static void atSite(Thread thread, Object object, int site) {
-        long stack = thread.etStack;
-        thread.etStack = 0L;
-        thread.etSite = 0;
-        if (!HeapProxyObjects.hasId(object)) {
-            long key = stack != 0L ? stack : site;
-            if (!again(thread, object, -1, key)) {
-                begin(thread, object, -1, site, key);
-            }
-        }
+    /** The same where it has not. False if it is the first object of a count. */
+    static boolean object(Thread thread, Object object, long key) {
+        // What Unsafe.allocateInstance or JNI made was counted then.
+        return HeapProxyObjects.hasId(object) || again(thread, object, -1, key);
     }
 
     /** Native code, or the VM, has made the object just now, for the method that runs. */
@@ -106,7 +93,10 @@ final class HeapProxyTally {
             // A constructor may still run on it.
             HeapProxyObjects.identify(thread, object);
         }
-        add(thread, object, length, Thread.currentThread().etContext);
+        long stack = Thread.currentThread().etContext;
+        if (!again(thread, object, length, stack)) {
+            first(thread, object, length, HeapProxyStacks.site(stack), stack);
+        }
     }
 
     /** An array was made by bytecode. */
@@ -114,17 +104,8 @@ final class HeapProxyTally {
         try {
             Thread thread = HeapProxyRelease.thread();
             if (!again(thread, array, length, site)) {
-                begin(thread, array, length, site, site);
+                first(thread, array, length, site, site);
             }
-        } catch (StackOverflowError noRoom) {
-            HeapProxy.overflows++;
-        }
-    }
-
-    /** The same with the value of the stack. */
-    static void array(Object array, int length, long stack) {
-        try {
-            add(HeapProxyRelease.thread(), array, length, stack);
         } catch (StackOverflowError noRoom) {
             HeapProxy.overflows++;
         }
@@ -143,14 +124,8 @@ final class HeapProxyTally {
         }
     }
 
-    private static void add(Thread thread, Object object, int length, long stack) {
-        if (!again(thread, object, length, stack)) {
-            begin(thread, object, length, HeapProxyStacks.site(stack), stack);
-        }
-    }
-
     /** Adds an object to a count that the buffer has; false if it has none. */
-    private static boolean again(Thread thread, Object object, int length, long key) {
+    static boolean again(Thread thread, Object object, int length, long key) {
         long end = thread.etEnd;
         if (end == 0L || thread.etTicket != HeapProxyPlatform.getLong(HeapProxy.slice)) {
             return false;
@@ -173,7 +148,7 @@ final class HeapProxyTally {
     }
 
     /** The first object of a count. */
-    private static void begin(Thread thread, Object object, int length, int site, long key) {
+    static void first(Thread thread, Object object, int length, int site, long key) {
         // A class that has a count has its record.
         Class<?> type = object.getClass();
         int id = HeapProxyObjects.classId(type);
