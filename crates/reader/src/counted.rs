@@ -133,12 +133,18 @@ fn with_limit(trace: &Trace, most: usize) -> (Population, Observed) {
                 _ => continue,
             };
             let (site, stack) = trace.stacks.split(site);
+            let class = class_at(trace, class, now);
+            let makes_another = trace.names.site(site).is_some_and(|(_, there)| there.dimensions == 0)
+                && class != TypeId::UNKNOWN
+                && trace.names.site_type(site, 0) != Some(class);
+            // The constructor of an object, without hooks, makes others on the same stack.
+            let site = if makes_another { SiteId(0) } else { site };
             let key = Key {
                 span,
                 thread: ThreadId(thread.thread),
                 context: stacks.of(stack, &trace.stacks, &mut contexts),
                 site,
-                class: class_at(trace, class, now),
+                class,
                 is_by_vm: site.0 == 0,
             };
             *threads.entry(thread.thread).or_default() += u64::from(objects);

@@ -15,13 +15,13 @@ struct Frame {
     method: MethodId,
     /// One of the sites on the line of the site; 0 if its line is not known.
     at: SiteId,
-    /// Whether something is allocated at the site, and not called.
-    allocates: bool,
+    /// Whether something is called at the site, and not allocated; unknown sites do neither.
+    is_call: bool,
 }
 
 impl Frame {
     const UNKNOWN: Self =
-        Self { caller: StackId::NONE, site: SiteId(0), method: MethodId(0), at: SiteId(0), allocates: false };
+        Self { caller: StackId::NONE, site: SiteId(0), method: MethodId(0), at: SiteId(0), is_call: false };
 }
 
 /// The stacks of a trace, by number.
@@ -38,13 +38,19 @@ impl StackTable {
         let mut table = Self::default();
         // Contexts differ by lines, not by calls on a line.
         let mut lines: FxHashMap<(MethodId, u32), SiteId> = FxHashMap::default();
-        let mut frame = |caller, site| {
+        let mut look_up = |site| {
             let found = names.site(SiteId(site));
             let method = found.map_or(MethodId(0), |(table, there)| table.method_id(there.method));
             let line = found.map_or(0, |(_, there)| there.line);
-            let allocates = found.is_some_and(|(_, there)| !there.is_call());
+            let is_call = found.is_some_and(|(_, there)| there.is_call());
             let at = if line == 0 { SiteId(0) } else { *lines.entry((method, line)).or_insert(SiteId(site)) };
-            Frame { caller: StackId(caller), site: SiteId(site), method, at, allocates }
+            Frame { caller: StackId::NONE, site: SiteId(site), method, at, is_call }
+        };
+        // There may be a hundred frames at each site.
+        let mut at_sites: FxHashMap<u32, Frame> = FxHashMap::default();
+        let mut frame = |caller, site| {
+            let at_site = *at_sites.entry(site).or_insert_with(|| look_up(site));
+            Frame { caller: StackId(caller), ..at_site }
         };
         for record in records {
             match record {
@@ -75,14 +81,14 @@ impl StackTable {
         self.frames.len().saturating_sub(1)
     }
 
-    /// The site in an event, and the stack if the event has its number in place of the site. Where the innermost frame calls, native code, the VM
-    /// or a method without hooks allocates: there is no site.
+    /// The site in an event, and the stack if the event has its number in place of the site. If the innermost frame is at a call, the object was
+    /// allocated by native code, the VM or a method without hooks, and there is no site.
     #[inline]
     pub fn split(&self, site: SiteId) -> (SiteId, StackId) {
         match site.0.checked_sub(STACK) {
             None => (site, StackId::NONE),
             Some(number) => match self.frames.get(number as usize) {
-                Some(frame) => (if frame.allocates { frame.site } else { SiteId(0) }, StackId(number)),
+                Some(frame) => (if frame.is_call { SiteId(0) } else { frame.site }, StackId(number)),
                 None => (SiteId(0), StackId::NONE),
             },
         }
@@ -97,7 +103,7 @@ impl StackTable {
 
     /// Whether the innermost frame allocates something.
     pub(crate) fn allocates(&self, stack: StackId) -> bool {
-        self.frames.get(stack.0 as usize).is_some_and(|frame| frame.allocates)
+        self.frames.get(stack.0 as usize).is_some_and(|frame| frame.method != MethodId(0) && !frame.is_call)
     }
 
     /// The sites of a stack, innermost first.

@@ -29,6 +29,9 @@ const MOST_FRAMES: usize = 1 << 16;
 /// The multiplier of the way back.
 const BACK: u64 = inverse(MULTIPLIER);
 
+/// Set in a number that must not be remembered for the value: other stacks may have the same one. Numbers have 31 bits.
+pub const UNCERTAIN: u32 = 1 << 31;
+
 /// The number of the current thread's stack, which has this value; 0 if it has none. In `Object.<init>`, of an object that was made by `new`, the
 /// stack is that of the `new`, and the value that of the call of `super(…)`.
 pub fn number(tracer: &Tracer, env: Env, value: u64, in_object: bool) -> u32 {
@@ -54,11 +57,11 @@ pub fn number(tracer: &Tracer, env: Env, value: u64, in_object: bool) -> u32 {
             },
         };
         // What was beyond the limit is walked again: else the table would grow without one. So is what does not fit, if the value may be that of
-        // another stack: it is the thread's, and not made from that of the method.
-        let is_certain = fits || matches!(walk.innermost(value), Some((_, Place::Site { .. })));
+        // another stack: it is the thread's, and not made from that of the method. Without any frame there is nothing to walk again for.
+        let is_certain = fits || number == 0 || matches!(walk.innermost(value), Some((_, Place::Site { .. })));
         let is_kept = walk.state.tree.most_frames().is_none() && is_certain;
         walk.finish(is_kept.then_some((key, number)));
-        number
+        if is_certain { number } else { number | UNCERTAIN }
     })
 }
 
@@ -172,7 +175,8 @@ impl<'w, 'e> Walk<'w, 'e> {
         state.methods.place(frame, |pools| read(tracer, *env, frame, pools))
     }
 
-    /// Where the stack with this value begins: with the innermost frame, or below the constructors that have come to `Object.<init>`.
+    /// Where the stack with this value begins: with the innermost frame, or below the constructors that have come to `Object.<init>`. If there is
+    /// no other method with hooks, it begins with them.
     fn start(&mut self, value: u64) -> Start {
         let mut start = Start { index: 0, value, made_at: None };
         if !self.in_object {
@@ -193,7 +197,10 @@ impl<'w, 'e> Walk<'w, 'e> {
             }
             start.index += 1;
         }
-        start
+        match self.frame(start.index) {
+            None => Start { index: 0, value, made_at: None },
+            Some(_) => start,
+        }
     }
 
     /// Walks to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
@@ -211,7 +218,7 @@ impl<'w, 'e> Walk<'w, 'e> {
         while let Some(frame) = self.frame(index) {
             let (at, place) = (next, self.place(frame));
             index += 1;
-            // The VM has called the constructor, of an exception: the value is of an earlier call.
+            // The VM has called the constructor, for an exception that it throws: the value is that of an earlier call.
             if self.in_object && self.room.found.is_empty() && matches!(place, Place::Elsewhere { .. }) {
                 return None;
             }

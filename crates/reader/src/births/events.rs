@@ -5,15 +5,15 @@ use et_names::{FieldRefId, SiteId};
 
 use crate::record::AllocKind;
 
-/// An object, as an event tells of it.
+/// An event that tells of an object.
 #[derive(Clone, Copy, Debug)]
-pub enum Told {
+pub enum ObjectEvent {
     New { site: SiteId, object: ObjectHash, class: ObjectHash },
     Array { depth: u8, site: SiteId, object: ObjectHash, length: u32 },
     Sighted { kind: AllocKind, site: SiteId, object: ObjectHash, class: ObjectHash, length: i32 },
 }
 
-impl Told {
+impl ObjectEvent {
     pub fn object(self) -> ObjectHash {
         match self {
             Self::New { object, .. } | Self::Array { object, .. } | Self::Sighted { object, .. } => object,
@@ -27,9 +27,9 @@ pub enum Item {
     /// The events that follow belong to this ticket.
     Ticket(Ticket),
     /// A new object.
-    Born(Told),
+    Born(ObjectEvent),
     /// An object that is new unless it has been told of before.
-    Perhaps(Told),
+    Perhaps(ObjectEvent),
     /// A store: of an element of an array that one instruction has made together with its elements, or to a field, by a class that was made at
     /// run time.
     Put { field: Option<FieldRefId>, origin: ObjectHash, target: ObjectHash },
@@ -64,7 +64,7 @@ impl<'b> Items<'b> {
         self.at += len;
         let item = match event {
             Event::New { site, object, class, known } => {
-                let told = Told::New { site, object, class };
+                let told = ObjectEvent::New { site, object, class };
                 match known {
                     _ if object.is_null() => return Err(Unfit),
                     true => Item::Perhaps(told),
@@ -72,7 +72,9 @@ impl<'b> Items<'b> {
                 }
             }
             Event::NewArray { object, .. } if object.is_null() => return Err(Unfit),
-            Event::NewArray { depth, site, object, length } => Item::Born(Told::Array { depth, site, object, length }),
+            Event::NewArray { depth, site, object, length } => {
+                Item::Born(ObjectEvent::Array { depth, site, object, length })
+            }
             Event::Ticket(ticket) => Item::Ticket(ticket),
             Event::PutElement { array, target, index: _ } => Item::Put { field: None, origin: array, target },
             Event::PutField { field, origin, target, if_changed: false } => {
@@ -80,13 +82,13 @@ impl<'b> Items<'b> {
             }
             Event::PutStatic { field, target } => Item::Put { field: Some(field), origin: ObjectHash::NULL, target },
             Event::Found { object, class, length } => {
-                sighted(false, Told::Sighted { kind: AllocKind::Found, site: SiteId(0), object, class, length })
+                sighted(false, ObjectEvent::Sighted { kind: AllocKind::Found, site: SiteId(0), object, class, length })
             }
             Event::Made { object, class, length, fresh, constant: _ } => {
-                sighted(fresh, Told::Sighted { kind: AllocKind::Vm, site: SiteId(0), object, class, length })
+                sighted(fresh, ObjectEvent::Sighted { kind: AllocKind::Vm, site: SiteId(0), object, class, length })
             }
             Event::MadeAt { site, object, class, length, fresh } => {
-                sighted(fresh, Told::Sighted { kind: AllocKind::Vm, site, object, class, length })
+                sighted(fresh, ObjectEvent::Sighted { kind: AllocKind::Vm, site, object, class, length })
             }
             _ => return Err(Unfit),
         };
@@ -94,7 +96,7 @@ impl<'b> Items<'b> {
     }
 }
 
-fn sighted(is_new: bool, told: Told) -> Item {
+fn sighted(is_new: bool, told: ObjectEvent) -> Item {
     match is_new {
         _ if told.object().is_null() => Item::Nothing,
         true => Item::Born(told),

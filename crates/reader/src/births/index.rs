@@ -1,15 +1,14 @@
 //! One reading of all events: in which order they are, what there was before each, and what only that tells.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{Nanos, Wall};
 use et_names::FieldRefId;
-use et_system::threads::spawn_scoped;
+use et_system::threads::on_all_cores;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::events::{Item, Items, Told, Unfit};
+use super::events::{Item, Items, ObjectEvent, Unfit};
 use super::ids::Seen;
 use super::made::{Made, Maker};
 use crate::classes::ClassIndex;
@@ -126,6 +125,8 @@ pub struct Index {
 struct Found {
     runs: Vec<Run>,
     perhaps: Vec<Perhaps>,
+    /// Fields that are stored to.
+    fields: FxHashSet<FieldRefId>,
     /// Records by kind, as far as they are certain.
     totals: Totals,
 }
@@ -144,11 +145,9 @@ struct Perhaps {
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     /// Whether an object is new.
-    New(Told),
+    New(ObjectEvent),
     /// Whether an object that is named is known: if not, nothing is.
     Known(ObjectHash),
-    /// Whether a field is.
-    Field(FieldRefId),
 }
 
 /// Something that gives an object its id, or may.
@@ -214,47 +213,6 @@ impl FirstUses {
     }
 }
 
-/// Has all cores do something with each piece. Returns what came out, in the order of the pieces, and what they worked with; `None` if one
-/// did not fit.
-fn each<H: Send, R: Send>(
-    pieces: usize,
-    hands: impl Fn() -> H + Sync,
-    work: impl Fn(&mut H, usize) -> Result<R, Unfit> + Sync,
-) -> Option<(Vec<R>, Vec<H>)> {
-    let next = AtomicUsize::new(0);
-    let some = || {
-        let (mut hands, mut results) = (hands(), Vec::new());
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
-                return Some((results, hands));
-            }
-            match work(&mut hands, piece) {
-                Ok(result) => results.push((piece, result)),
-                Err(Unfit) => {
-                    next.store(pieces, Ordering::Relaxed);
-                    return None;
-                }
-            }
-        }
-    };
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(pieces.max(1));
-    let parts = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..cores).map_while(|_| spawn_scoped(scope, some).ok()).collect();
-        let mine = some();
-        let others =
-            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        std::iter::once(mine).chain(others).collect::<Option<Vec<_>>>()
-    })?;
-    let (mut all, mut hands) = (Vec::with_capacity(pieces), Vec::new());
-    for (results, hand) in parts {
-        all.extend(results);
-        hands.push(hand);
-    }
-    all.sort_unstable_by_key(|(piece, _)| *piece);
-    Some((all.into_iter().map(|(_, result)| result).collect(), hands))
-}
-
 /// Reads all events. `None`: the trace has to be read in another way.
 ///
 /// # Errors
@@ -285,8 +243,8 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     let seen = Seen::new((bytes / LEAST_BYTES) as usize + initial.times.len());
     seen.add(&Vec::from_iter(initial.times.keys().copied()), &mut Vec::new());
     let hands = || Hands { events: Vec::new(), maker: Maker::new(trace), ids: Vec::new(), again: Vec::new() };
-    let (mut found, hands) =
-        each(pieces.len(), hands, |hands, piece| first_look(trace, &pieces, piece, hands, (&seen, &firsts, &kept)))?;
+    let look = |hands: &mut Hands<'_>, piece| first_look(trace, &pieces, piece, hands, (&seen, &firsts, &kept));
+    let (mut found, hands) = on_all_cores(pieces.len(), 1, hands, look).ok()?;
     let mut totals = Totals::default();
     let mut records: FxHashMap<u32, u64> = FxHashMap::default();
     for (piece, found) in pieces.iter().zip(&found) {
@@ -317,13 +275,17 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
             what: Happening::Asked(perhaps.what),
         }));
     }
+    // Those of initial references are known: each that is not counts once.
+    let mut fields = initial.fields;
+    for field in found.iter().flat_map(|found| &found.fields) {
+        fields.of_ref(*field, &trace.names, &trace.types, &mut anomalies);
+    }
     drop(found);
     let hash_of = |happened: &Happened| match happened.what {
         Happening::Mirror(class, _) => trace.classes.get(class).record.class.0,
         Happening::Born(hash) => hash,
         Happening::Asked(Asked::New(told)) => told.object().0,
         Happening::Asked(Asked::Known(object)) => object.0,
-        Happening::Asked(Asked::Field(_)) => 0,
     };
     twice.extend(happened.iter().map(hash_of).filter(|hash| seen.may_have(*hash)));
     drop(seen);
@@ -331,8 +293,8 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
         trace.file.begin_events("looking for ids that come again");
         let special = Special::of(twice.iter().copied());
         let twice = |hash: u32| special.may_have(hash) && twice.contains(&hash);
-        let (born, _) =
-            each(pieces.len(), Vec::new, |events, piece| second_look(trace, &pieces, piece, events, &twice))?;
+        let look = |events: &mut Vec<u8>, piece| second_look(trace, &pieces, piece, events, &twice);
+        let (born, _) = on_all_cores(pieces.len(), 1, Vec::new, look).ok()?;
         for (piece, born) in born.into_iter().enumerate() {
             for born in born {
                 happened.push(Happened { run: *places[piece].get(born.run as usize)?, ..born });
@@ -342,9 +304,6 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     // Mirrors of a run are in the order of their classes, which is that of the list.
     happened.sort_by_key(|happened| (happened.run, happened.offset));
     let mut deciding = Deciding {
-        trace,
-        allocs: Allocs::new(trace),
-        fields: initial.fields,
         times: initial.times,
         maker: Maker::new(trace),
         pieces: &mut pieces,
@@ -470,7 +429,7 @@ fn first_look(
                 run.has_records = true;
                 found.totals.0[made.kind.record_kind() as usize] += 1;
                 ids.push(told.object().0);
-                if let Told::Array { depth, object, .. } = told {
+                if let ObjectEvent::Array { depth, object, .. } = told {
                     arrays.resize(usize::from(depth) + 1, ObjectHash::NULL);
                     arrays[usize::from(depth)] = object;
                 }
@@ -486,8 +445,8 @@ fn first_look(
                 if field.is_some() || !arrays.windows(2).any(|pair| pair == [origin, target]) {
                     let (run, births) = (found.runs.len() as u32, run.births);
                     let named = [origin, target].into_iter().filter(|object| !object.is_null()).map(Asked::Known);
-                    let asked = named.chain(field.map(Asked::Field));
-                    found.perhaps.extend(asked.map(|what| Perhaps { run, offset, births, what }));
+                    found.perhaps.extend(named.map(|what| Perhaps { run, offset, births, what }));
+                    found.fields.extend(field);
                 }
             }
             Item::Ticket(_) | Item::Nothing => {}
@@ -496,7 +455,7 @@ fn first_look(
     found.runs.extend(run);
     let before = again.len();
     seen.add(ids, again);
-    let more = found.runs.len() + found.perhaps.len() + again.len() - before;
+    let more = found.runs.len() + found.perhaps.len() + found.fields.len() + again.len() - before;
     if kept.fetch_add(more, Ordering::Relaxed) > MOST { Err(Unfit) } else { Ok(found) }
 }
 
@@ -575,10 +534,6 @@ fn mirrors(trace: &Trace, runs: &[Run]) -> Vec<Happened> {
 
 /// Decides in order what is new, and what number each id has.
 struct Deciding<'d, 'a> {
-    trace: &'a Trace,
-    allocs: Allocs<'a>,
-    /// Of initial references as well: unknown fields are counted once.
-    fields: Fields,
     /// How often ids have been given, of those that matter.
     times: FxHashMap<u32, u32>,
     maker: Maker<'a>,
@@ -609,17 +564,12 @@ impl Deciding<'_, '_> {
                 let ordinal = more.0 + u64::from(at.births);
                 match at.what {
                     Happening::Born(_) => {}
-                    Happening::Asked(Asked::Field(field)) => {
-                        let trace = self.trace;
-                        self.fields.of_ref(field, &trace.names, &trace.types, &mut self.maker.anomalies);
-                        continue;
-                    }
                     Happening::Asked(Asked::Known(_)) if !is_known => return Err(Unfit),
                     Happening::Mirror(..) | Happening::Asked(_) if is_known => continue,
                     Happening::Asked(Asked::Known(_)) => continue,
                     Happening::Mirror(class, _) => {
                         self.count(AllocKind::Vm, 0);
-                        more = (more.0 + 1, more.1 + self.allocs.mirror(class).size);
+                        more = (more.0 + 1, more.1 + self.maker.mirror(class).size);
                     }
                     Happening::Asked(Asked::New(told)) => {
                         let run = &mut runs[place as usize];
@@ -640,7 +590,7 @@ impl Deciding<'_, '_> {
                 }
                 match at.what {
                     Happening::Mirror(class, ticket) => {
-                        let size = self.allocs.mirror(class).size;
+                        let size = self.maker.mirror(class).size;
                         self.mirrors.push(Mirror { run: place, class, number, ticket, size });
                     }
                     Happening::Born(_) if number == 0 => {}

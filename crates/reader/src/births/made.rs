@@ -3,7 +3,7 @@
 use et_format::event::Ticket;
 use et_names::SiteId;
 
-use super::events::Told;
+use super::events::ObjectEvent;
 use crate::classes::ClassIndex;
 use crate::record::{Alloc, AllocKind, StackId};
 use crate::resolve::Anomalies;
@@ -84,11 +84,11 @@ impl<'a> Maker<'a> {
 
     /// What an event says, and whether it may be the first since [`begin`](Self::begin) to say it.
     #[inline]
-    pub fn of(&mut self, told: Told, now: Ticket) -> (Made, bool) {
+    pub fn of(&mut self, told: ObjectEvent, now: Ticket) -> (Made, bool) {
         let (site, second) = match told {
-            Told::New { site, class, .. } => (site, class.0),
-            Told::Array { depth, site, .. } => (site, 1 << 31 | u32::from(depth)),
-            Told::Sighted { .. } => return (self.look_up(told, now), true),
+            ObjectEvent::New { site, class, .. } => (site, class.0),
+            ObjectEvent::Array { depth, site, .. } => (site, 1 << 31 | u32::from(depth)),
+            ObjectEvent::Sighted { .. } => return (self.look_up(told, now), true),
         };
         let key = u64::from(site.0) << 32 | u64::from(second);
         let place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % ENTRIES;
@@ -98,22 +98,22 @@ impl<'a> Maker<'a> {
         }
         let is_first = std::mem::replace(&mut entry.round, self.round) != self.round;
         let mut made = entry.made;
-        if let (Some(layout), Told::Array { length, .. }) = (&entry.layout, told) {
+        if let (Some(layout), ObjectEvent::Array { length, .. }) = (&entry.layout, told) {
             (made.size, made.length) = (layout.size(length), length);
         }
         (made, is_first)
     }
 
     #[cold]
-    fn remember(&mut self, told: Told, now: Ticket, key: u64, place: usize) -> Made {
+    fn remember(&mut self, told: ObjectEvent, now: Ticket, key: u64, place: usize) -> Made {
         let before = std::mem::take(&mut self.anomalies);
         let made = self.look_up(told, now);
         let is_usual = self.anomalies == Anomalies::default();
         let found = std::mem::replace(&mut self.anomalies, before);
         self.anomalies.add(&found);
         let layout = match told {
-            Told::Array { .. } => self.allocs.layout(made.ty),
-            Told::New { .. } | Told::Sighted { .. } => None,
+            ObjectEvent::Array { .. } => self.allocs.layout(made.ty),
+            ObjectEvent::New { .. } | ObjectEvent::Sighted { .. } => None,
         };
         if is_usual && self.trace.classes.have_own_mirrors() {
             self.recent[place] = Entry { key, made, layout, round: self.round };
@@ -127,12 +127,12 @@ impl<'a> Maker<'a> {
     }
 
     /// What an event says, whatever others have said.
-    pub fn look_up(&mut self, told: Told, now: Ticket) -> Made {
+    pub fn look_up(&mut self, told: ObjectEvent, now: Ticket) -> Made {
         let Self { allocs, anomalies, trace, .. } = self;
         let alloc = match told {
-            Told::New { site, class, .. } => allocs.new_object(site, class, now, anomalies),
-            Told::Array { depth, site, length, .. } => allocs.new_array(depth, site, length, anomalies),
-            Told::Sighted { kind, site, object, class, length } => {
+            ObjectEvent::New { site, class, .. } => allocs.new_object(site, class, now, anomalies),
+            ObjectEvent::Array { depth, site, length, .. } => allocs.new_array(depth, site, length, anomalies),
+            ObjectEvent::Sighted { kind, site, object, class, length } => {
                 let (_, stack) = trace.stacks.split(site);
                 Alloc { stack, ..allocs.sighted(kind, object, class, length, now, anomalies) }
             }

@@ -166,9 +166,8 @@ fn changed() -> io::Error {
 struct Making<'f> {
     rows: Rows,
     columns: Columns,
+    /// If they are wanted, and of which objects.
     fates: Option<InOrder<'f>>,
-    /// Whether they are wanted, and of which objects.
-    has_fates: bool,
     objects: Vec<ObjectId>,
     /// The pieces of the group so far.
     unpacked: FxHashMap<u32, Arc<Vec<u8>>>,
@@ -178,7 +177,7 @@ struct Making<'f> {
 impl Making<'_> {
     #[inline]
     fn add(&mut self, made: &Made, object: ObjectId, thread: ThreadId, context: ContextId) {
-        let Self { rows, columns, has_fates, objects, now, .. } = self;
+        let Self { rows, columns, fates, objects, now, .. } = self;
         let number = now.births;
         let before = now.bytes;
         now.births += 1;
@@ -206,14 +205,14 @@ impl Making<'_> {
             BIRTH_BYTES: birth_bytes = now.bytes;
             BIRTH_NANOS: birth_nanos = now.time.map(|time| time.0);
         }
-        if *has_fates {
+        if fates.is_some() {
             objects.push(object);
         }
     }
 
     /// That many objects are to come.
     fn reserve(&mut self, len: usize) {
-        let Self { rows, columns, has_fates, objects, .. } = self;
+        let Self { rows, columns, fates, objects, .. } = self;
         macro_rules! reserve {
             ($($name:ident: $column:ident,)*) => {
                 $(if columns.has(Columns::$name) {
@@ -235,7 +234,7 @@ impl Making<'_> {
             BIRTH_BYTES: birth_bytes,
             BIRTH_NANOS: birth_nanos,
         }
-        if *has_fates {
+        if fates.is_some() {
             objects.reserve_exact(len);
         }
     }
@@ -295,19 +294,11 @@ impl Groups for MadeRows {
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
         let group = &self.groups[group];
-        let fates = self.fates.as_ref().map(|fates| fates.in_order());
+        let fates = self.fates.as_ref().filter(|_| columns.has(Columns::FATE)).map(|fates| fates.in_order());
         let (numbers, _) = self.extent(group);
         let now = Before { births: numbers.start, ..Before::default() };
-        let has_fates = fates.is_some() && columns.has(Columns::FATE);
-        let mut making = Making {
-            rows: Rows::default(),
-            columns,
-            fates,
-            has_fates,
-            objects: Vec::new(),
-            unpacked: FxHashMap::default(),
-            now,
-        };
+        let mut making =
+            Making { rows: Rows::default(), columns, fates, objects: Vec::new(), unpacked: FxHashMap::default(), now };
         making.reserve((numbers.end - numbers.start) as usize);
         match group {
             Group::Initial(objects) => {

@@ -123,7 +123,9 @@ impl<'a> Allocs<'a> {
             (Some(class), _) => {
                 let ty = self.trace.classes.get(class).ty;
                 let agrees = site_type == Some(ty);
-                anomalies.site_mismatches += u64::from(site_type.is_some() && !agrees);
+                // The constructor of an object, without hooks, makes others on the same stack.
+                let may_differ = stack != StackId::NONE;
+                anomalies.site_mismatches += u64::from(site_type.is_some() && !agrees && !may_differ);
                 (ty, if agrees { site } else { SiteId(0) })
             }
             (None, site_type) => {

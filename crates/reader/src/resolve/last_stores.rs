@@ -10,12 +10,10 @@
 //! more, and its slots are dropped at that point.
 
 use std::io;
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use et_format::event::{self, Event, ObjectHash, Ticket};
-use et_system::threads::spawn_scoped;
+use et_system::threads::on_all_cores;
 
 use super::bits::IdSet;
 use super::unpacking::PieceOf;
@@ -139,36 +137,18 @@ impl LastStores {
 
 /// Determines what each piece stores to, on as many threads as there are cores.
 fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<Stores>, Store)> {
-    let next = AtomicUsize::new(0);
+    /// Pieces for which it is worthwhile to start a thread.
+    const SHARE: usize = 8;
     let store = Mutex::new(Store::new(MEMORY));
-    let work = || {
-        let mut done = Vec::new();
-        let mut reader = PieceReader::default();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(events, piece)) = pieces.get(at) else { return io::Result::Ok(done) };
-            let last = reader.read(trace, events, piece);
-            let objects = match reader.objects.is_empty() {
-                true => None,
-                false => Some(store.lock().unwrap_or_else(PoisonError::into_inner).append(&bytes(&reader.objects))?),
-            };
-            done.push((at, Stores { last, objects }));
-        }
-    };
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(pieces.len().div_ceil(8));
-    let mut all = Vec::with_capacity(pieces.len());
-    std::thread::scope(|scope| {
-        // As many as can be started; this thread does the rest.
-        let workers: Vec<_> = (1..cores).map_while(|_| spawn_scoped(scope, work).ok()).collect();
-        all.extend(work()?);
-        for worker in workers {
-            all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        io::Result::Ok(())
+    let (all, _) = on_all_cores(pieces.len(), SHARE, PieceReader::default, |reader, at| {
+        let (events, piece) = pieces[at];
+        let last = reader.read(trace, events, piece);
+        let objects = match reader.objects.is_empty() {
+            true => None,
+            false => Some(store.lock().unwrap_or_else(PoisonError::into_inner).append(&bytes(&reader.objects))?),
+        };
+        io::Result::Ok(Stores { last, objects })
     })?;
-    // In the order of `pieces`.
-    all.sort_unstable_by_key(|&(at, _)| at);
-    let all = all.into_iter().map(|(_, stores)| stores).collect();
     Ok((all, store.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 

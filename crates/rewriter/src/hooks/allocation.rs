@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Object.<init>:                      aload_0  allocated(Object)  …
-//! invokespecial X.<init>          ->  <site> site(I)  invokespecial X.<init>         (of a `new`)
+//! invokespecial X.<init>          ->  <site> site(I)  invokespecial X.<init>         (of a `new`, without stacks)
 //! newarray                        ->  dup  newarray  dup_x1  swap  <site> allocatedArray(Object,I,I)
 //! newarray (of a huge method)     ->  newInts(I)[I, and so on
 //! multianewarray                  ->  multianewarray  dup  <dims>  <site> allocatedMulti(Object,I,I)

@@ -5,9 +5,9 @@
 //! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer; while the end is 0 there is no buffer and the position is meaningless |
 //! | `long etStackLow, etStackHigh` | bounds of the thread's stack; both 0 while unknown |
 //! | `long etIds` | the thread's next object id, and from bit 32 on the number of ids after it that are reserved for the thread |
-//! | `int etSite` | the site of the `new` whose constructor is about to be called, or with bit 31 the number of its stack |
+//! | `int etSite` | the site of the `new` whose constructor is about to be called, or with bit 31 the number of its stack; 0 where `Object.<init>` finds the stack by itself ([`stacks`](super::stacks)) |
 //! | `long etContext` | with stacks, the value of the stack ([`stacks`](super::stacks)) |
-//! | `long etStack` | where allocations are only counted, the value of the stack of the next object, in place of `etSite` |
+//! | `long etStack` | where allocations are only counted, the value of the stack of the next object, besides `etSite` |
 //! | `static final int etEvents` | the events that the JDK's classes have hooks for, as in the class attribute; classes created at run time get the same hooks |
 
 use crate::classfile::{PoolBuilder, PoolFull, access};

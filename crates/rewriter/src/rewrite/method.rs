@@ -178,18 +178,23 @@ impl<'a> Work<'_, 'a> {
             sites.first.get_or_insert(site);
             site
         };
+        // What each `new` makes, and its site once it has one. Its constructor may be called in code before it.
         let mut new = FxHashMap::default();
+        for instruction in code.instructions.iter().filter(|instruction| instruction.opcode == NEW) {
+            let at = code.offset + instruction.pc as usize;
+            let made = ArrayAllocation::of(instruction, pool).map_err(|error| error.or_at(at))?;
+            new.extend(made.map(|made| (instruction.pc, (made, None))));
+        }
         let mut initialised = body.initialised.iter().peekable();
         for (index, instruction) in code.instructions.iter().enumerate() {
             let (pc, at) = (instruction.pc, code.offset + instruction.pc as usize);
-            if let Some(made) = ArrayAllocation::of(instruction, pool).map_err(|error| error.or_at(at))? {
-                if instruction.opcode == NEW {
-                    // With stacks its site comes before that of the call of its constructor.
-                    let site = (!events.stacks).then(|| add(&made.descriptor, made.dimensions, pc));
-                    new.insert(pc, (made, site));
-                } else {
-                    sites.here.push((pc, add(&made.descriptor, made.dimensions, pc)));
+            if instruction.opcode == NEW {
+                // With stacks its site comes before that of the call of its constructor.
+                if let Some((made, site)) = new.get_mut(&pc).filter(|_| !events.stacks) {
+                    site.get_or_insert_with(|| add(&made.descriptor, made.dimensions, pc));
                 }
+            } else if let Some(made) = ArrayAllocation::of(instruction, pool).map_err(|error| error.or_at(at))? {
+                sites.here.push((pc, add(&made.descriptor, made.dimensions, pc)));
             }
             if let Some(&(_, made_at)) = initialised.next_if(|(at, _)| *at == index)
                 && let Some((made, site)) = new.get_mut(&made_at)
@@ -381,7 +386,7 @@ impl<'a> Work<'_, 'a> {
             }
             let own_site = sites.next_if(|(pc, _)| *pc == instruction.pc).map(|&(_, site)| site);
             let object = objects.next_if(|(at, _)| *at == index).map(|&(_, site)| site);
-            // Not so if there are other calls of the constructor, on other ways from the same `new`.
+            // False for further constructor calls of the same `new`, on other paths.
             let is_next = object.is_some_and(|site| own_site == Some(site + 1));
             if let Some(leaf) = leaf {
                 let here = (index, instruction);

@@ -4,6 +4,7 @@
 
 #[cfg(feature = "pool")]
 mod pool;
+mod tasks;
 
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 #[cfg(feature = "pool")]
 pub use pool::Pool;
+pub use tasks::on_all_cores;
 
 /// The system refused to start a thread.
 #[derive(Debug, Error)]

@@ -280,8 +280,6 @@ public final class HeapProxy {
             // A hash that was there before: of what Unsafe.allocateInstance or JNI made.
             int kind = HeapProxyObjects.hasId(object) ? HeapProxyBuffer.NEW_KNOWN : HeapProxyBuffer.NEW;
             Thread thread = HeapProxyRelease.thread();
-            int fresh = HeapProxyObjects.identify(thread, object);
-            int type = HeapProxyObjects.classId(object.getClass());
             int site = thread.etSite;
             if (site != 0) {
                 thread.etSite = 0;
@@ -290,10 +288,13 @@ public final class HeapProxy {
                 // 0 without stacks.
                 if (stack != 0L) {
                     int number = HeapProxyStacks.number(HeapProxyStacks.ofObject(stack));
-                    // Called here, and not there, as below: the fewer methods are between the hook and the walk, the fewer frames it passes.
+                    // stack0 is called from here rather than from HeapProxyStacks, so that the walk has fewer frames to pass. Likewise below.
                     site = HeapProxyStacks.mark(number != 0 ? number : stack0(stack, true));
                 }
             }
+            // Once it has an id, nothing but its event may come.
+            int fresh = HeapProxyObjects.identify(thread, object);
+            int type = HeapProxyObjects.classId(object.getClass());
             HeapProxyBuffer.write(thread, kind, site, fresh, type);
             if (asked != 0) {
                 ask(object, fresh);
@@ -312,7 +313,8 @@ public final class HeapProxy {
             if (!HeapProxyTally.object(thread, object, key)) {
                 int number = HeapProxyStacks.number(key);
                 number = number != 0 ? number : stack0(stack, true);
-                HeapProxyTally.first(thread, object, -1, HeapProxyStacks.mark(number), key);
+                int site = HeapProxyStacks.mark(number);
+                HeapProxyTally.first(thread, object, -1, site, HeapProxyStacks.isCertain(number) ? key : site);
             }
         }
     }
@@ -346,7 +348,8 @@ public final class HeapProxy {
             if (!HeapProxyTally.again(thread, array, length, stack)) {
                 int number = HeapProxyStacks.number(stack);
                 number = number != 0 ? number : stack0(stack, false);
-                HeapProxyTally.first(thread, array, length, HeapProxyStacks.mark(number), stack);
+                int site = HeapProxyStacks.mark(number);
+                HeapProxyTally.first(thread, array, length, site, HeapProxyStacks.isCertain(number) ? stack : site);
             }
         } catch (StackOverflowError noRoom) {
             overflows++;
@@ -671,7 +674,8 @@ public final class HeapProxy {
 
     /**
      * The number of the stack with that value, which is walked if it has none; 0 for 0, and if there is no number to give.
-     * In {@code Object.<init>} it is that of the {@code new}, see {@link HeapProxyStacks#ofObject}.
+     * In {@code Object.<init>} it is that of the {@code new}, see {@link HeapProxyStacks#ofObject}. Negative, with bit 31, if other stacks
+     * may have the same value.
      */
     static native int stack0(long value, boolean inObject);
 

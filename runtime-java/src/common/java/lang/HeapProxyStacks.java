@@ -38,6 +38,11 @@ final class HeapProxyStacks {
         return number == 0 ? 0 : number | STACK;
     }
 
+    /** Whether no other stack has the value for which {@link HeapProxy#stack0} gave this number. */
+    static boolean isCertain(int number) {
+        return number >= 0;
+    }
+
     /** What the table has for the value; 0 if it does not have it. */
     static int number(long key) {
         // Slots of 16 bytes: value, number. Filled by linear probing, never removed; a new table takes the place of one that is three quarters full.

@@ -31,8 +31,8 @@ final class HeapProxyTally {
     }
 
     /**
-     * The constructor of an object is about to be called by a method that tells of its entry, too, and leaves its stack here. That gets its number, unless the
-     * buffer has a count for it.
+     * The constructor of an object is about to be called by a method that leaves the stack in the thread, since it tells of its entry as well.
+     * The stack gets its number, unless the buffer has a count for it.
      */
     static void site(long stack) {
         Thread thread = HeapProxyRelease.thread();
@@ -76,7 +76,7 @@ final class HeapProxyTally {
         }
     }
 
-    /** The same where it has not. False if it is the first object of a count. */
+    /** The same for an object whose site was not left. Returns false if it is the first of a count. */
     static boolean object(Thread thread, Object object, long key) {
         // What Unsafe.allocateInstance or JNI made was counted then.
         return HeapProxyObjects.hasId(object) || again(thread, object, -1, key);

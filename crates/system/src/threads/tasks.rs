@@ -1,0 +1,86 @@
+//! Tasks of which each can be done by any thread.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{available_parallelism, scope};
+
+use super::spawn_scoped;
+
+/// Has all cores do the tasks of these numbers, with at most one thread per `share` tasks, and fewer if the system refuses to start more. Each thread works with a `worker` of its own. Returns the results in the order of the tasks, and the workers.
+///
+/// # Errors
+/// A task that fails ends the work: tasks that were not begun are not done.
+///
+/// # Panics
+/// If a task does.
+pub fn on_all_cores<W: Send, R: Send, E: Send>(
+    tasks: usize,
+    share: usize,
+    worker: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, usize) -> Result<R, E> + Sync,
+) -> Result<(Vec<R>, Vec<W>), E> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let (mut worker, mut results) = (worker(), Vec::new());
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                return Ok((results, worker));
+            }
+            match work(&mut worker, task) {
+                Ok(result) => results.push((task, result)),
+                Err(error) => {
+                    next.store(tasks, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let threads = available_parallelism().map_or(1, NonZeroUsize::get).min(tasks.div_ceil(share.max(1)));
+    let parts = scope(|scope| {
+        let others: Vec<_> = (1..threads).map_while(|_| spawn_scoped(scope, some).ok()).collect();
+        let mine = some();
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        std::iter::once(mine).chain(others).collect::<Result<Vec<_>, E>>()
+    })?;
+    let (mut all, mut workers) = (Vec::with_capacity(tasks), Vec::with_capacity(parts.len()));
+    for (results, worker) in parts {
+        all.extend(results);
+        workers.push(worker);
+    }
+    all.sort_unstable_by_key(|(task, _)| *task);
+    Ok((all.into_iter().map(|(_, result)| result).collect(), workers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_tasks() {
+        let count = |done: &mut usize, task: usize| {
+            *done += 1;
+            Ok::<_, ()>(task * task)
+        };
+        for (tasks, share) in [(0, 1), (1, 0), (1000, 1), (1000, 999), (10, 100)] {
+            let (results, workers) = on_all_cores(tasks, share, || 0, count).unwrap();
+            assert_eq!(results, (0..tasks).map(|task| task * task).collect::<Vec<_>>());
+            assert_eq!(workers.iter().sum::<usize>(), tasks);
+            assert!(workers.len() <= tasks.div_ceil(share.max(1)).max(1));
+        }
+    }
+
+    #[test]
+    fn a_task_that_fails_ends_the_work() {
+        let begun = AtomicUsize::new(0);
+        let fails = |_: &mut (), task: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            std::thread::yield_now();
+            if task == 10 { Err(task) } else { Ok(()) }
+        };
+        let tasks = 100_000_000;
+        assert_eq!(on_all_cores(tasks, tasks / 4, || (), fails).unwrap_err(), 10);
+        assert!(begun.load(Ordering::Relaxed) < tasks / 4);
+    }
+}
