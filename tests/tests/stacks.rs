@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         |_, _| None,
         |lab, jdk| killed(lab, jdk, "counts_killed", &["-Det.counts=60m"]),
     ));
+    trials.extend(lab::on_some_jdks("made_without_hooks", made_without_hooks));
     trials.extend(lab::on_some_jdks("walked_by_the_vm", |lab, jdk| walked_by_the_vm(lab, jdk, "stacks_walked", &[])));
     lab::run(trials).exit_code()
 }
@@ -377,6 +378,35 @@ fn walked_by_the_vm(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<(
         elsewhere[..elsewhere.len().min(8)].join("\n")
     );
     run.clean()
+}
+
+/// What classes without hooks, native code and the VM make has the stack of the call, and no site that makes something else.
+fn made_without_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    const WITHOUT_PLAIN: [&str; 4] = [EVENTS[0], EVENTS[1], "--exclude", "Unhooked$Plain"];
+    for (test, options) in [("unhooked", &[][..]), ("unhooked_counts", &["-Det.counts=1s"])] {
+        let setup = Setup { jdk: EVENTS, program: &WITHOUT_PLAIN, traced: options, ..Setup::default() };
+        let run = Run::with(lab, jdk, test, "stacks/Unhooked", setup)?;
+        let folded = et_trace(lab, &["export", "--to", "collapsed", "--weight", "objects"], &run.trace)?;
+        let of = |wanted: &str| {
+            let count = |line: &str| line.rsplit_once(' ').filter(|(stack, _)| *stack == wanted)?.1.parse::<u64>().ok();
+            folded.lines().filter_map(count).sum::<u64>()
+        };
+        for (stack, expected) in [
+            ("Unhooked.main:27;Unhooked$Plain", 10),
+            ("Unhooked.main:28;Unhooked$Derived", 10),
+            ("Unhooked.main;(by the VM or native code);Unhooked$Leaf", 20),
+            ("Unhooked.main:29;(by the VM or native code);Unhooked$Leaf", 10),
+            ("Unhooked.main:31;(by the VM or native code);java.lang.NullPointerException", 10),
+        ] {
+            ensure!(of(stack) == expected, "{test}: {} rather than {expected} {stack}", of(stack));
+        }
+        let is_reflected = |line: &&str| line.starts_with("Unhooked.main:30;") && line.contains(";Unhooked$Leaf ");
+        let reflected =
+            folded.lines().filter(is_reflected).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        ensure!(reflected.sum::<u64>() == 10, "{test}: {folded}");
+        run.clean()?;
+    }
+    Ok(())
 }
 
 /// A program that is killed leaves the stacks of all its allocations.

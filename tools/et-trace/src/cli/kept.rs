@@ -17,7 +17,7 @@ pub(super) const KEPT_LINES: usize = 1000;
 const FORM: &str = "411c5420";
 
 /// The form of what the rows of a life table do not tell: a hash of its types, as [`FORM`].
-const OBSERVED_FORM: &str = "3ca4a975";
+const OBSERVED_FORM: &str = "deb72ec6";
 
 /// All objects of a trace, and what their rows do not tell: kept with the life table, or from one reading of the trace.
 /// Without deaths the rows only say how objects were made.
