@@ -257,11 +257,15 @@ struct Program {
 
 impl Program {
     fn of(lab: &Lab, jdk: &Jdk, test: &str) -> Result<Self> {
+        Self::with(lab, jdk, test, "Stacks", &[])
+    }
+
+    fn with(lab: &Lab, jdk: &Jdk, test: &str, program: &str, options: &[&str]) -> Result<Self> {
         let folder = lab.folder(jdk, test)?;
-        let classes = compiled::classes(lab, &programs(lab).join("stacks/Stacks.java"), 11)?;
+        let classes = compiled::classes(lab, &programs(lab).join(format!("stacks/{program}.java")), 11)?;
         let rewritten = folder.join("classes-et");
         let mut rewrite = Command::new(lab.tools.et_instrument());
-        command::quiet(rewrite.arg(&classes).args(EVENTS).arg("-o").arg(&rewritten))?;
+        command::quiet(rewrite.arg(&classes).args(EVENTS).args(options).arg("-o").arg(&rewritten))?;
         Ok(Self { folder, rewritten, java: lab.instrumented_with(jdk, EVENTS)? })
     }
 
@@ -382,11 +386,11 @@ fn walked_by_the_vm(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<(
 
 /// What classes without hooks, native code and the VM make has the stack of the call, and no site that makes something else.
 fn made_without_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    const WITHOUT_PLAIN: [&str; 4] = [EVENTS[0], EVENTS[1], "--exclude", "Unhooked$Plain"];
-    for (test, options) in [("unhooked", &[][..]), ("unhooked_counts", &["-Det.counts=1s"])] {
-        let setup = Setup { jdk: EVENTS, program: &WITHOUT_PLAIN, traced: options, ..Setup::default() };
-        let run = Run::with(lab, jdk, test, "stacks/Unhooked", setup)?;
-        let folded = et_trace(lab, &["export", "--to", "collapsed", "--weight", "objects"], &run.trace)?;
+    let program = Program::with(lab, jdk, "unhooked", "Unhooked", &["--exclude", "Unhooked$Plain"])?;
+    for (test, options) in [("objects", &[][..]), ("counts", &["-Det.counts=1s"])] {
+        let trace = program.folder.join(format!("{test}.ettrace"));
+        command::quiet(program.command(&trace).args(options).arg("Unhooked"))?;
+        let folded = et_trace(lab, &["export", "--to", "collapsed", "--weight", "objects"], &trace)?;
         let of = |wanted: &str| {
             let count = |line: &str| line.rsplit_once(' ').filter(|(stack, _)| *stack == wanted)?.1.parse::<u64>().ok();
             folded.lines().filter_map(count).sum::<u64>()
@@ -404,7 +408,8 @@ fn made_without_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let reflected =
             folded.lines().filter(is_reflected).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
         ensure!(reflected.sum::<u64>() == 10, "{test}: {folded}");
-        run.clean()?;
+        let summary: Value = serde_json::from_str(&et_trace(lab, &["summary", "--json"], &trace)?)?;
+        ensure!(summary["lost"] == 0 && summary["complete"] == true, "{test}: {summary}");
     }
     Ok(())
 }

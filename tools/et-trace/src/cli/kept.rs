@@ -114,7 +114,7 @@ mod tests {
     const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/reader/tests/traces/version-1.trace");
 
     /// The form of the heap at some moments, which et-lives keeps.
-    const GLIMPSES_FORM: &str = "4e004f8e";
+    const GLIMPSES_FORM: &str = "bfe379f1";
 
     /// Crates that define types of a report.
     const CRATES: [&str; 4] = ["analysis", "format", "names", "reader"];
