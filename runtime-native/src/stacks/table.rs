@@ -132,7 +132,8 @@ impl Table {
 
 fn allocate(bits: u32) -> Option<&'static [Slot]> {
     let map = MmapMut::map_anon(size_of::<Slot>() << bits).ok()?;
-    // Values are spread over the whole table, so that with small pages nearly every look-up would miss the TLB. Where the system has no large pages, nothing changes.
+    // Values are spread over the whole table, so that with small pages nearly every look-up would miss the TLB. Where the system has no large
+    // pages, nothing changes.
     _ = map.advise(memmap2::Advice::HugePage);
     let start = map.as_ptr().cast::<Slot>();
     std::mem::forget(map);

@@ -20,8 +20,9 @@
 //!
 //! A `new` has no hook of its own: `Object.<init>` has the value of the call of `super(…)` by which it was reached, and the walk of that stack
 //! goes down through the constructors to the `new`. For this the three forms of a value tell [what is called](Called); the site of
-//! the object is the one before that of its constructor call. Only methods that tell of their entry leave the site in the thread, as without
-//! stacks (`site(J)`): readers need it for objects whose constructors never come to `Object.<init>`.
+//! the object is the one before that of its constructor call. The site is left in the thread, as without stacks (`site(J)`), by methods that tell
+//! of their entry, since readers need it for objects whose constructors never come to `Object.<init>`; and before further constructor calls of the
+//! same `new`, whose sites cannot all be next to its own.
 //!
 //! Nothing is done where an exception leaves a method: the next call or return of a method below stores a value of its own. It is
 //! for methods without hooks, which do not, that a return restores what was there before.
