@@ -2,8 +2,9 @@
 //
 //   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths | --diff | --source]
 //
-// Visits each page, clicks, types and uses the keyboard; then again in the dark. Screenshots go to a folder. Prints one line for
-// each finding, and fails if there is one.
+// Visits each page, clicks, types and uses the keyboard; then again in the dark, on a small screen and on paper. With --source only
+// lines of source are looked at: the rest of that page is as without. Screenshots go to a folder. Prints one line for each finding,
+// and fails if there is one.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,9 +16,9 @@ import { chromium } from "playwright-core";
 const [executablePath, report, screenshots, ...options] = process.argv.slice(2);
 const withoutDeaths = options.includes("--without-deaths");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-// `et-trace diff` writes a page as well.
 // The report of examples/leaky-cache, with its source.
 const hasSource = options.includes("--source");
+// `et-trace diff` writes a page as well.
 const isDiff = options.includes("--diff");
 const PAGES = isDiff
   ? ["overview", "classes", "sites", "contexts"]
@@ -78,23 +79,26 @@ try {
     await session.detach();
   };
 
-  // Each page by its tab: it is the only one that is seen, and it says something.
-  for (const id of PAGES) {
-    await visit(id);
-    const seen = await page.locator('[role="tabpanel"]:visible').evaluateAll((panels) => panels.map((panel) => panel.id));
-    check(seen.join() === id, `tab ${id} shows ${seen.join()}`);
-    check((await text(`#${id}`)).length > 100, `page ${id} says nothing`);
-    await page.waitForTimeout(60);
-    await shot(id);
-    await accessible(id);
-  }
+  /** All pages, by their tabs and by keyboard. */
+  const tabs = async () => {
+    // Each page by its tab: it is the only one that is seen, and it says something.
+    for (const id of PAGES) {
+      await visit(id);
+      const seen = await page.locator('[role="tabpanel"]:visible').evaluateAll((panels) => panels.map((panel) => panel.id));
+      check(seen.join() === id, `tab ${id} shows ${seen.join()}`);
+      check((await text(`#${id}`)).length > 100, `page ${id} says nothing`);
+      await page.waitForTimeout(60);
+      await shot(id);
+      await accessible(id);
+    }
 
-  // The tabs by keyboard.
-  await page.locator("#tab-overview").click();
-  await page.keyboard.press("ArrowRight");
-  check((await page.locator('[aria-selected="true"]').getAttribute("id")) === `tab-${PAGES[1]}`, "the arrow keys do not go to the next tab");
-  await page.keyboard.press("Home");
-  check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "overview", "Home does not go to the first tab");
+    // The tabs by keyboard.
+    await page.locator("#tab-overview").click();
+    await page.keyboard.press("ArrowRight");
+    check((await page.locator('[aria-selected="true"]').getAttribute("id")) === `tab-${PAGES[1]}`, "the arrow keys do not go to the next tab");
+    await page.keyboard.press("Home");
+    check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "overview", "Home does not go to the first tab");
+  };
 
   /** What stands out, top entries, and what is closed at first. */
   const glances = async () => {
@@ -323,77 +327,88 @@ try {
     await shot("allocation-source");
   };
 
+  /** In the dark. */
+  const dark = async () => {
+    await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+    for (const id of PAGES) {
+      await visit(id);
+      await page.waitForTimeout(60);
+      await shot(`${id}-dark`);
+      // Only colours are others than before.
+      if (["overview", "allocation", "holders", "suspects", "contexts"].includes(id)) {
+        await accessible(`${id} in the dark`, ["color-contrast"]);
+      }
+    }
+  };
+
+  /** On a small screen, and on paper. */
+  const sizes = async () => {
+    await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+    for (const [width, id] of [[420, "overview"], [500, "overview"], ...(isDiff ? [] : [[500, "holders"]])]) {
+      await page.setViewportSize({ width, height: 900 });
+      await visit(id);
+      await page.waitForTimeout(250);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      check(wide <= 0, `${id} is ${wide} pixels wider than a screen of ${width}`);
+      await shot(`${id}-${width}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+    if (!isDiff && !withoutDeaths) {
+      await visit("suspects");
+      await page.waitForTimeout(250);
+      const madeIn = page.locator('table[data-table="suspects/growing"] td.long').first();
+      const { width } = await madeIn.boundingBox();
+      check(width >= 200, `"Made in" is ${width} pixels wide on a screen of 1280`);
+      await shot("suspects-1280");
+    }
+    await page.setViewportSize({ width: 1400, height: 950 });
+    // What is seen, and if that is asked for all pages, though nobody has looked at them.
+    await page.reload();
+    await page.emulateMedia({ media: "print" });
+    const printed = () => page.locator('[role="tabpanel"]:visible').count();
+    check((await printed()) === 1, `${await printed()} pages are printed where one is seen`);
+    await page.pdf({ path: join(screenshots, "overview.pdf"), format: "A4" });
+    await page.evaluate(() => (window.print = () => window.dispatchEvent(new Event("beforeprint"))));
+    await page.locator("#print-all").dispatchEvent("click");
+    check((await printed()) === PAGES.length, `${await printed()} pages are printed of all`);
+    const closed = await page.locator("details.unfold").evaluateAll((all) => all.filter((one) => !one.open).length);
+    check(closed === 0, `${closed} parts of the pages are printed closed`);
+    const drawn = await page.locator("#flame-graph g.frame rect").evaluateAll((boxes) => boxes.filter((box) => Number(box.getAttribute("width")) > 0).length);
+    check(drawn > 5, `the flame graph is printed with ${drawn} boxes`);
+    const rows = await page.locator(".scroll table").evaluateAll((tables) => Math.max(...tables.map((table) => [...table.tBodies[0].rows].filter((row) => row.offsetParent).length)));
+    check(rows <= 20, `a table is printed with ${rows} rows`);
+    const wideOnPaper = await page.locator("#flame-graph svg").evaluateAll((all) => Math.max(0, ...all.map((one) => one.getBoundingClientRect().width)));
+    check(wideOnPaper <= 720, `the flame graph is ${wideOnPaper} pixels wide on paper`);
+    await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+    check((await printed()) === 1, "after printing there are more pages than one");
+    const stillOpen = await page.locator("#overview details.unfold[open]").count();
+    check(stillOpen === 0, `${stillOpen} parts of the overview stay open after printing`);
+    await page.pdf({ path: join(screenshots, "report.pdf"), format: "A4" });
+  };
+
   if (hasSource) {
     await source();
-  } else if (isDiff) {
-    await flame("contexts");
-    await sorting("classes/changes");
+    await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+    await accessible("lines of source in the dark", ["color-contrast"]);
   } else {
-    await glances();
-    await overTime();
-    await flame("allocation");
-    await classLink();
-    await sorting("allocation/classes");
-    if (!withoutDeaths) {
-      await moments();
-      await trees();
+    await tabs();
+    if (isDiff) {
+      await flame("contexts");
+      await sorting("classes/changes");
+    } else {
+      await glances();
+      await overTime();
+      await flame("allocation");
+      await classLink();
+      await sorting("allocation/classes");
+      if (!withoutDeaths) {
+        await moments();
+        await trees();
+      }
     }
+    await dark();
+    await sizes();
   }
-
-  // In the dark.
-  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
-  for (const id of PAGES) {
-    await visit(id);
-    await page.waitForTimeout(60);
-    await shot(`${id}-dark`);
-    // Only colours are others than before.
-    if (["overview", "allocation", "holders", "suspects", "contexts"].includes(id)) {
-      await accessible(`${id} in the dark`, ["color-contrast"]);
-    }
-  }
-
-  // On a small screen, and on paper.
-  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
-  for (const [width, id] of [[420, "overview"], [500, "overview"], ...(isDiff ? [] : [[500, "holders"]])]) {
-    await page.setViewportSize({ width, height: 900 });
-    await visit(id);
-    await page.waitForTimeout(250);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    check(wide <= 0, `${id} is ${wide} pixels wider than a screen of ${width}`);
-    await shot(`${id}-${width}`);
-  }
-  await page.setViewportSize({ width: 1280, height: 900 });
-  if (!isDiff && !withoutDeaths) {
-    await visit("suspects");
-    await page.waitForTimeout(250);
-    const madeIn = page.locator('table[data-table="suspects/growing"] td.long').first();
-    const { width } = await madeIn.boundingBox();
-    check(width >= 200, `"Made in" is ${width} pixels wide on a screen of 1280`);
-    await shot("suspects-1280");
-  }
-  await page.setViewportSize({ width: 1400, height: 950 });
-  // What is seen, and if that is asked for all pages, though nobody has looked at them.
-  await page.reload();
-  await page.emulateMedia({ media: "print" });
-  const printed = () => page.locator('[role="tabpanel"]:visible').count();
-  check((await printed()) === 1, `${await printed()} pages are printed where one is seen`);
-  await page.pdf({ path: join(screenshots, "overview.pdf"), format: "A4" });
-  await page.evaluate(() => (window.print = () => window.dispatchEvent(new Event("beforeprint"))));
-  await page.locator("#print-all").dispatchEvent("click");
-  check((await printed()) === PAGES.length, `${await printed()} pages are printed of all`);
-  const closed = await page.locator("details.unfold").evaluateAll((all) => all.filter((one) => !one.open).length);
-  check(closed === 0, `${closed} parts of the pages are printed closed`);
-  const drawn = await page.locator("#flame-graph g.frame rect").evaluateAll((boxes) => boxes.filter((box) => Number(box.getAttribute("width")) > 0).length);
-  check(drawn > 5, `the flame graph is printed with ${drawn} boxes`);
-  const rows = await page.locator(".scroll table").evaluateAll((tables) => Math.max(...tables.map((table) => [...table.tBodies[0].rows].filter((row) => row.offsetParent).length)));
-  check(rows <= 20, `a table is printed with ${rows} rows`);
-  const wideOnPaper = await page.locator("#flame-graph svg").evaluateAll((all) => Math.max(0, ...all.map((one) => one.getBoundingClientRect().width)));
-  check(wideOnPaper <= 720, `the flame graph is ${wideOnPaper} pixels wide on paper`);
-  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
-  check((await printed()) === 1, "after printing there are more pages than one");
-  const stillOpen = await page.locator("#overview details.unfold[open]").count();
-  check(stillOpen === 0, `${stillOpen} parts of the overview stay open after printing`);
-  await page.pdf({ path: join(screenshots, "report.pdf"), format: "A4" });
 } catch (error) {
   found.push(`broke off: ${error.message}`);
 } finally {

@@ -4,7 +4,13 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+// Those of loom try all orders of threads (`cargo xtask loom`).
+#[cfg(loom)]
+use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[cfg(not(loom))]
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// How urgent a job is: what is needed sooner comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +141,84 @@ impl<T> Promise<T> {
     }
 }
 
-#[cfg(test)]
+/// The pool in all orders of its threads, with up to three preemptions.
+#[cfg(all(test, loom))]
+mod loom_models {
+    use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use loom::thread;
+
+    use super::*;
+
+    fn check(model: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(model);
+    }
+
+    fn worker(pool: &Arc<Pool<'static, u32>>) -> thread::JoinHandle<u32> {
+        let pool = Arc::clone(pool);
+        thread::spawn(move || {
+            let mut done = 0;
+            pool.work(&mut done);
+            done
+        })
+    }
+
+    fn counted(pool: &Pool<'static, u32>, urgency: Urgency, result: u32) -> Promise<u32> {
+        pool.add(urgency, move |done| {
+            *done += 1;
+            result
+        })
+    }
+
+    /// Who waits gets each result, whoever works it out, and each job is done once.
+    #[test]
+    fn loom_no_result_is_missed() {
+        check(|| {
+            let pool = Arc::new(Pool::default());
+            let worker = worker(&pool);
+            let promises = [counted(&pool, Urgency::Scan, 1), counted(&pool, Urgency::Settle, 2)];
+            let mut here = 0;
+            assert_eq!(promises.map(|promise| pool.wait(&promise, &mut here)), [1, 2]);
+            pool.close();
+            assert_eq!(worker.join().unwrap() + here, 2);
+        });
+    }
+
+    /// Two threads work while a third waits for what the first of them may have begun.
+    #[test]
+    fn loom_two_work_and_one_waits() {
+        check(|| {
+            let pool = Arc::new(Pool::default());
+            let workers = [worker(&pool), worker(&pool)];
+            let promise = counted(&pool, Urgency::Walk, 1);
+            let mut here = 0;
+            assert_eq!(pool.wait(&promise, &mut here), 1);
+            pool.close();
+            assert_eq!(workers.map(|worker| worker.join().unwrap()).iter().sum::<u32>() + here, 1);
+        });
+    }
+
+    /// What is dropped with the pool was not begun; no thread stays behind.
+    #[test]
+    fn loom_closing_ends_the_threads() {
+        check(|| {
+            let (pool, begun) = (Arc::new(Pool::default()), Arc::new(AtomicUsize::new(0)));
+            let worker = worker(&pool);
+            let begins = Arc::clone(&begun);
+            let promise: Promise<()> = pool.add(Urgency::Walk, move |done| {
+                *done += 1;
+                begins.fetch_add(1, Relaxed);
+            });
+            pool.close();
+            let done = worker.join().unwrap();
+            assert_eq!(begun.load(Relaxed), done as usize);
+            assert_eq!(promise.is_kept(), done == 1);
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
