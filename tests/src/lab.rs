@@ -125,11 +125,24 @@ pub fn on_each_jdk_unless(
     JDKS.into_iter().map(|feature| on_jdk_unless(feature, name, &obstacle, case.clone())).collect()
 }
 
-/// As [`on_each_jdk`], for a case that takes a minute: on [`SOME_JDKS`], and on the others if the variable `ET_JDKS` is `all`.
+/// As [`on_each_jdk`], for a case that takes long, or hardly depends on the JDK: on [`SOME_JDKS`], and on the others if the variable `ET_JDKS` is
+/// `all`, as `cargo xtask test --all-jdks` sets it.
 pub fn on_some_jdks(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
-    let obstacle = |_: &Lab, jdk: &Jdk| {
-        let is_wanted = SOME_JDKS.contains(&jdk.feature) || env::var_os("ET_JDKS").is_some_and(|which| which == "all");
-        (!is_wanted).then(|| "it takes a minute on each JDK: ET_JDKS=all runs it on all".to_owned())
+    on_some_jdks_unless(name, |_, _| None, case)
+}
+
+/// As [`on_some_jdks`]; a case with an obstacle is listed as ignored, too.
+pub fn on_some_jdks_unless(
+    name: &str,
+    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
+    case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
+) -> Vec<Trial> {
+    let has_all = env::var_os("ET_JDKS").is_some_and(|which| which == "all");
+    let obstacle = |lab: &Lab, jdk: &Jdk| match has_all || SOME_JDKS.contains(&jdk.feature) {
+        true => obstacle(lab, jdk),
+        false => {
+            Some(format!("it runs on {}; on all with --all-jdks", SOME_JDKS.map(|jdk| jdk.to_string()).join(" and ")))
+        }
     };
     on_each_jdk_unless(name, obstacle, case)
 }

@@ -24,7 +24,7 @@ const FEATURE: u32 = 17;
 const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>";
 
 fn main() -> ExitCode {
-    let mut trials = lab::on_each_jdk("commands_ask_a_vm_that_was_attached_to", commands);
+    let mut trials = lab::on_some_jdks("commands_ask_a_vm_that_was_attached_to", commands);
     for feature in lab::SOME_JDKS {
         trials.push(lab::on_jdk_unless(feature, "jdb_steps_while_threads_are_shown", without_jdb, debugger));
     }

@@ -20,7 +20,7 @@ fn main() -> Result<ExitCode> {
     trials.extend(names.into_iter().flat_map(|name| {
         let (own, other) = (name.clone(), name.clone());
         let obstacle = move |lab: &Lab, jdk: &Jdk| program::obstacle(lab, jdk, &own);
-        lab::on_each_jdk_unless(&name, obstacle, move |lab, jdk| match lab::SOME_JDKS.contains(&jdk.feature) {
+        lab::on_some_jdks_unless(&name, obstacle, move |lab, jdk| match lab::SOME_JDKS.contains(&jdk.feature) {
             true => check_leaves(lab, jdk, &other),
             false => program::check(lab, jdk, &other),
         })
@@ -33,7 +33,7 @@ fn main() -> Result<ExitCode> {
 fn checked_native_code() -> Vec<Trial> {
     let trials = ["JniCalls", "MadeByVm", "Updates"].into_iter().flat_map(|name| {
         let test = format!("{name}_checked");
-        lab::on_each_jdk(&test.clone(), move |lab, jdk| {
+        lab::on_some_jdks(&test.clone(), move |lab, jdk| {
             // JDK 11 goes through all local references after each call.
             let setup = Setup { both: &["-Xcheck:jni", "-Dmany=1000"], ..Setup::default() };
             program::check_with(lab, jdk, &test, name, setup)

@@ -23,11 +23,11 @@ fn main() -> ExitCode {
     trials.push(lab::on_jdk_unless(17, "layouts_are_those_of_c", |_, _| None, layouts));
     for tier in Tier::ALL {
         let case = move |lab: &Lab, jdk: &Jdk| counts(lab, jdk, tier);
-        trials.extend(lab::on_each_jdk(&format!("counts{}", tier.suffix()), case));
+        trials.extend(lab::on_some_jdks(&format!("counts{}", tier.suffix()), case));
     }
-    trials.extend(lab::on_each_jdk("waits", waits));
-    trials.extend(lab::on_each_jdk("sleeps", sleeps));
-    trials.extend(lab::on_each_jdk("sites", sites));
+    trials.extend(lab::on_some_jdks("waits", waits));
+    trials.extend(lab::on_some_jdks("sleeps", sleeps));
+    trials.extend(lab::on_some_jdks("sites", sites));
     for feature in lab::SOME_JDKS {
         for collector in COLLECTORS {
             let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
@@ -56,21 +56,21 @@ fn main() -> ExitCode {
     trials.push(lab::on_jdk_unless(17, "run_with_hooks", |_, _| None, run_with_hooks));
     trials.push(lab::on_jdk_unless(17, "instructions", |_, _| None, instructions));
     trials.push(lab::on_jdk_unless(17, "what_cannot_be_loaded", |_, _| None, cannot_load));
-    trials.extend(lab::on_each_jdk("agents_end_the_program", profiler_exit));
+    trials.extend(lab::on_some_jdks("agents_end_the_program", profiler_exit));
     let not_caught =
         || (!cfg!(target_arch = "x86_64")).then(|| "exceptions of agents are caught on x86_64 only".to_owned());
     for tier in Tier::ALL {
         let case = move |lab: &Lab, jdk: &Jdk| exceptions_of_the_agent(lab, jdk, tier);
         let name = format!("exceptions_of_the_agent{}", tier.suffix());
-        trials.extend(lab::on_each_jdk_unless(&name, move |_, _| not_caught(), case));
+        trials.extend(lab::on_some_jdks_unless(&name, move |_, _| not_caught(), case));
     }
     let obstacle =
         move |_: &Lab, _: &Jdk| not_caught().or((!command::exists("c++")).then(|| "there is no c++".to_owned()));
-    trials.extend(lab::on_each_jdk_unless("exceptions_of_cxx", obstacle, exceptions_of_cxx));
-    trials.extend(lab::on_each_jdk("not_all_allocations", not_all_allocations));
-    trials.extend(lab::on_each_jdk("class_files", class_files));
-    trials.extend(lab::on_each_jdk("what_is_returned_may_die", returns));
-    trials.extend(lab::on_each_jdk("a_thread_that_stays_in_the_agent", stays));
+    trials.extend(lab::on_some_jdks_unless("exceptions_of_cxx", obstacle, exceptions_of_cxx));
+    trials.extend(lab::on_some_jdks("not_all_allocations", not_all_allocations));
+    trials.extend(lab::on_some_jdks("class_files", class_files));
+    trials.extend(lab::on_some_jdks("what_is_returned_may_die", returns));
+    trials.extend(lab::on_some_jdks("a_thread_that_stays_in_the_agent", stays));
     lab::run(trials).exit_code()
 }
 

@@ -18,6 +18,9 @@ pub struct Options {
     /// Skip formatting, lints and the checks of dependencies
     #[arg(long)]
     no_lints: bool,
+    /// Run all end-to-end tests on all JDKs. Otherwise those that take long, or hardly depend on the JDK, run on 17 and the newest only
+    #[arg(long)]
+    all_jdks: bool,
     /// Arguments for the test runner, such as part of a test's name
     #[arg(last = true)]
     runner: Vec<String>,
@@ -76,6 +79,9 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         }
     } else {
         tests.args(["test", "--no-fail-fast"]);
+    }
+    if options.all_jdks {
+        tests.env("ET_JDKS", "all");
     }
     let before = WorkTree::look(&layout.repo);
     if let Err(error) = &before {

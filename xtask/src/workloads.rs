@@ -151,15 +151,14 @@ const CROWDS: [Workload; 4] = [
     Workload { name: "loaders_kept", driver: Some("Loaders"), ..BARE },
 ];
 
-/// The programs that tests run on a JDK. Running all on each JDK would take longer than all other tests, mostly
-/// because of javac and jython; `cargo xtask programs` does that.
+/// The programs that tests run on a JDK. All on each JDK would take longer than all other tests: `cargo xtask programs` does that.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
-        17 => return with_languages().filter(|workload| workload.name != "jython").collect(),
-        25 => &["xalan", "antlr4", "ecj", "tomcat_threads"],
-        _ => &["h2"],
+        17 => &["h2", "xalan", "antlr4", "tomcat", "kotlin", "groovy"],
+        25 => &["xalan", "ecj", "tomcat_threads"],
+        _ => &["antlr4"],
     };
-    ALL.into_iter().filter(|workload| names.contains(&workload.name)).collect()
+    with_languages().filter(|workload| names.contains(&workload.name)).collect()
 }
 
 /// The nine programs, without the variant of one of them that has more threads.

@@ -1,14 +1,17 @@
 //! Goes through all objects of a trace on all cores.
 
 use std::collections::hash_map::Entry;
+use std::convert::Infallible;
 use std::hash::Hash;
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::AddAssign;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
 
 use et_reader::population::{Columns, Groups, Population, Rows};
-use et_system::threads::{Pool, spawn_scoped};
-use rayon::prelude::*;
+use et_system::threads::{on_all_cores, spawn_scoped};
 use rustc_hash::FxHashMap;
 
 /// Folds all groups of rows on several threads: each starts with `new()`, and the results are merged. The order of the
@@ -33,21 +36,37 @@ pub fn fold_groups<T: Send>(
     each: impl Fn(&mut T, usize, &Rows) + Sync + Send,
     merge: impl Fn(T, T) -> T + Sync + Send,
 ) -> io::Result<T> {
-    Pool::shared().run(|| {
-        // A part for each thread: merging costs as much as what was taken in has kinds. `with_min_len` would leave an odd number of groups
-        // to one of two threads.
-        let part = groups.len().div_ceil(rayon::current_num_threads().max(1)).max(1);
-        groups
-            .par_chunks(part)
-            .map(|part| {
-                let mut sum = new();
-                for &group in part {
-                    each(&mut sum, group, &all.read(group, columns)?);
-                }
-                Ok(sum)
-            })
-            .try_reduce(&new, |one, other| Ok(merge(one, other)))
-    })
+    // A part for each thread: merging costs as much as what was taken in has kinds.
+    let part = groups.len().div_ceil(available_parallelism().map_or(1, NonZeroUsize::get)).max(1);
+    let parts: Vec<&[usize]> = groups.chunks(part).collect();
+    let fold_part = |(): &mut (), number: usize| {
+        let mut sum = new();
+        for &group in parts[number] {
+            each(&mut sum, group, &all.read(group, columns)?);
+        }
+        Ok::<T, io::Error>(sum)
+    };
+    let (sums, _) = on_all_cores(parts.len(), 1, || (), fold_part)?;
+    Ok(merged(sums, merge).unwrap_or_else(new))
+}
+
+/// Merges neighbours until one is left, several pairs at a time.
+fn merged<T: Send>(mut sums: Vec<T>, merge: impl Fn(T, T) -> T + Sync) -> Option<T> {
+    while sums.len() > 1 {
+        let mut rest = sums.into_iter();
+        let pairs = std::iter::from_fn(|| Some((rest.next()?, rest.next())));
+        let pairs: Vec<_> = pairs.map(|pair| Mutex::new(Some(pair))).collect();
+        let merge_pair = |(): &mut (), number: usize| {
+            let pair = pairs[number].lock().unwrap_or_else(PoisonError::into_inner).take();
+            Ok::<_, Infallible>(pair.map(|(one, other)| match other {
+                Some(other) => merge(one, other),
+                None => one,
+            }))
+        };
+        let Ok((merged, _)) = on_all_cores(pairs.len(), 1, || (), merge_pair);
+        sums = merged.into_iter().flatten().collect();
+    }
+    sums.pop()
 }
 
 /// Adds sums to those of the same kinds, to merge what two threads have folded.
@@ -117,6 +136,16 @@ pub fn ahead<T: Send, E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_are_merged_in_order() {
+        let join = |one: String, other: String| one + &other;
+        for count in [0, 1, 2, 3, 7, 16, 17] {
+            let letters: Vec<String> = ('a'..).take(count).map(String::from).collect();
+            let together = letters.concat();
+            assert_eq!(merged(letters, join), (count > 0).then_some(together));
+        }
+    }
 
     #[test]
     fn what_is_made_is_taken_in_order_until_an_error() {

@@ -8,9 +8,9 @@ use et_format::collector::Fate;
 use et_format::event::{Event, ObjectHash, Targets, Ticket};
 use et_format::progress::{Progress, RunId};
 use et_format::{
-    BlockKind, BlockPacker, ClassRecord, Codec, GcRecord, InitialField, InitialFrame, InitialObject, InitialReference,
-    InitialReferences, InitialSlot, MonitorEvent, MonitorPlace, MonitorRecord, Nanos, NewBlock, ThreadRecord, Wall,
-    buffers, thread_flags,
+    BlockKind, BlockPacker, ClassRecord, Codec, GcRecord, HeapWalk, InitialField, InitialFrame, InitialObject,
+    InitialReference, InitialReferences, InitialSlot, MonitorEvent, MonitorPlace, MonitorRecord, Nanos, NewBlock,
+    STACK, StackRecord, ThreadRecord, Wall, buffers, thread_flags,
 };
 use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
 use et_names::{DYNAMIC_BASE, FieldRefId, MethodId, NamesTable, SiteId};
@@ -269,9 +269,70 @@ fn traces() -> Vec<Seed> {
         ("collected", collected),
         ("rich", rich),
         ("journals", journals),
+        ("births", births()),
+        ("counts", counts()),
     ]
     .map(|(n, b)| (n.into(), b))
     .into()
+}
+
+/// Two threads that tell how objects are made and nothing else, on stacks; ids come again, and a walk finds some of them.
+fn births() -> Vec<u8> {
+    let mut builder = on_stacks();
+    let class = ObjectHash(11);
+    let new = |object, site| Event::New { site: SiteId(site), object: ObjectHash(object), class, known: false };
+    let made =
+        |object, fresh| Event::MadeAt { site: SiteId(STACK | 2), object: ObjectHash(object), class, length: -1, fresh };
+    let array = |depth, object| Event::NewArray { depth, site: SiteId(2), object: ObjectHash(object), length: 1 };
+    let put = Event::PutElement { index: 0, array: ObjectHash(33), target: ObjectHash(34) };
+    builder.events(
+        1,
+        2,
+        &[
+            new(30, STACK | 1),
+            new(31, 1),
+            array(0, 33),
+            array(1, 34),
+            put,
+            Event::Ticket(Ticket(6)),
+            new(30, STACK | 3),
+        ],
+    );
+    builder.events(2, 4, &[made(40, true), made(31, false), made(41, false), new(42, 1)]);
+    builder.gc(&GcRecord { start: Ticket(7), finish: Ticket(8), ..GcRecord::default() });
+    let walk = HeapWalk { begin: Ticket(8), end: Ticket(9), ..HeapWalk::default() };
+    builder.survivors(walk, &[30, 33, 40]);
+    builder.finish()
+}
+
+/// A thread that only counts what it makes.
+fn counts() -> Vec<u8> {
+    let mut builder = on_stacks();
+    let count =
+        |site, objects| Event::Counted { site: SiteId(site), class: ObjectHash(11), objects, units: 2 * objects };
+    builder.timed_events(1, 2, Wall { begin: Nanos(5), end: None }, &[count(STACK | 1, 3), count(1, 1)]);
+    builder.timed_events(1, 3, Wall { begin: Nanos(2_000_000_005), end: None }, &[count(STACK | 3, 7)]);
+    builder.finish()
+}
+
+/// A trace with classes, two threads and three stacks, and no events yet.
+fn on_stacks() -> TraceBuilder {
+    let mut builder = TraceBuilder::new();
+    builder.names(&names());
+    for (class, signature) in [(11, "Lshop/Cart;"), (12, "[[I")] {
+        builder.class(&ClassRecord {
+            class: ObjectHash(class),
+            instance_size: 16,
+            mirror_size: 96,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+    }
+    builder.first_thread(1, "main", Vec::new());
+    builder.first_thread(2, "other", Vec::new());
+    let frames = [(1, 0, 1), (2, 1, 2), (3, 1, 1)];
+    builder.stacks(&frames.map(|(number, caller, site)| StackRecord::Frame { number, caller, site }));
+    builder
 }
 
 /// Features that the others lack: initial frames, classes created at run time, monitors, times, progress blocks, and

@@ -10,10 +10,11 @@ use et_analysis::{compare, summary, validate};
 use et_format::buffers;
 use et_reader::file::ReadError;
 use et_reader::lifetimes::{Known, Limits};
+use et_reader::population::{Columns, Population};
 use et_reader::record::Record;
 use et_reader::source::{Deaths, Reading, Source};
 use et_reader::text::{Dialect, TextNames, TextTrace};
-use et_reader::{Trace, TraceFile, blocks, recover, text, text_writer};
+use et_reader::{Trace, TraceFile, births, blocks, counted, recover, text, text_writer};
 
 use crate::{Target, summarize};
 
@@ -91,6 +92,10 @@ fn read(data: &[u8]) {
     let _ = summary::info(&trace);
     let _ = summary::sizes(&trace);
     let _ = blocks::read(&trace, true, || Ok(Nowhere));
+    if let Ok(Some((population, _))) = births::read(&trace) {
+        read_rows(&population);
+    }
+    read_rows(&counted::counted(&trace).0);
     let source = Source::from(trace);
     if let Ok(report) = validate::validate(&source, Deaths::Trace, MOST_VIOLATIONS) {
         let unsound = report.violations.iter().find(|violation| UNSOUND.iter().any(|what| violation.contains(what)));
@@ -99,6 +104,14 @@ fn read(data: &[u8]) {
     if let Some(summary) = summarize(&source) {
         let _ = summary::render_long(&summary);
     }
+}
+
+/// Reads all rows, of which there are as many as the population says.
+fn read_rows(population: &Population) {
+    let groups = (0..population.groups.len()).map(|group| population.groups.read(group, Columns::ALL));
+    let rows = groups.collect::<io::Result<Vec<_>>>().expect("rows of a trace that does not change");
+    let objects: u64 = rows.iter().map(|rows| (0..rows.len).map(|row| rows.objects(row)).sum::<u64>()).sum();
+    assert_eq!(objects, population.objects, "objects in rows");
 }
 
 fn write(data: &[u8]) {

@@ -38,29 +38,28 @@ pub fn number(tracer: &Tracer, env: Env, value: u64, in_object: bool) -> u32 {
     if value == 0 {
         return 0;
     }
-    let key = if in_object { value.wrapping_add(OBJECT) } else { value };
+    let stack = Stack { value, in_object };
     tracer.stacks.with(|state| {
-        if let Some(number) = state.table.find(key) {
+        if let Some(number) = state.table.find(stack.key()) {
             return number;
         }
         state.counts.values += 1;
-        let mut walk = Walk::new(tracer, env, state);
-        walk.in_object = in_object;
+        let mut walk = Walk::new(tracer, env, state, stack);
         let (number, fits) = match walk.state.tree.most_frames() {
             Some(most) => {
                 walk.room.found.clear();
-                (walk.whole(value, most), false)
+                (walk.whole(most), false)
             }
-            None => match walk.up_to_known(value, key).or_else(|| walk.again(value, key)) {
+            None => match walk.up_to_known().or_else(|| walk.again()) {
                 Some(caller) => (walk.add(caller), true),
-                None => (walk.whole(value, MOST_FRAMES), false),
+                None => (walk.whole(MOST_FRAMES), false),
             },
         };
         // What was beyond the limit is walked again: else the table would grow without one. So is what does not fit, if the value may be that of
         // another stack: it is the thread's, and not made from that of the method. Without any frame there is nothing to walk again for.
-        let is_certain = fits || number == 0 || matches!(walk.innermost(value), Some((_, Place::Site { .. })));
+        let is_certain = fits || number == 0 || walk.begins_at_site();
         let is_kept = walk.state.tree.most_frames().is_none() && is_certain;
-        walk.finish(is_kept.then_some((key, number)));
+        walk.finish(is_kept.then_some((stack.key(), number)));
         if is_certain { number } else { number | UNCERTAIN }
     })
 }
@@ -75,21 +74,37 @@ pub fn called_by_vm(tracer: &Tracer, env: Env, value: u64) -> u64 {
         if state.tree.most_frames().is_some() {
             return value;
         }
-        let mut walk = Walk::new(tracer, env, state);
-        let caller = walk.called_by_vm(value);
+        let mut walk = Walk::new(tracer, env, state, Stack { value, in_object: false });
+        let caller = walk.called_by_vm();
         walk.finish(caller);
         caller.map_or(value, |(value, _)| value)
     })
 }
 
-/// Where the stack begins that a walk looks for.
+/// The stack that a walk looks for.
+#[derive(Clone, Copy)]
+struct Stack {
+    /// The value that the thread has.
+    value: u64,
+    /// Whether `Object.<init>` runs, and the stack is that of the `new`.
+    in_object: bool,
+}
+
+impl Stack {
+    /// The value under which its number is kept.
+    fn key(self) -> u64 {
+        if self.in_object { self.value.wrapping_add(OBJECT) } else { self.value }
+    }
+}
+
+/// Where the frames begin that a walk goes through.
 struct Start {
     /// The index of the frame.
     index: usize,
     /// The value there.
     value: u64,
-    /// The site of the object, if the frame is at the call of its constructor, which has another one.
-    made_at: Option<Place>,
+    /// The site of a `new` whose constructors run, which is in the frame before. It is not the site where that calls the first of them.
+    made_at: Option<u32>,
 }
 
 /// A walk of the current thread's stack.
@@ -98,8 +113,7 @@ struct Walk<'w, 'e> {
     env: Env<'e>,
     state: &'w mut State,
     room: Room,
-    /// Whether `Object.<init>` runs, and the stack is that of the `new`.
-    in_object: bool,
+    stack: Stack,
     /// Whether the stack has no more frames than were found.
     is_whole: bool,
     /// How frames are asked for; `None`: JVMTI. What fits the values is right, whoever told it; what does not fit is looked at again as JVMTI tells it.
@@ -107,10 +121,10 @@ struct Walk<'w, 'e> {
 }
 
 impl<'w, 'e> Walk<'w, 'e> {
-    fn new(tracer: &'w Tracer, env: Env<'e>, state: &'w mut State) -> Self {
+    fn new(tracer: &'w Tracer, env: Env<'e>, state: &'w mut State, stack: Stack) -> Self {
         let room = std::mem::take(&mut state.room);
         let call_traces = tracer.machine.hotspot.call_traces;
-        Self { tracer, env, state, room, in_object: false, is_whole: false, call_traces }
+        Self { tracer, env, state, room, stack, is_whole: false, call_traces }
     }
 
     /// Hands over what is new, and gives values their numbers: the innermost, if it may be kept, and those found above it.
@@ -139,7 +153,7 @@ impl<'w, 'e> Walk<'w, 'e> {
 
     /// The frame with that index; `None` if the stack has no more.
     fn frame(&mut self, index: usize) -> Option<RawFrame> {
-        let first = FIRST_FRAMES + if self.in_object { CONSTRUCTORS } else { 0 };
+        let first = FIRST_FRAMES + if self.stack.in_object { CONSTRUCTORS } else { 0 };
         while index >= self.room.frames.len() && !self.is_whole {
             let frames = &mut self.room.frames;
             let known = frames.len();
@@ -175,51 +189,46 @@ impl<'w, 'e> Walk<'w, 'e> {
         state.methods.place(frame, |pools| read(tracer, *env, frame, pools))
     }
 
-    /// Where the stack with this value begins: with the innermost frame, or below the constructors that have come to `Object.<init>`. If there is
+    /// Where the frames of the stack begin: with the innermost, or below the `new` whose constructors have come to `Object.<init>`. If there is
     /// no other method with hooks, it begins with them.
-    fn start(&mut self, value: u64) -> Start {
-        let mut start = Start { index: 0, value, made_at: None };
-        if !self.in_object {
-            return start;
+    fn start(&mut self) -> Start {
+        let innermost = Start { index: 0, value: self.stack.value, made_at: None };
+        if !self.stack.in_object {
+            return innermost;
         }
-        while let Some(frame) = self.frame(start.index) {
+        let (mut index, mut value) = (0, self.stack.value);
+        while let Some(frame) = self.frame(index) {
             let place = self.place(frame);
             match place {
                 Place::Untracked => {}
-                Place::Site { called: Called::Super, .. } => start.value = below(start.value, place),
-                Place::Site { site, adds, called: Called::ConstructorOfNew } => {
-                    let (site, adds) = (site.wrapping_sub(1), adds.wrapping_sub(1));
-                    start.value = start.value.wrapping_sub(1);
-                    start.made_at = Some(Place::Site { site, adds, called: Called::Other });
-                    break;
+                Place::Site { called: Called::Super, .. } => value = below(value, place),
+                Place::Site { site, called: Called::ConstructorOfNew, .. } => {
+                    // The site of the object is the one before.
+                    let made_at = Some(site.wrapping_sub(1));
+                    return Start { index: index + 1, value: below(value, place), made_at };
                 }
-                Place::Site { called: Called::Other, .. } | Place::Elsewhere { .. } => break,
+                Place::Site { called: Called::Other, .. } | Place::Elsewhere { .. } => {
+                    return Start { index, value, made_at: None };
+                }
             }
-            start.index += 1;
+            index += 1;
         }
-        match self.frame(start.index) {
-            None => Start { index: 0, value, made_at: None },
-            Some(_) => start,
-        }
+        innermost
     }
 
     /// Walks to the first caller that is known, and returns its number; the values and sites of the frames before it are found. If a frame
     /// does not fit, those are found whose values are right nevertheless: up to the first that is at no site. The site of an object is found with
-    /// its `key`: nothing is called there.
-    fn up_to_known(&mut self, value: u64, key: u64) -> Option<u32> {
-        let Start { mut index, value: mut next, made_at } = self.start(value);
+    /// the key: nothing is called there.
+    fn up_to_known(&mut self) -> Option<u32> {
+        let Start { mut index, value: mut next, made_at } = self.start();
         let mut certain = None;
         self.room.found.clear();
-        if let Some(place) = made_at {
-            self.room.found.extend(place.shown().map(|(site, _)| (key, site)));
-            next = below(next, place);
-            index += 1;
-        }
+        self.room.found.extend(made_at.map(|site| (self.stack.key(), site)));
         while let Some(frame) = self.frame(index) {
             let (at, place) = (next, self.place(frame));
             index += 1;
             // The VM has called the constructor, for an exception that it throws: the value is that of an earlier call.
-            if self.in_object && self.room.found.is_empty() && matches!(place, Place::Elsewhere { .. }) {
+            if self.stack.in_object && self.room.found.is_empty() && matches!(place, Place::Elsewhere { .. }) {
                 return None;
             }
             next = below(at, place);
@@ -254,17 +263,22 @@ impl<'w, 'e> Walk<'w, 'e> {
     }
 
     /// The same once more, with frames as JVMTI tells them, and then with what methods have as code now.
-    fn again(&mut self, value: u64, key: u64) -> Option<u32> {
+    fn again(&mut self) -> Option<u32> {
         self.ask_jvmti();
-        self.up_to_known(value, key).or_else(|| {
+        self.up_to_known().or_else(|| {
             let may_differ = self.state.methods.forget_changed();
-            may_differ.then(|| self.up_to_known(value, key)).flatten()
+            may_differ.then(|| self.up_to_known()).flatten()
         })
     }
 
-    /// The innermost method with hooks of the stack with this value: the index of its frame, and where that is.
-    fn innermost(&mut self, value: u64) -> Option<(usize, Place)> {
-        let mut index = self.start(value).index;
+    /// Whether the innermost method with hooks is at one of its sites.
+    fn begins_at_site(&mut self) -> bool {
+        let Start { index, made_at, .. } = self.start();
+        made_at.is_some() || matches!(self.next_with_hooks(index), Some((_, Place::Site { .. })))
+    }
+
+    /// The first method with hooks, from a frame on: the index of its frame, and where that is.
+    fn next_with_hooks(&mut self, mut index: usize) -> Option<(usize, Place)> {
         loop {
             match self.frame(index).map(|frame| self.place(frame))? {
                 Place::Untracked => index += 1,
@@ -274,12 +288,12 @@ impl<'w, 'e> Walk<'w, 'e> {
     }
 
     /// The value of the caller of the method that asks, and its number. `None`: the thread has its value. See [`called_by_vm`].
-    fn called_by_vm(&mut self, value: u64) -> Option<(u64, u32)> {
-        let (asks, _) = self.innermost(value)?;
-        let (caller, known) = self.caller_at(value, asks + 1).or_else(|| {
+    fn called_by_vm(&mut self) -> Option<(u64, u32)> {
+        let (asks, _) = self.next_with_hooks(0)?;
+        let (caller, known) = self.caller_at(asks + 1).or_else(|| {
             // `AsyncGetCallTrace` tells the frames of the carrier behind those of a virtual thread.
             self.ask_jvmti();
-            self.caller_at(value, asks + 1)
+            self.caller_at(asks + 1)
         })?;
         Some((caller, self.add(known)))
     }
@@ -287,7 +301,7 @@ impl<'w, 'e> Walk<'w, 'e> {
     /// The value of a method at none of its sites as if it called at the nearest, computed from the outermost frame on, so that it does not matter
     /// what the thread has; and the number of the first stack that is known. Those before it are found. `None`: the method is at a site, or these
     /// are not the frames of the thread's value, which is that of a call of the method or the one with which it was called itself.
-    fn caller_at(&mut self, value: u64, frame: usize) -> Option<(u64, u32)> {
+    fn caller_at(&mut self, frame: usize) -> Option<(u64, u32)> {
         let Place::Elsewhere { first_site, sites, .. } = self.frame(frame).map(|frame| self.place(frame))? else {
             return None;
         };
@@ -296,7 +310,7 @@ impl<'w, 'e> Walk<'w, 'e> {
             index += 1;
             frames.extend(self.place(next).shown());
         }
-        let Self { room: Room { found, .. }, state, call_traces, .. } = self;
+        let Self { room: Room { found, .. }, state, call_traces, stack: Stack { value, .. }, .. } = self;
         found.clear();
         let (mut caller, mut own) = (0, 0);
         for (site, adds) in frames.into_iter().rev() {
@@ -305,7 +319,7 @@ impl<'w, 'e> Walk<'w, 'e> {
         }
         found.reverse();
         let of_calls = value.wrapping_sub(above(caller, constant_of(first_site)));
-        if value != caller && of_calls >= u64::from(sites) && call_traces.is_some() {
+        if *value != caller && of_calls >= u64::from(sites) && call_traces.is_some() {
             return None;
         }
         let known = found.iter().enumerate().find_map(|(at, &(value, site))| {
@@ -337,16 +351,16 @@ impl<'w, 'e> Walk<'w, 'e> {
     }
 
     /// The stack as the VM tells it, of at most this number of frames at sites.
-    fn whole(&mut self, value: u64, most: usize) -> u32 {
-        let Start { mut index, value: mut at, mut made_at } = self.start(value);
-        let mut sites = Vec::new();
+    fn whole(&mut self, most: usize) -> u32 {
+        let Start { mut index, value: mut at, made_at } = self.start();
+        let mut sites = Vec::from_iter(made_at);
         // JVMTI tells the frames of a virtual thread, `AsyncGetCallTrace` those of its carrier behind them: the value says where it begins.
         while sites.len() < most
             && (at != 0 || self.call_traces.is_none())
             && let Some(frame) = self.frame(index)
         {
             index += 1;
-            let place = made_at.take().unwrap_or_else(|| self.place(frame));
+            let place = self.place(frame);
             sites.extend(place.shown().map(|(site, _)| site));
             at = below(at, place);
         }

@@ -22,13 +22,13 @@ pub fn trials() -> Vec<Trial> {
             (!jdk.home.join("lib").join(file).is_file()).then(|| format!("JDK {} has no {file}", jdk.feature))
         }
     };
-    let mut trials = lab::on_each_jdk_unless("debugger", lacks("libjdwp.so"), debugger);
-    trials.extend(lab::on_each_jdk_unless("java_agent", lacks("libinstrument.so"), java_agent));
-    trials.extend(lab::on_each_jdk_unless("redefined_class", lacks("libinstrument.so"), redefined_class));
-    trials.extend(lab::on_each_jdk_unless("agent_of_the_launcher", lacks("libinstrument.so"), agent_of_the_launcher));
-    trials.extend(lab::on_each_jdk_unless("archive_of_classes", without_archive, archive_of_classes));
-    trials.extend(lab::on_each_jdk_unless("flight_recorder", lacks("jfr/default.jfc"), flight_recorder));
-    trials.extend(lab::on_each_jdk_unless("tools", lacks("libattach.so"), tools));
+    let mut trials = lab::on_some_jdks_unless("debugger", lacks("libjdwp.so"), debugger);
+    trials.extend(lab::on_some_jdks_unless("java_agent", lacks("libinstrument.so"), java_agent));
+    trials.extend(lab::on_some_jdks_unless("redefined_class", lacks("libinstrument.so"), redefined_class));
+    trials.extend(lab::on_some_jdks_unless("agent_of_the_launcher", lacks("libinstrument.so"), agent_of_the_launcher));
+    trials.extend(lab::on_some_jdks_unless("archive_of_classes", without_archive, archive_of_classes));
+    trials.extend(lab::on_some_jdks_unless("flight_recorder", lacks("jfr/default.jfc"), flight_recorder));
+    trials.extend(lab::on_some_jdks_unless("tools", lacks("libattach.so"), tools));
     trials
 }
 

@@ -125,8 +125,8 @@ pub struct Index {
 struct Found {
     runs: Vec<Run>,
     perhaps: Vec<Perhaps>,
-    /// Fields that are stored to.
-    fields: FxHashSet<FieldRefId>,
+    /// How often fields are stored to.
+    fields: FxHashMap<FieldRefId, u64>,
     /// Records by kind, as far as they are certain.
     totals: Totals,
 }
@@ -275,10 +275,10 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
             what: Happening::Asked(perhaps.what),
         }));
     }
-    // Those of initial references are known: each that is not counts once.
+    // Those of initial references are known.
     let mut fields = initial.fields;
-    for field in found.iter().flat_map(|found| &found.fields) {
-        fields.of_ref(*field, &trace.names, &trace.types, &mut anomalies);
+    for (field, stores) in found.iter().flat_map(|found| &found.fields) {
+        fields.stored(*field, *stores, &trace.names, &trace.types, &mut anomalies);
     }
     drop(found);
     let hash_of = |happened: &Happened| match happened.what {
@@ -446,7 +446,9 @@ fn first_look(
                     let (run, births) = (found.runs.len() as u32, run.births);
                     let named = [origin, target].into_iter().filter(|object| !object.is_null()).map(Asked::Known);
                     found.perhaps.extend(named.map(|what| Perhaps { run, offset, births, what }));
-                    found.fields.extend(field);
+                    if let Some(field) = field {
+                        *found.fields.entry(field).or_default() += 1;
+                    }
                 }
             }
             Item::Ticket(_) | Item::Nothing => {}

@@ -273,6 +273,26 @@ fn names_of(contexts: &Contexts) -> Vec<(u32, MethodId)> {
     contexts.iter().map(|(_, context)| (context.caller.0, context.method)).collect()
 }
 
+/// Makes an object and stores it three times to fields that no table has, two of them the same.
+#[test]
+fn each_store_to_an_unknown_field_counts() {
+    let step = |what, choice| Step { thread: 1, what, object: 1, choice, has_ticket: false, begins: false };
+    let story = Story {
+        steps: vec![step(0, 0), step(12, 1), step(12, 2), step(12, 7)],
+        classes: Vec::new(),
+        initial: Vec::new(),
+        collections: Vec::new(),
+        walks: Vec::new(),
+        has_times: false,
+        is_packed: false,
+        has_frames: false,
+    };
+    let trace = told(&story);
+    let (_, observed) = read(&trace).unwrap().unwrap();
+    let (.., by_observer, _) = by_records(&Source::from(trace));
+    assert_eq!((observed.anomalies.unknown_field_refs, &observed), (3, &by_observer));
+}
+
 proptest! {
     #[test]
     fn rows_are_those_of_the_records(story in stories(), group in 1..20u64) {

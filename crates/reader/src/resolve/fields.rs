@@ -69,6 +69,15 @@ impl Fields {
         }
     }
 
+    /// As [`of_ref`](Self::of_ref), for that many stores at once.
+    pub fn stored(&mut self, id: FieldRefId, stores: u64, names: &Names, types: &Types, anomalies: &mut Anomalies) {
+        let before = anomalies.unknown_field_refs;
+        self.of_ref(id, names, types, anomalies);
+        if anomalies.unknown_field_refs > before {
+            anomalies.unknown_field_refs = before + stores;
+        }
+    }
+
     fn resolve(&mut self, id: FieldRefId, names: &Names, types: &Types, anomalies: &mut Anomalies) -> FieldId {
         if let Some(field) = names.resolve_field_ref(id, types) {
             return field;

@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
 use super::spawn_scoped;
 
-/// Has all cores do the tasks of these numbers, with at most one thread per `share` tasks, and fewer if the system refuses to start more. Each thread works with a `worker` of its own. Returns the results in the order of the tasks, and the workers.
+/// Has all cores do the tasks of these numbers, with at most one thread per `share` tasks, and fewer if the system refuses to start more. Each thread works with a `worker` of its own. Returns the results in the order of the tasks, and the workers in any order.
 ///
 /// # Errors
 /// A task that fails ends the work: tasks that were not begun are not done.
@@ -37,13 +38,13 @@ pub fn on_all_cores<W: Send, R: Send, E: Send>(
         }
     };
     let threads = available_parallelism().map_or(1, NonZeroUsize::get).min(tasks.div_ceil(share.max(1)));
-    let parts = scope(|scope| {
-        let others: Vec<_> = (1..threads).map_while(|_| spawn_scoped(scope, some).ok()).collect();
-        let mine = some();
-        let others =
-            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        std::iter::once(mine).chain(others).collect::<Result<Vec<_>, E>>()
-    })?;
+    let done = Mutex::new(Vec::new());
+    on_threads(threads, &|| {
+        let part = some();
+        done.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+    });
+    let parts = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let parts = parts.into_iter().collect::<Result<Vec<_>, E>>()?;
     let (mut all, mut workers) = (Vec::with_capacity(tasks), Vec::with_capacity(parts.len()));
     for (results, worker) in parts {
         all.extend(results);
@@ -51,6 +52,18 @@ pub fn on_all_cores<W: Send, R: Send, E: Send>(
     }
     all.sort_unstable_by_key(|(task, _)| *task);
     Ok((all.into_iter().map(|(_, result)| result).collect(), workers))
+}
+
+/// Has this thread and at most `threads - 1` others do the same work, and waits for all. Knows nothing of the work, since each kind of work would have
+/// the starting and joining of threads compiled once more.
+fn on_threads(threads: usize, work: &(dyn Fn() + Sync)) {
+    scope(|scope| {
+        let others: Vec<_> = (1..threads).map_while(|_| spawn_scoped(scope, work).ok()).collect();
+        work();
+        for other in others {
+            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    });
 }
 
 #[cfg(test)]
