@@ -3,7 +3,7 @@
 //   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths | --diff | --source]
 //
 // Visits each page, clicks, types and uses the keyboard; then again in the dark, on a small screen and on paper. With --source only
-// lines of source are looked at: the rest of that page is as without. Screenshots go to a folder. Prints one line for each finding,
+// lines of source are looked at, and the small screen and paper: the rest of that page is as in a report without source. Screenshots go to a folder. Prints one line for each finding,
 // and fails if there is one.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -390,6 +390,7 @@ try {
     await source();
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
     await accessible("lines of source in the dark", ["color-contrast"]);
+    await sizes();
   } else {
     await tabs();
     if (isDiff) {

@@ -105,7 +105,8 @@ impl Lab {
 /// Programs that `cargo xtask test` does not build, and the variable that enables their tests.
 const APART: [(&str, &str); 1] = [("et-collect", "ET_COLLECT")];
 
-/// JDKs of tests for which all would take too long: an older one, and the newest. They make lambdas in different ways.
+/// JDKs of tests for which all would take too long, or that hardly depend on the JDK: an older one, and the newest. They make lambdas in different
+/// ways.
 pub const SOME_JDKS: [u32; 2] = [17, JDKS[JDKS.len() - 1]];
 
 /// A test that needs the tools and one JDK.

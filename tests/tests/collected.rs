@@ -44,7 +44,7 @@ fn the_collector_agrees(lab: &Lab, jdk: &Jdk) -> Result<()> {
 }
 
 fn agrees(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
-    // Compiled code knows more of what is used again; here it matters that it is the same on all JDKs.
+    // Compiled code knows more of what is used again; here it matters that it is the same on each JDK.
     let options = ["-Det.deaths=gc", "-Xint", &format!("-XX:+Use{collector}GC")];
     let setup = Setup { traced: &options, ..Setup::default() };
     let run = Run::with(lab, jdk, &format!("deaths_{collector}"), "facts/Fates", setup)?;

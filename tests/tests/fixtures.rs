@@ -1,4 +1,4 @@
-//! Every program of `tests/java` that says in its comments which records it leaves, on every JDK; on some JDKs also with hooks for
+//! Every program of `tests/java` that says in its comments which records it leaves, on several JDKs; on some also with hooks for
 //! entry and exit of all methods.
 
 use std::process::ExitCode;

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     trials.push(lab::on_jdk_unless(17, "layouts_are_those_of_c", |_, _| None, layouts));
     for tier in Tier::ALL {
         let case = move |lab: &Lab, jdk: &Jdk| counts(lab, jdk, tier);
-        trials.extend(lab::on_some_jdks(&format!("counts{}", tier.suffix()), case));
+        trials.extend(lab::on_each_jdk(&format!("counts{}", tier.suffix()), case));
     }
     trials.extend(lab::on_some_jdks("waits", waits));
     trials.extend(lab::on_some_jdks("sleeps", sleeps));
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let obstacle =
         move |_: &Lab, _: &Jdk| not_caught().or((!command::exists("c++")).then(|| "there is no c++".to_owned()));
     trials.extend(lab::on_some_jdks_unless("exceptions_of_cxx", obstacle, exceptions_of_cxx));
-    trials.extend(lab::on_some_jdks("not_all_allocations", not_all_allocations));
+    trials.extend(lab::on_each_jdk("not_all_allocations", not_all_allocations));
     trials.extend(lab::on_some_jdks("class_files", class_files));
     trials.extend(lab::on_some_jdks("what_is_returned_may_die", returns));
     trials.extend(lab::on_some_jdks("a_thread_that_stays_in_the_agent", stays));

@@ -32,7 +32,7 @@ pub fn run(layout: &Layout) -> Result<()> {
 pub fn with(layout: &Layout, program: &Path) -> Result<()> {
     let deny = |manifest: &str, checks: &[&str]| {
         let mut deny = Command::new(program);
-        deny.current_dir(&layout.repo).args(["--config", "deny.toml", "--manifest-path", manifest]);
+        deny.current_dir(&layout.repo).args(["--config", "deny.toml", "--locked", "--manifest-path", manifest]);
         command::run(deny.args(["check", "--deny", "unmatched-skip", "--hide-inclusion-graph"]).args(checks))
     };
     deny("Cargo.toml", &["licenses", "sources", "bans"])?;

@@ -29,7 +29,7 @@ enum Task {
     Deny,
     /// Download JDKs 11, 21 and 25 (run time only) if they are missing, and list all JDKs found
     Jdks(jdks::Options),
-    /// Check that buffers reach the writer whatever the order of threads (loom)
+    /// Check that buffers reach the writer, and results of readers those who wait for them, whatever the order of threads (loom)
     Loom,
     /// Build et-replay as one static program, for machine simulators, under target/et/static
     Replayer,

@@ -1,6 +1,7 @@
 //! Skipped tests, and the reasons. Test runners count ignored tests without showing the reasons, and do not count a
 //! test that skips part of its work. So each test writes a note to a file, and `cargo xtask test` shows them all.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -9,6 +10,9 @@ use anyhow::{Context, Result};
 
 use crate::folders;
 use crate::layout::Layout;
+
+/// Tests with the same reason, up to which each has a line.
+const MANY: usize = 8;
 
 /// The notes, one file each in a folder.
 #[derive(Clone, Debug)]
@@ -44,7 +48,7 @@ impl Skips {
         fs::write(&file, note).with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// All notes as a table of tests and reasons; empty if there are none.
+    /// All notes as a table of tests and reasons; empty if there are none. Many tests with the same reason are one line.
     pub fn table(&self) -> Result<String> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
@@ -61,8 +65,22 @@ impl Skips {
             return Ok(String::new());
         }
         notes.sort();
-        let width = notes.iter().map(|(test, _)| test.chars().count()).max().unwrap_or(0);
-        let lines: String = notes.iter().map(|(test, reason)| format!("  {test:width$}  {reason}\n")).collect();
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (test, reason) in &notes {
+            by_reason.entry(reason).or_default().push(test);
+        }
+        let mut rows: Vec<(String, &str)> = Vec::new();
+        for (reason, tests) in by_reason {
+            match tests.as_slice() {
+                [first, others @ ..] if tests.len() > MANY => {
+                    rows.push((format!("{first} and {} others", others.len()), reason));
+                }
+                few => rows.extend(few.iter().map(|test| ((*test).to_owned(), reason))),
+            }
+        }
+        rows.sort();
+        let width = rows.iter().map(|(test, _)| test.chars().count()).max().unwrap_or(0);
+        let lines: String = rows.iter().map(|(test, reason)| format!("  {test:width$}  {reason}\n")).collect();
         Ok(format!("not tested: {}\n{lines}", notes.len()))
     }
 }
@@ -81,6 +99,13 @@ mod tests {
         skips.note("jdk11::mode_z", "two\nlines").unwrap();
         let table = skips.table().unwrap();
         assert_eq!(table, "not tested: 2\n  jdk11::mode_z  two lines\n  jdk25::images  JDK 25 has no jlink\n");
+        for number in 10..30 {
+            skips.note(&format!("jdk11::of_many_{number}"), "it takes long").unwrap();
+        }
+        let table = skips.table().unwrap();
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines[..2], ["not tested: 22", "  jdk11::mode_z                    two lines"]);
+        assert_eq!(lines[2], "  jdk11::of_many_10 and 19 others  it takes long");
         skips.clear().unwrap();
         skips.clear().unwrap();
         assert_eq!(skips.table().unwrap(), "");

@@ -18,7 +18,7 @@ pub struct Options {
     /// Skip formatting, lints and the checks of dependencies
     #[arg(long)]
     no_lints: bool,
-    /// Run all end-to-end tests on all JDKs. Otherwise those that take long, or hardly depend on the JDK, run on 17 and the newest only
+    /// Run on all JDKs those tests, too, that otherwise run on 17 and the newest only, since they take long or hardly depend on the JDK
     #[arg(long)]
     all_jdks: bool,
     /// Arguments for the test runner, such as part of a test's name

@@ -151,7 +151,7 @@ const CROWDS: [Workload; 4] = [
     Workload { name: "loaders_kept", driver: Some("Loaders"), ..BARE },
 ];
 
-/// The programs that tests run on a JDK. All on each JDK would take longer than all other tests: `cargo xtask programs` does that.
+/// The programs that tests run on a JDK. All would take longer than all other tests: `cargo xtask programs --languages` runs them on 17 and 25.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
         17 => &["h2", "xalan", "antlr4", "tomcat", "kotlin", "groovy"],

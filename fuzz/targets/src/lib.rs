@@ -75,7 +75,8 @@ fn summarize(source: &Source) -> Option<Summary> {
     summary::summarize(source, &population, &observed, 5).ok()
 }
 
-/// Prepares a process that fuzzes on one thread, the caller's: worker threads would make runs slow and hard to repeat.
+/// Prepares a process for fuzzing: parallel iterators run on the caller's thread, since worker threads make runs slow and hard to repeat. Traces of
+/// several blocks are read on several threads nevertheless, as they always are.
 pub fn init() {
     // Fails only if it was done before.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();

@@ -488,3 +488,23 @@ fn texts() -> Vec<Seed> {
     );
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use et_reader::{births, counted};
+
+    use super::*;
+
+    fn trace(bytes: Vec<u8>) -> Trace {
+        Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn births_and_counts_are_read_as_such() {
+        let (population, _) = births::read(&trace(births())).unwrap().expect("births alone");
+        // Two mirrors, five objects of the first thread, and three of the second, which names one of the first's.
+        assert_eq!(population.objects, 10);
+        assert!(population.survival.is_some());
+        assert_eq!(counted::counted(&trace(counts())).0.objects, 11);
+    }
+}

@@ -103,7 +103,7 @@ struct Start {
     index: usize,
     /// The value there.
     value: u64,
-    /// The site of a `new` whose constructors run, which is in the frame before. It is not the site where that calls the first of them.
+    /// The site of the `new`, if its constructors are running. The `new` is in the frame before `index`; its site is not that of the call of the constructor.
     made_at: Option<u32>,
 }
 
@@ -277,7 +277,7 @@ impl<'w, 'e> Walk<'w, 'e> {
         made_at.is_some() || matches!(self.next_with_hooks(index), Some((_, Place::Site { .. })))
     }
 
-    /// The first method with hooks, from a frame on: the index of its frame, and where that is.
+    /// The first method with hooks at or below a frame: the index of its frame, and where that is.
     fn next_with_hooks(&mut self, mut index: usize) -> Option<(usize, Place)> {
         loop {
             match self.frame(index).map(|frame| self.place(frame))? {

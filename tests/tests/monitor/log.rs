@@ -17,7 +17,7 @@ use xtask::jdks::Jdk;
 use crate::client::{Client, PATIENCE, Program, library};
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = lab::on_some_jdks("log", whole);
+    let mut trials = lab::on_each_jdk("log", whole);
     trials.extend(lab::on_some_jdks("heap_dumps_on_demand", on_demand));
     trials.extend(lab::on_some_jdks("log_of_a_killed_program", killed));
     trials.extend(lab::on_some_jdks("log_on_a_full_disk", full));

@@ -6,23 +6,32 @@ use std::ops::AddAssign;
 /// Bins of equal width. Where a value comes that is beyond the last, each takes its neighbour in, and is twice as wide.
 #[derive(Clone, Debug)]
 pub(super) struct Bins<T> {
-    width: u64,
+    /// The width at first.
+    least: u64,
+    /// How often it has doubled.
+    doubled: u32,
     most: usize,
     bins: Vec<T>,
+    /// A value and its bin at the least width: many objects are made at the same time, and a division takes longer than all else here.
+    recent: (u64, u64),
 }
 
 impl<T: Copy + Default + AddAssign> Bins<T> {
     /// Up to `most` of them, none narrower than `width`.
     pub fn new(width: u64, most: usize) -> Self {
-        Self { width: width.max(1), most: most.max(2), bins: Vec::new() }
+        Self { least: width.max(1), doubled: 0, most: most.max(2), bins: Vec::new(), recent: (0, 0) }
     }
 
     /// The counter for a value.
     pub fn at(&mut self, value: u64) -> &mut T {
-        while value / self.width >= self.most as u64 {
+        if value != self.recent.0 {
+            self.recent = (value, if self.least == 1 { value } else { value / self.least });
+        }
+        let (_, narrow) = self.recent;
+        while narrow >> self.doubled >= self.most as u64 {
             self.fold();
         }
-        let index = (value / self.width) as usize;
+        let index = (narrow >> self.doubled) as usize;
         if index >= self.bins.len() {
             self.bins.resize(index + 1, T::default());
         }
@@ -36,15 +45,15 @@ impl<T: Copy + Default + AddAssign> Bins<T> {
             sum
         });
         self.bins = folded.collect();
-        self.width = self.width.saturating_mul(2);
+        self.doubled += 1;
     }
 
     /// Takes in what others have counted, of the same least width.
     pub fn add(&mut self, mut others: Self) {
-        while self.width < others.width {
+        while self.doubled < others.doubled {
             self.fold();
         }
-        while others.width < self.width {
+        while others.doubled < self.doubled {
             others.fold();
         }
         if self.bins.len() < others.bins.len() {
@@ -55,7 +64,7 @@ impl<T: Copy + Default + AddAssign> Bins<T> {
 
     /// The width of each, and all of them.
     pub fn finish(&mut self) -> (u64, Vec<T>) {
-        (self.width, mem::take(&mut self.bins))
+        (self.least << self.doubled, mem::take(&mut self.bins))
     }
 }
 
@@ -76,6 +85,20 @@ mod tests {
             let mut sum = of(one);
             sum.add(of(other));
             assert_eq!(sum.finish(), of(&values).finish(), "{split}");
+        }
+    }
+
+    #[test]
+    fn bins_are_where_division_puts_values() {
+        for least in [1, 7, 10_000_000] {
+            let mut bins = Bins::<u64>::new(least, 4);
+            let values = [0, 3, 3, 29_999_999, 40_000_000, 40_000_000, 7_777_777_777, 1 << 40, u64::MAX, 5];
+            values.iter().for_each(|&value| *bins.at(value) += 1);
+            let (width, all) = bins.finish();
+            let mut expected = vec![0; all.len()];
+            values.iter().for_each(|value| expected[(value / width) as usize] += 1);
+            assert_eq!(all, expected, "{least}");
+            assert!(u64::MAX / width < 4 && u64::MAX / (width / 2) >= 4, "{least}: {width}");
         }
     }
 

@@ -109,6 +109,21 @@ pub(super) fn most<K: Copy + Eq + Hash + Ord, V>(
     chosen
 }
 
+/// The place of the first of these values, which are in order, that is no less than one; their number if all are less. They are evenly spaced, so
+/// that it is near where a division says.
+fn first_at_least(values: &[u64], value: u64) -> usize {
+    let last = values.last().copied().unwrap_or_default();
+    let near = (value as f64 / last as f64 * values.len() as f64) as usize;
+    let mut at = near.min(values.len());
+    while at > 0 && values[at - 1] >= value {
+        at -= 1;
+    }
+    while values.get(at).is_some_and(|other| *other < value) {
+        at += 1;
+    }
+    at
+}
+
 /// Values over time of the selected items.
 #[derive(Clone, Debug)]
 pub(super) struct Courses {
@@ -180,7 +195,7 @@ impl Courses {
 
     /// The first moment at which something of that tick has happened.
     fn moment(&self, tick: u64) -> usize {
-        self.ticks.partition_point(|moment| *moment < tick)
+        first_at_least(&self.ticks, tick)
     }
 
     fn object(&mut self, object: &Object) {
@@ -208,5 +223,28 @@ impl Courses {
             Moment { tick, bytes: value(|axis| &axis.bytes), nanos: value(|axis| &axis.nanos) }
         };
         self.ticks.iter().map(|&tick| at(tick)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_found_as_by_a_search() {
+        for end in [0, 1, 5, 63, 64, 1000, 6_538_123_457, u64::MAX] {
+            let moments = MOMENTS.min(end.max(1));
+            let ticks: Vec<u64> =
+                (1..=moments).map(|n| (u128::from(end) * u128::from(n) / u128::from(moments)) as u64).collect();
+            let around = ticks.iter().flat_map(|tick| [tick.saturating_sub(1), *tick, tick.saturating_add(1)]);
+            for tick in around.chain([0, end / 3, u64::MAX]) {
+                assert_eq!(
+                    first_at_least(&ticks, tick),
+                    ticks.partition_point(|moment| *moment < tick),
+                    "{tick} of {end}"
+                );
+            }
+        }
+        assert_eq!(first_at_least(&[], 3), 0);
     }
 }

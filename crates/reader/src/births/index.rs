@@ -275,7 +275,7 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
             what: Happening::Asked(perhaps.what),
         }));
     }
-    // Those of initial references are known.
+    // Fields of initial references are in there already.
     let mut fields = initial.fields;
     for (field, stores) in found.iter().flat_map(|found| &found.fields) {
         fields.stored(*field, *stores, &trace.names, &trace.types, &mut anomalies);

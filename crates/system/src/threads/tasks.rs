@@ -54,8 +54,8 @@ pub fn on_all_cores<W: Send, R: Send, E: Send>(
     Ok((all.into_iter().map(|(_, result)| result).collect(), workers))
 }
 
-/// Has this thread and at most `threads - 1` others do the same work, and waits for all. Knows nothing of the work, since each kind of work would have
-/// the starting and joining of threads compiled once more.
+/// Has this thread and at most `threads - 1` others do the same work, and waits for all. The work is behind a pointer: otherwise
+/// the code that starts and joins threads would be compiled again for each kind of work.
 fn on_threads(threads: usize, work: &(dyn Fn() + Sync)) {
     scope(|scope| {
         let others: Vec<_> = (1..threads).map_while(|_| spawn_scoped(scope, work).ok()).collect();
