@@ -210,7 +210,8 @@ mod loom_models {
                 drop(by_job);
             });
             pool.close();
-            assert_eq!(promise.is_kept(), worker.join().unwrap() == 1);
+            let done = worker.join().unwrap();
+            assert_eq!(promise.is_kept(), done == 1);
             assert_eq!(Arc::strong_count(&held), 1);
         });
     }
