@@ -3,8 +3,8 @@
 //   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths | --diff | --source]
 //
 // Visits each page, clicks, types and uses the keyboard; then again in the dark, on a small screen and on paper. With --source only
-// lines of source are looked at, and the small screen and paper: the rest of that page is as in a report without source. Screenshots go to a folder. Prints one line for each finding,
-// and fails if there is one.
+// lines of source are looked at, and the small screen and paper: the rest of that page is as in a report without source. Screenshots
+// go to a folder. Prints one line for each finding, and fails if there is one.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { mkdtempSync, rmSync } from "node:fs";
