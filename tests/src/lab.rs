@@ -126,7 +126,7 @@ pub fn on_each_jdk_unless(
     JDKS.into_iter().map(|feature| on_jdk_unless(feature, name, &obstacle, case.clone())).collect()
 }
 
-/// As [`on_each_jdk`], for a case that takes long, or hardly depends on the JDK: on [`SOME_JDKS`], and on the others if the variable `ET_JDKS` is
+/// As [`on_each_jdk`], for a case that takes long, or of which older JDKs tell little: on [`SOME_JDKS`], and on the others if the variable `ET_JDKS` is
 /// `all`, as `cargo xtask test --all-jdks` sets it.
 pub fn on_some_jdks(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
     on_some_jdks_unless(name, |_, _| None, case)
@@ -138,14 +138,57 @@ pub fn on_some_jdks_unless(
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    let has_all = env::var_os("ET_JDKS").is_some_and(|which| which == "all");
-    let obstacle = |lab: &Lab, jdk: &Jdk| match has_all || SOME_JDKS.contains(&jdk.feature) {
-        true => obstacle(lab, jdk),
-        false => {
-            Some(format!("it runs on {}; on all with --all-jdks", SOME_JDKS.map(|jdk| jdk.to_string()).join(" and ")))
+    on_those_jdks_unless(&SOME_JDKS, name, obstacle, case)
+}
+
+/// As [`on_some_jdks`], for a case that hardly depends on the JDK: on one of [`SOME_JDKS`], which one the name decides, so that the cases of a
+/// test are spread over both; on another of them if there is an obstacle.
+pub fn on_one_jdk(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
+    on_one_jdk_unless(name, |_, _| None, case)
+}
+
+/// As [`on_one_jdk`]; a case with an obstacle is listed as ignored, too.
+pub fn on_one_jdk_unless(
+    name: &str,
+    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
+    case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
+) -> Vec<Trial> {
+    let mut those = SOME_JDKS;
+    let sum: usize = name.bytes().map(usize::from).sum();
+    those.rotate_left(sum % SOME_JDKS.len());
+    let one_of_them = |lab: &Lab, jdk: &Jdk| {
+        let before = those.iter().take_while(|&&feature| feature != jdk.feature);
+        let able = before.filter_map(|&feature| jdks::of_feature(&lab.layout, feature));
+        match able.into_iter().find(|jdk| obstacle(lab, jdk).is_none()) {
+            Some(able) if !has_all_jdks() => Some(elsewhere(&[able.feature])),
+            _ => obstacle(lab, jdk),
         }
     };
+    on_those_jdks_unless(&those, name, one_of_them, case)
+}
+
+fn on_those_jdks_unless(
+    those: &[u32],
+    name: &str,
+    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
+    case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
+) -> Vec<Trial> {
+    let obstacle = |lab: &Lab, jdk: &Jdk| match has_all_jdks() || those.contains(&jdk.feature) {
+        true => obstacle(lab, jdk),
+        false => Some(elsewhere(those)),
+    };
     on_each_jdk_unless(name, obstacle, case)
+}
+
+/// Whether cases run on all JDKs that otherwise run on some.
+fn has_all_jdks() -> bool {
+    env::var_os("ET_JDKS").is_some_and(|which| which == "all")
+}
+
+/// Why a case does not run on a JDK.
+fn elsewhere(those: &[u32]) -> String {
+    let those: Vec<String> = those.iter().map(u32::to_string).collect();
+    format!("it runs on {}; on all with --all-jdks", those.join(" and "))
 }
 
 /// As [`on_each_jdk_unless`], for one JDK.

@@ -33,9 +33,7 @@ fn main() -> ExitCode {
     let none = |_: &Lab, _: &Jdk| None;
     trials.push(lab::on_jdk_unless(17, "cannot_count", none, cannot_count));
     let no_junit = |_: &Lab, _: &Jdk| junit_obstacle();
-    for feature in lab::SOME_JDKS {
-        trials.push(lab::on_jdk_unless(feature, "limits", no_junit, limits));
-    }
+    trials.extend(lab::on_some_jdks_unless("limits", no_junit, limits));
     lab::run(trials).exit_code()
 }
 

@@ -28,11 +28,7 @@ fn main() -> ExitCode {
         ("recording", recording),
         ("source", source),
     ];
-    let none = |_: &Lab, _: &Jdk| None;
-    let mut trials: Vec<_> = cases
-        .into_iter()
-        .flat_map(|(name, case)| SOME_JDKS.map(|feature| lab::on_jdk_unless(feature, name, none, case)))
-        .collect();
+    let mut trials: Vec<_> = cases.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case)).collect();
     let no_javac = |_: &Lab, jdk: &Jdk| jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()));
     trials.push(lab::on_jdk_unless(17, "diff_of_compilers", no_javac, diff_of_compilers));
     let no_browser = |_: &Lab, _: &Jdk| browser::obstacle();

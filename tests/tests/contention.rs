@@ -21,8 +21,8 @@ const SLACK: f64 = 10.0;
 const THREADS: [&str; 3] = ["waiter <&\">", "timed", "notified"];
 
 fn main() -> ExitCode {
-    let mut trials = lab::on_some_jdks("contention", contention);
-    trials.extend(lab::on_some_jdks("dialect_tptp", tptp));
+    let mut trials = lab::on_one_jdk("contention", contention);
+    trials.extend(lab::on_one_jdk("dialect_tptp", tptp));
     lab::run(trials).exit_code()
 }
 

@@ -19,20 +19,16 @@ use serde_json::Value;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let everywhere: Vec<Trial> = lab::SOME_JDKS
-        .into_iter()
-        .flat_map(|feature| {
-            [
-                lab::on_jdk_unless(feature, "killed", |_, _| None, killed),
-                lab::on_jdk_unless(feature, "full_disk", |_, _| no_small_disk(), full_disk),
-                lab::on_jdk_unless(feature, "buffers_cut_short", |_, _| None, buffers_cut_short),
-                lab::on_jdk_unless(feature, "busy_at_the_end", |_, _| None, busy_at_the_end),
-                lab::on_jdk_unless(feature, "standard_files_closed", |_, _| None, standard_files_closed),
-                lab::on_jdk_unless(feature, "crash_without_memory", |_, _| None, crash_without_memory),
-            ]
-        })
-        .chain(lab::on_each_jdk("exit_without_memory", exit_without_memory))
-        .collect();
+    let on_some: [(&str, lab::Case); 5] = [
+        ("killed", killed),
+        ("buffers_cut_short", buffers_cut_short),
+        ("busy_at_the_end", busy_at_the_end),
+        ("standard_files_closed", standard_files_closed),
+        ("crash_without_memory", crash_without_memory),
+    ];
+    let mut trials: Vec<Trial> = on_some.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case)).collect();
+    trials.extend(lab::on_one_jdk_unless("full_disk", |_, _| no_small_disk(), full_disk));
+    trials.extend(lab::on_each_jdk("exit_without_memory", exit_without_memory));
     let once: [(&str, lab::Case); 12] = [
         ("trace_emptied", trace_emptied),
         ("nobody_reads", nobody_reads),
@@ -47,8 +43,8 @@ fn main() -> ExitCode {
         ("terminated", terminated),
         ("out_of_memory", out_of_memory),
     ];
-    let once = once.into_iter().map(|(name, case)| lab::on_jdk_unless(17, name, |_, _| None, case));
-    lab::run(everywhere.into_iter().chain(once).collect()).exit_code()
+    trials.extend(once.into_iter().map(|(name, case)| lab::on_jdk_unless(17, name, |_, _| None, case)));
+    lab::run(trials).exit_code()
 }
 
 /// Output of the program, whatever happens to its trace.

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         ("the_same_from_tables", the_same_from_tables),
         ("as_in_the_dump_of_the_vm", as_in_the_dump_of_the_vm),
     ];
-    let mut trials: Vec<_> = cases.into_iter().flat_map(|(name, case)| lab::on_some_jdks(name, case)).collect();
+    let mut trials: Vec<_> = cases.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case)).collect();
     if let Some(trace) = env::var_os(TRACE) {
         let case = move |lab: &Lab, _: &Jdk| dumps_of_that_trace(lab, Path::new(&trace));
         trials.push(lab::on_jdk_unless(17, "dumps_of_that_trace", |_, _| None, case));

@@ -25,29 +25,20 @@ fn main() -> ExitCode {
         let case = move |lab: &Lab, jdk: &Jdk| counts(lab, jdk, tier);
         trials.extend(lab::on_each_jdk(&format!("counts{}", tier.suffix()), case));
     }
-    trials.extend(lab::on_some_jdks("waits", waits));
-    trials.extend(lab::on_some_jdks("sleeps", sleeps));
-    trials.extend(lab::on_some_jdks("sites", sites));
-    for feature in lab::SOME_JDKS {
-        for collector in COLLECTORS {
-            let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
-            for tier in Tier::ALL {
-                let case = move |lab: &Lab, jdk: &Jdk| everything_at_once(lab, jdk, tier, collector);
-                let name = format!("all_at_once_{collector}{}", tier.suffix());
-                trials.push(lab::on_jdk_unless(feature, &name, missing, case));
-            }
+    trials.extend(lab::on_one_jdk("waits", waits));
+    trials.extend(lab::on_one_jdk("sleeps", sleeps));
+    trials.extend(lab::on_one_jdk("sites", sites));
+    for collector in COLLECTORS {
+        let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
+        for tier in Tier::ALL {
+            let case = move |lab: &Lab, jdk: &Jdk| everything_at_once(lab, jdk, tier, collector);
+            let name = format!("all_at_once_{collector}{}", tier.suffix());
+            trials.extend(lab::on_one_jdk_unless(&name, missing, case));
         }
     }
-    for feature in lab::SOME_JDKS {
-        trials.push(lab::on_jdk_unless(feature, "dumps_when_all_is_switched_off", |_, _| None, silent));
-        trials.push(lab::on_jdk_unless(
-            feature,
-            "objects_are_of_the_classes_that_jni_says",
-            |_, _| None,
-            classes_by_jni,
-        ));
-        trials.push(lab::on_jdk_unless(feature, "monitors_that_are_handed_on", |_, _| None, handed));
-    }
+    trials.extend(lab::on_one_jdk("dumps_when_all_is_switched_off", silent));
+    trials.extend(lab::on_one_jdk("objects_are_of_the_classes_that_jni_says", classes_by_jni));
+    trials.extend(lab::on_one_jdk("monitors_that_are_handed_on", handed));
     for feature in [21, 25] {
         trials.push(lab::on_jdk_unless(feature, "virtual_threads", |_, _| None, virtual_threads));
         let name = "virtual_threads_are_left_out_by_hooks";
@@ -56,7 +47,7 @@ fn main() -> ExitCode {
     trials.push(lab::on_jdk_unless(17, "run_with_hooks", |_, _| None, run_with_hooks));
     trials.push(lab::on_jdk_unless(17, "instructions", |_, _| None, instructions));
     trials.push(lab::on_jdk_unless(17, "what_cannot_be_loaded", |_, _| None, cannot_load));
-    trials.extend(lab::on_some_jdks("agents_end_the_program", profiler_exit));
+    trials.extend(lab::on_one_jdk("agents_end_the_program", profiler_exit));
     let not_caught =
         || (!cfg!(target_arch = "x86_64")).then(|| "exceptions of agents are caught on x86_64 only".to_owned());
     for tier in Tier::ALL {
@@ -68,9 +59,9 @@ fn main() -> ExitCode {
         move |_: &Lab, _: &Jdk| not_caught().or((!command::exists("c++")).then(|| "there is no c++".to_owned()));
     trials.extend(lab::on_some_jdks_unless("exceptions_of_cxx", obstacle, exceptions_of_cxx));
     trials.extend(lab::on_each_jdk("not_all_allocations", not_all_allocations));
-    trials.extend(lab::on_some_jdks("class_files", class_files));
-    trials.extend(lab::on_some_jdks("what_is_returned_may_die", returns));
-    trials.extend(lab::on_some_jdks("a_thread_that_stays_in_the_agent", stays));
+    trials.extend(lab::on_one_jdk("class_files", class_files));
+    trials.extend(lab::on_one_jdk("what_is_returned_may_die", returns));
+    trials.extend(lab::on_one_jdk("a_thread_that_stays_in_the_agent", stays));
     lab::run(trials).exit_code()
 }
 

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use et_tests::compiled;
 use et_tests::jvmpi::{Report, Tier, agent, conform, host, java};
-use et_tests::lab::{self, Lab, SOME_JDKS};
+use et_tests::lab::{self, Lab};
 use et_tests::program::Run;
 use xtask::command;
 use xtask::jdks::Jdk;
@@ -18,11 +18,9 @@ const COLLECTORS: [&str; 5] = ["mark-sweep", "mark-compact", "copying", "generat
 
 fn main() -> ExitCode {
     let mut trials = Vec::new();
-    for feature in SOME_JDKS {
-        trials.push(lab::on_jdk_unless(feature, "counts_are_the_vms", |_, _| None, counts));
-        trials.push(lab::on_jdk_unless(feature, "sites_are_the_vms", |_, _| None, sites));
-        trials.push(lab::on_jdk_unless(feature, "collectors", |_, _| None, collectors));
-    }
+    trials.extend(lab::on_one_jdk("counts_are_the_vms", counts));
+    trials.extend(lab::on_one_jdk("sites_are_the_vms", sites));
+    trials.extend(lab::on_one_jdk("collectors", collectors));
     trials.push(lab::on_jdk_unless(25, "virtual_threads", |_, _| None, virtual_threads));
     trials.push(lab::on_jdk_unless(17, "agents_threads", |_, _| None, agents_threads));
     trials.push(lab::on_jdk_unless(17, "run_with_an_agent", |_, _| None, run_with_an_agent));

@@ -9,7 +9,7 @@ use xtask::command;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let mut trials = lab::on_some_jdks("classes_of_the_program", of_the_program);
+    let mut trials = lab::on_one_jdk("classes_of_the_program", of_the_program);
     trials.extend(lab::on_some_jdks_unless(
         "virtual_threads",
         |lab, jdk| program::obstacle(lab, jdk, VIRTUAL),

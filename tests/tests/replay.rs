@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
-use et_tests::lab::{self, Lab, SOME_JDKS};
+use et_tests::lab::{self, Lab};
 use et_tests::old_replayers::{self, Replayed};
 use et_tests::program::Run;
 use serde_json::Value;
@@ -13,8 +13,7 @@ use xtask::command;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let case = |feature| lab::on_jdk_unless(feature, "collectors_keep_what_is_alive", |_, _| None, keep_what_is_alive);
-    lab::run(SOME_JDKS.into_iter().map(case).collect()).exit_code()
+    lab::run(lab::on_one_jdk("collectors_keep_what_is_alive", keep_what_is_alive)).exit_code()
 }
 
 fn et_replay(lab: &Lab, run: &Run, args: &[&str]) -> Result<String> {

@@ -24,7 +24,7 @@ const LEAF_BYTES: u64 = 16;
 
 fn main() -> ExitCode {
     let mut trials = lab::on_some_jdks("stacks_are_those_of_the_program", exact);
-    trials.extend(lab::on_some_jdks("beyond_the_limit", beyond_the_limit));
+    trials.extend(lab::on_one_jdk("beyond_the_limit", beyond_the_limit));
     trials.push(lab::on_jdk_unless(
         17,
         "other_collector",
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         |_, _| None,
         |lab, jdk| killed(lab, jdk, "counts_killed", &["-Det.counts=60m"]),
     ));
-    trials.extend(lab::on_some_jdks("made_without_hooks", made_without_hooks));
+    trials.extend(lab::on_one_jdk("made_without_hooks", made_without_hooks));
     trials.extend(lab::on_some_jdks("walked_by_the_vm", |lab, jdk| walked_by_the_vm(lab, jdk, "stacks_walked", &[])));
     lab::run(trials).exit_code()
 }

@@ -17,7 +17,7 @@ use xtask::jdks::Jdk;
 fn main() -> ExitCode {
     let everywhere: [(&str, lab::Case); 3] =
         [("text_in_a_file", to_a_file), ("text_to_a_command", to_a_command), ("text_of_a_killed_program", killed)];
-    let everywhere = everywhere.into_iter().flat_map(|(name, case)| lab::on_some_jdks(name, case));
+    let everywhere = everywhere.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case));
     let once = lab::on_jdk_unless(17, "no_program_to_make_the_text", |_, _| None, no_tool);
     lab::run(everywhere.chain([once]).collect::<Vec<Trial>>()).exit_code()
 }

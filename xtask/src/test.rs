@@ -10,7 +10,8 @@ use anyhow::Result;
 use crate::layout::{self, Layout};
 use crate::skips::Skips;
 use crate::tidy::WorkTree;
-use crate::{build, command, deny, jdks, setup, times};
+use crate::times::{self, Phases};
+use crate::{build, command, deny, jdks, setup};
 
 /// Options of `cargo xtask test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -42,7 +43,9 @@ const OPTIONAL: [(&str, &str); 5] = [
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say_room(&layout.target);
     say_room(&env::temp_dir());
+    let mut phases = Phases::begin();
     setup::for_tests(layout)?;
+    phases.end("setup");
     if !options.no_lints {
         command::run(command::cargo(&layout.repo).args(["fmt", "--all", "--check"]))?;
         command::run(command::cargo(&layout.repo).args([
@@ -54,9 +57,11 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             "-D",
             "warnings",
         ]))?;
+        phases.end("lints");
     }
     // Without MMTk and allocators, which take minutes to compile: `cargo xtask collectors` tests them.
     build::for_tests(layout)?;
+    phases.end("build");
     say_jdks(layout)?;
     let skips = Skips::of(layout);
     skips.clear()?;
@@ -92,9 +97,10 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     // An old one would be taken for that of this run.
     _ = fs::remove_file(&report);
     let outcome = command::run(&mut tests);
-    eprint!("{}", times::of_last_run(&layout.target));
+    phases.end("tests");
     // Includes tests that were not selected: they could not have run either.
     eprint!("{}", skips.table()?);
+    eprint!("{}{phases}", times::of_last_run(&layout.target));
     let is_tidy = before.map_or(Ok(()), |before| before.ensure_unchanged(&layout.repo));
     outcome.and(is_tidy)
 }

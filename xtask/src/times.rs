@@ -1,9 +1,10 @@
 //! Where the time of the tests goes: what nextest reports of each, summed up.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Number of lines of each table.
 const SHOWN: usize = 12;
@@ -74,6 +75,33 @@ pub fn of_last_run(target: &Path) -> String {
     fs::read_to_string(target.join(REPORT)).map(|report| table(&report)).unwrap_or_default()
 }
 
+/// How long each phase of `cargo xtask test` took.
+#[derive(Debug)]
+pub struct Phases {
+    begun: Instant,
+    ended: Vec<(&'static str, Duration)>,
+}
+
+impl Phases {
+    /// Begins the first phase.
+    pub fn begin() -> Self {
+        Self { begun: Instant::now(), ended: Vec::new() }
+    }
+
+    /// Ends a phase and begins the next.
+    pub fn end(&mut self, name: &'static str) {
+        self.ended.push((name, self.begun.elapsed()));
+        self.begun = Instant::now();
+    }
+}
+
+impl fmt::Display for Phases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "by phase:")?;
+        self.ended.iter().try_for_each(|(name, time)| writeln!(f, "  {:7.0} s  {name}", time.as_secs_f64()))
+    }
+}
+
 #[cfg(test)]
 mod unit_tests {
     use super::*;
@@ -98,5 +126,13 @@ mod unit_tests {
         assert!(text.contains("    121 s  et-tests::stacks (2)"), "{text}");
         assert!(text.contains("     81 s  jdk17 (1)"), "{text}");
         assert_eq!(table(""), "time of tests by program:\nby JDK:\nslowest:\n");
+    }
+
+    #[test]
+    fn phases_follow_each_other() {
+        let mut phases = Phases::begin();
+        phases.end("setup");
+        phases.end("tests");
+        assert_eq!(phases.to_string(), "by phase:\n        0 s  setup\n        0 s  tests\n");
     }
 }

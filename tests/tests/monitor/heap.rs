@@ -21,21 +21,18 @@ const COUNT: u64 = 400;
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for feature in lab::SOME_JDKS {
-        for collector in COLLECTORS {
-            let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
-            let case = move |lab: &Lab, jdk: &Jdk| pattern(lab, jdk, collector);
-            trials.push(lab::on_jdk_unless(feature, &format!("heap_{collector}"), missing, case));
-        }
-        for collector in ["G1", "Z", "Shenandoah"] {
-            let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
-            let case = move |lab: &Lab, jdk: &Jdk| churn(lab, jdk, collector);
-            trials.push(lab::on_jdk_unless(feature, &format!("heap_at_work_{collector}"), missing, case));
-        }
+    let missing = |collector| move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
+    for collector in COLLECTORS {
+        let case = move |lab: &Lab, jdk: &Jdk| pattern(lab, jdk, collector);
+        trials.extend(lab::on_one_jdk_unless(&format!("heap_{collector}"), missing(collector), case));
     }
-    trials.extend(lab::on_some_jdks("what_only_references_hold", references));
-    trials.extend(lab::on_some_jdks("reference_graph", graph));
-    trials.extend(lab::on_some_jdks("heap_of_more_than_four_gigabytes", huge));
+    for collector in ["G1", "Z", "Shenandoah"] {
+        let case = move |lab: &Lab, jdk: &Jdk| churn(lab, jdk, collector);
+        trials.extend(lab::on_one_jdk_unless(&format!("heap_at_work_{collector}"), missing(collector), case));
+    }
+    trials.extend(lab::on_one_jdk("what_only_references_hold", references));
+    trials.extend(lab::on_one_jdk("reference_graph", graph));
+    trials.extend(lab::on_one_jdk("heap_of_more_than_four_gigabytes", huge));
     trials
 }
 

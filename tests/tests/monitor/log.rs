@@ -18,9 +18,9 @@ use crate::client::{Client, PATIENCE, Program, library};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = lab::on_each_jdk("log", whole);
-    trials.extend(lab::on_some_jdks("heap_dumps_on_demand", on_demand));
-    trials.extend(lab::on_some_jdks("log_of_a_killed_program", killed));
-    trials.extend(lab::on_some_jdks("log_on_a_full_disk", full));
+    trials.extend(lab::on_one_jdk("heap_dumps_on_demand", on_demand));
+    trials.extend(lab::on_one_jdk("log_of_a_killed_program", killed));
+    trials.extend(lab::on_one_jdk("log_on_a_full_disk", full));
     trials.push(lab::on_jdk_unless(25, "log_without_standard_files", |_, _| None, without_standard_files));
     trials.push(lab::on_jdk_unless(17, "options_that_make_no_sense", |_, _| None, nonsense));
     trials

@@ -18,7 +18,7 @@ use crate::client::{Client, Program, is_root};
 const MUTATIONS: usize = 10_000;
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = lab::on_some_jdks("strangers", strangers);
+    let mut trials = lab::on_one_jdk("strangers", strangers);
     let not_root = |_: &Lab, _: &Jdk| (!is_root()).then(|| "only root can be another user".to_owned());
     trials.push(lab::on_jdk_unless(17, "other_users", not_root, other_users));
     trials.push(lab::on_jdk_unless(17, "walks_take_a_share_of_the_time", |_, _| None, walks));

@@ -151,10 +151,7 @@ impl Courses {
     }
 
     fn new(totals: &Totals, end: &End) -> Self {
-        let moments = MOMENTS.min(end.tick.max(1));
-        // The last is the end.
-        let ticks: Vec<u64> =
-            (1..=moments).map(|n| (u128::from(end.tick) * u128::from(n) / u128::from(moments)) as u64).collect();
+        let ticks = ticks_until(end.tick);
         let course = Course::new(ticks.len());
         let mut contexts: FxHashMap<(ContextId, TypeId), (u64, u64)> = FxHashMap::default();
         for ((context, _, class), weights) in &totals.places {
@@ -226,6 +223,12 @@ impl Courses {
     }
 }
 
+/// The ticks of the moments: at equal distances, and the last is the end.
+fn ticks_until(end: u64) -> Vec<u64> {
+    let moments = MOMENTS.min(end.max(1));
+    (1..=moments).map(|n| (u128::from(end) * u128::from(n) / u128::from(moments)) as u64).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,9 +236,7 @@ mod tests {
     #[test]
     fn moments_are_found_as_by_a_search() {
         for end in [0, 1, 5, 63, 64, 1000, 6_538_123_457, u64::MAX] {
-            let moments = MOMENTS.min(end.max(1));
-            let ticks: Vec<u64> =
-                (1..=moments).map(|n| (u128::from(end) * u128::from(n) / u128::from(moments)) as u64).collect();
+            let ticks = ticks_until(end);
             let around = ticks.iter().flat_map(|tick| [tick.saturating_sub(1), *tick, tick.saturating_add(1)]);
             for tick in around.chain([0, end / 3, u64::MAX]) {
                 assert_eq!(

@@ -9,15 +9,19 @@ use et_reader::source::{Deaths, Reading, Source};
 
 use super::{CliError, ClockArg};
 
+// The build script has it, too.
+#[cfg(test)]
+mod forms;
+
 /// Entries of lists that are kept with a life table.
 pub(super) const KEPT_LINES: usize = 1000;
 
 /// The form of what is kept: a hash of the types that a report and its summary consist of. It is part of the names of the files, so
-/// that a version of the program never reads what another wrote in another form. A test computes it from the source.
-const FORM: &str = "411c5420";
+/// that a version of the program never reads what another wrote in another form. The build script computes it from the source.
+const FORM: &str = env!("ET_FORM_OF_REPORT");
 
 /// The form of what the rows of a life table do not tell: a hash of its types, as [`FORM`].
-const OBSERVED_FORM: &str = "deb72ec6";
+const OBSERVED_FORM: &str = env!("ET_FORM_OF_OBSERVED");
 
 /// All objects of a trace, and what their rows do not tell: kept with the life table, or from one reading of the trace.
 /// Without deaths the rows only say how objects were made.
@@ -100,94 +104,20 @@ fn report_file() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
-    use std::path::{Path, PathBuf};
 
     use et_analysis::summary::{render_long, summarize};
     use et_reader::source::{Reading, Source, TraceSource};
     use et_reader::watch::Watcher;
 
-    use super::{FORM, OBSERVED_FORM, observed};
+    use super::forms::{self, Types};
+    use super::observed;
 
     /// A run of a real program, without the names of the JDK.
     const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/reader/tests/traces/version-1.trace");
 
     /// The form of the heap at some moments, which et-lives keeps.
     const GLIMPSES_FORM: &str = "bfe379f1";
-
-    /// Crates that define types of a report.
-    const CRATES: [&str; 4] = ["analysis", "format", "names", "reader"];
-
-    /// All types by name, each with its attributes, fields and variants. Types of one name in different modules are one entry:
-    /// the form then changes more often than it would have to, which costs nothing but a second computation.
-    #[derive(Default)]
-    struct Types(BTreeMap<String, String>);
-
-    impl Types {
-        fn of_workspace() -> Self {
-            let mut types = Self::default();
-            for name in CRATES {
-                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates").join(name).join("src");
-                let mut files = sources(&folder);
-                files.sort();
-                for file in files {
-                    types.add(&fs::read_to_string(file).unwrap());
-                }
-            }
-            types
-        }
-
-        /// The source is formatted by rustfmt: an item that starts at the left margin ends with a line that is a brace there.
-        fn add(&mut self, source: &str) {
-            let mut attributes = String::new();
-            let mut lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
-            while let Some(line) = lines.next() {
-                let item = line.strip_prefix("pub ").or(line.strip_prefix("pub(crate) ")).unwrap_or(line);
-                let name = item.strip_prefix("struct ").or(item.strip_prefix("enum "));
-                if let Some(name) = name {
-                    let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
-                    let mut text = format!("{attributes}{item}\n");
-                    if line.ends_with('{') {
-                        lines.by_ref().take_while(|line| *line != "}").for_each(|line| text += &format!("{line}\n"));
-                    }
-                    *self.0.entry(name[..end].to_owned()).or_default() += &text;
-                }
-                match line.starts_with("#[serde") {
-                    true => attributes += &format!("{line}\n"),
-                    false if line.starts_with("#[") => {}
-                    false => attributes.clear(),
-                }
-            }
-        }
-
-        /// A type and all types that its fields have.
-        fn closure(&self, root: &str) -> String {
-            let mut known = BTreeSet::new();
-            let mut pending = vec![root];
-            while let Some(name) = pending.pop() {
-                if let Some((name, text)) = self.0.get_key_value(name)
-                    && known.insert(name.as_str())
-                {
-                    pending.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_'));
-                }
-            }
-            known.iter().map(|name| self.0[*name].as_str()).collect()
-        }
-    }
-
-    fn sources(folder: &Path) -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-        let files = files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
-        files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
-    }
-
-    /// FNV-1a, of which the value does not depend on the version of the standard library.
-    fn hash(text: &str) -> String {
-        let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
-    }
 
     /// Once the rows and what they do not tell are kept, the trace is only opened.
     #[test]
@@ -210,19 +140,10 @@ mod tests {
         assert_eq!(summarized(), (first, None));
     }
 
+    /// The bytes of glimpses are written by et-lives, which gives their file a number.
     #[test]
-    fn the_form_of_what_is_kept_is_that_of_the_types() {
-        let types = Types::of_workspace();
-        let form = hash(&types.closure("Report"));
-        assert_eq!(FORM, form, "the types of reports or summaries have changed: FORM in {} is {form} now", file!());
-        let form = hash(&types.closure("Observed"));
-        assert_eq!(
-            OBSERVED_FORM,
-            form,
-            "the types of Observed have changed: OBSERVED_FORM in {} is {form} now",
-            file!()
-        );
-        let form = hash(&types.closure("Glimpses"));
+    fn glimpses_have_the_form_that_their_number_stands_for() {
+        let form = forms::hash(&Types::of_workspace().unwrap().closure("Glimpses"));
         let what =
             "the types of Glimpses have changed: give GLIMPSES in crates/lives another number, and GLIMPSES_FORM here";
         assert_eq!(GLIMPSES_FORM, form, "{what}");
@@ -230,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_types_of_a_report_are_found_with_their_fields() {
-        let types = Types::of_workspace();
+        let types = Types::of_workspace().unwrap();
         let closure = types.closure("Report");
         for part in ["pub retained: Option<Retained>", "pub undecodable_pieces", "struct Amount", "enum Origin", "Jdk,"]
         {
@@ -245,7 +166,7 @@ mod tests {
         let form = |source: &str| {
             let mut types = Types::default();
             types.add(source);
-            hash(&types.closure("Report"))
+            forms::hash(&types.closure("Report"))
         };
         let base = "/// One.\n#[serde(x)]\npub struct Report {\n    /// Two.\n    pub a: Vec<Line>,\n}\n\npub struct Line {\n    pub b: u8,\n}\n";
         assert_eq!(form(base), form(&base.replace("One", "Three").replace("Two", "Four")));

@@ -45,6 +45,8 @@ pub(super) struct Taken {
     pub bytes: u64,
     bytes_before: u64,
     peak: Option<Glimpse>,
+    /// Whether the peak is behind the part that was applied last.
+    is_peak_now: bool,
     others: Vec<Glimpse>,
 }
 
@@ -57,8 +59,9 @@ impl Taken {
 impl<R: Rows> Forward<'_, R> {
     /// A part was applied: whether what is dead should be found, for the sake of the peak.
     pub(super) fn is_look_due(&mut self, known: &Known) -> bool {
-        let Plan::Blocks(blocks) = self.glimpses.plan else { return false };
         let taken = &mut self.glimpses;
+        taken.is_peak_now = false;
+        let Plan::Blocks(blocks) = taken.plan else { return false };
         let looks = known.blocks * LOOKS / blocks;
         let is_later = looks > taken.looks;
         taken.looks = looks;
@@ -73,6 +76,7 @@ impl<R: Rows> Forward<'_, R> {
         let is_more = self.glimpses.peak.as_ref().is_none_or(|peak| peak.live_bytes < self.glimpses.bytes);
         if matches!(self.glimpses.plan, Plan::Blocks(_)) && is_more {
             self.glimpses.peak = Some(self.glimpse(When::Peak, ticket));
+            self.glimpses.is_peak_now = true;
         }
     }
 
@@ -92,7 +96,12 @@ impl<R: Rows> Forward<'_, R> {
                 self.glimpses.taken_at = look;
             }
         }
-        let glimpse = self.glimpse(When::Share(0), known.part.ticket);
+        // In a heap that grows, that of the peak so far has just been taken.
+        let peak = self.glimpses.peak.as_ref().filter(|_| self.glimpses.is_peak_now);
+        let glimpse = match peak {
+            Some(peak) => Glimpse { when: When::Share(0), ..peak.clone() },
+            None => self.glimpse(When::Share(0), known.part.ticket),
+        };
         self.glimpses.others.push(glimpse);
     }
 
