@@ -13,6 +13,11 @@ use xtask::jdks::Jdk;
 use crate::compiled;
 use crate::lab::Lab;
 
+/// Why exact counts of allocations cannot be had there: with G1, HotSpot 11 leaves some out (docs/jvmpi.md).
+pub fn leaves_out(_: &Lab, jdk: &Jdk) -> Option<String> {
+    (jdk.feature < 17).then(|| format!("Java {} leaves out allocations in thread-local buffers", jdk.feature))
+}
+
 /// An agent of the tests or the example, compiled once.
 pub fn agent(lab: &Lab, source: &str) -> Result<PathBuf> {
     agent_with(lab, source, &[])

@@ -106,7 +106,7 @@ impl Lab {
 const APART: [(&str, &str); 1] = [("et-collect", "ET_COLLECT")];
 
 /// JDKs of tests for which all would take too long, or that hardly depend on the JDK: an older one, and the newest. They make lambdas in different
-/// ways.
+/// ways. The first has all tools; the newest may be one that only runs programs.
 pub const SOME_JDKS: [u32; 2] = [17, JDKS[JDKS.len() - 1]];
 
 /// A test that needs the tools and one JDK.
@@ -138,44 +138,34 @@ pub fn on_some_jdks_unless(
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    on_those_jdks_unless(&SOME_JDKS, name, obstacle, case)
+    let obstacle = |lab: &Lab, jdk: &Jdk| match has_all_jdks() || SOME_JDKS.contains(&jdk.feature) {
+        true => obstacle(lab, jdk),
+        false => Some(elsewhere(&SOME_JDKS)),
+    };
+    on_each_jdk_unless(name, obstacle, case)
 }
 
-/// As [`on_some_jdks`], for a case that hardly depends on the JDK: on one of [`SOME_JDKS`], which one the name decides, so that the cases of a
-/// test are spread over both; on another of them if there is an obstacle.
+/// As [`on_some_jdks`], for a case that hardly depends on the JDK: on the first of [`SOME_JDKS`] on which there is no obstacle.
 pub fn on_one_jdk(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
     on_one_jdk_unless(name, |_, _| None, case)
 }
 
-/// As [`on_one_jdk`]; a case with an obstacle is listed as ignored, too.
+/// As [`on_one_jdk`]; a case with an obstacle on all of them is listed as ignored, too.
 pub fn on_one_jdk_unless(
     name: &str,
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    let mut those = SOME_JDKS;
-    let sum: usize = name.bytes().map(usize::from).sum();
-    those.rotate_left(sum % SOME_JDKS.len());
-    let one_of_them = |lab: &Lab, jdk: &Jdk| {
-        let before = those.iter().take_while(|&&feature| feature != jdk.feature);
-        let able = before.filter_map(|&feature| jdks::of_feature(&lab.layout, feature));
-        match able.into_iter().find(|jdk| obstacle(lab, jdk).is_none()) {
-            Some(able) if !has_all_jdks() => Some(elsewhere(&[able.feature])),
-            _ => obstacle(lab, jdk),
+    let obstacle = |lab: &Lab, jdk: &Jdk| {
+        if has_all_jdks() {
+            return obstacle(lab, jdk);
         }
-    };
-    on_those_jdks_unless(&those, name, one_of_them, case)
-}
-
-fn on_those_jdks_unless(
-    those: &[u32],
-    name: &str,
-    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
-    case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
-) -> Vec<Trial> {
-    let obstacle = |lab: &Lab, jdk: &Jdk| match has_all_jdks() || those.contains(&jdk.feature) {
-        true => obstacle(lab, jdk),
-        false => Some(elsewhere(those)),
+        let installed = SOME_JDKS.into_iter().filter_map(|feature| jdks::of_feature(&lab.layout, feature));
+        match installed.into_iter().find(|jdk| obstacle(lab, jdk).is_none()) {
+            Some(able) if able.feature == jdk.feature => None,
+            Some(able) => Some(elsewhere(&[able.feature])),
+            None => obstacle(lab, jdk).or_else(|| Some(elsewhere(&SOME_JDKS))),
+        }
     };
     on_each_jdk_unless(name, obstacle, case)
 }

@@ -11,10 +11,8 @@ use xtask::deaths::{compared, objects};
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 2] =
-        [("the_collector_agrees", the_collector_agrees), ("a_share_is_enough", a_share_is_enough)];
-    let mut trials: Vec<_> = cases.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case)).collect();
-    for collector in ["Parallel", "G1", "Z"] {
+    let mut trials = lab::on_one_jdk("a_share_is_enough", a_share_is_enough);
+    for collector in ["Serial", "Parallel", "G1", "Z"] {
         let name = format!("the_collector_agrees_{collector}");
         trials.extend(lab::on_some_jdks_unless(
             &name,
@@ -37,10 +35,6 @@ fn own(report: &Value, list: &str) -> BTreeMap<String, (String, u64)> {
             is_named.then(|| (class, (text(group, "cause"), group["objects"].as_u64().unwrap_or(0))))
         })
         .collect()
-}
-
-fn the_collector_agrees(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    agrees(lab, jdk, "Serial")
 }
 
 fn agrees(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {

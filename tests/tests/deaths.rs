@@ -1,4 +1,4 @@
-//! Every program of `tests/java/deaths`: where its objects die, as its comments say, on every JDK; with witnesses on some, and without
+//! Every program of `tests/java/deaths`: where its objects die, as its comments say, on every JDK; with witnesses on one, and without
 //! calls as far as the heap tells.
 
 use std::fs;

@@ -19,14 +19,14 @@ use serde_json::Value;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let on_some: [(&str, lab::Case); 5] = [
+    let on_one: [(&str, lab::Case); 5] = [
         ("killed", killed),
         ("buffers_cut_short", buffers_cut_short),
         ("busy_at_the_end", busy_at_the_end),
         ("standard_files_closed", standard_files_closed),
         ("crash_without_memory", crash_without_memory),
     ];
-    let mut trials: Vec<Trial> = on_some.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case)).collect();
+    let mut trials: Vec<Trial> = on_one.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case)).collect();
     trials.extend(lab::on_one_jdk_unless("full_disk", |_, _| no_small_disk(), full_disk));
     trials.extend(lab::on_each_jdk("exit_without_memory", exit_without_memory));
     let once: [(&str, lab::Case); 12] = [

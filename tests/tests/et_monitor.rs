@@ -25,7 +25,7 @@ const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=aler
 
 fn main() -> ExitCode {
     let mut trials = lab::on_one_jdk("commands_ask_a_vm_that_was_attached_to", commands);
-    trials.extend(lab::on_one_jdk_unless("jdb_steps_while_threads_are_shown", without_jdb, debugger));
+    trials.extend(lab::on_some_jdks_unless("jdb_steps_while_threads_are_shown", without_jdb, debugger));
     trials.extend(lab::on_one_jdk("a_traced_program_says_what_it_allocates", traced));
     trials.push(lab::on_jdk_unless(FEATURE, "a_page_with_two_vms", |_, _| browser::obstacle(), page));
     lab::run(trials).exit_code()

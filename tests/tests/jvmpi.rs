@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use et_jvmpi::abi;
 use et_tests::compiled;
-use et_tests::jvmpi::{NOT_ALL, Report, Tier, agent, agent_with, conform, host, java, unexpected};
+use et_tests::jvmpi::{NOT_ALL, Report, Tier, agent, agent_with, conform, host, java, leaves_out, unexpected};
 use et_tests::lab::{self, Lab};
 use xtask::command;
 use xtask::instrumented::run_cache;
@@ -29,15 +29,17 @@ fn main() -> ExitCode {
     trials.extend(lab::on_one_jdk("sleeps", sleeps));
     trials.extend(lab::on_one_jdk("sites", sites));
     for collector in COLLECTORS {
-        let missing = move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
+        let missing = move |lab: &Lab, jdk: &Jdk| {
+            leaves_out(lab, jdk).or_else(|| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]))
+        };
         for tier in Tier::ALL {
             let case = move |lab: &Lab, jdk: &Jdk| everything_at_once(lab, jdk, tier, collector);
             let name = format!("all_at_once_{collector}{}", tier.suffix());
-            trials.extend(lab::on_one_jdk_unless(&name, missing, case));
+            trials.extend(lab::on_some_jdks_unless(&name, missing, case));
         }
     }
     trials.extend(lab::on_one_jdk("dumps_when_all_is_switched_off", silent));
-    trials.extend(lab::on_one_jdk("objects_are_of_the_classes_that_jni_says", classes_by_jni));
+    trials.extend(lab::on_some_jdks_unless("objects_are_of_the_classes_that_jni_says", leaves_out, classes_by_jni));
     trials.extend(lab::on_one_jdk("monitors_that_are_handed_on", handed));
     for feature in [21, 25] {
         trials.push(lab::on_jdk_unless(feature, "virtual_threads", |_, _| None, virtual_threads));

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use et_tests::compiled;
-use et_tests::jvmpi::{Report, Tier, agent, conform, host, java};
+use et_tests::jvmpi::{Report, Tier, agent, conform, host, java, leaves_out};
 use et_tests::lab::{self, Lab};
 use et_tests::program::Run;
 use xtask::command;
@@ -18,8 +18,8 @@ const COLLECTORS: [&str; 5] = ["mark-sweep", "mark-compact", "copying", "generat
 
 fn main() -> ExitCode {
     let mut trials = Vec::new();
-    trials.extend(lab::on_one_jdk("counts_are_the_vms", counts));
-    trials.extend(lab::on_one_jdk("sites_are_the_vms", sites));
+    trials.extend(lab::on_one_jdk_unless("counts_are_the_vms", leaves_out, counts));
+    trials.extend(lab::on_one_jdk_unless("sites_are_the_vms", leaves_out, sites));
     trials.extend(lab::on_one_jdk("collectors", collectors));
     trials.push(lab::on_jdk_unless(25, "virtual_threads", |_, _| None, virtual_threads));
     trials.push(lab::on_jdk_unless(17, "agents_threads", |_, _| None, agents_threads));

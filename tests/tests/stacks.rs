@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         |_, _| None,
         |lab, jdk| killed(lab, jdk, "counts_killed", &["-Det.counts=60m"]),
     ));
-    trials.extend(lab::on_one_jdk("made_without_hooks", made_without_hooks));
+    trials.extend(lab::on_some_jdks("made_without_hooks", made_without_hooks));
     trials.extend(lab::on_some_jdks("walked_by_the_vm", |lab, jdk| walked_by_the_vm(lab, jdk, "stacks_walked", &[])));
     lab::run(trials).exit_code()
 }

@@ -15,11 +15,11 @@ use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let everywhere: [(&str, lab::Case); 3] =
+    let cases: [(&str, lab::Case); 3] =
         [("text_in_a_file", to_a_file), ("text_to_a_command", to_a_command), ("text_of_a_killed_program", killed)];
-    let everywhere = everywhere.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case));
+    let cases = cases.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case));
     let once = lab::on_jdk_unless(17, "no_program_to_make_the_text", |_, _| None, no_tool);
-    lab::run(everywhere.chain([once]).collect::<Vec<Trial>>()).exit_code()
+    lab::run(cases.chain([once]).collect::<Vec<Trial>>()).exit_code()
 }
 
 /// A folder, and the program that runs in it.

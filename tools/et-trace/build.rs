@@ -12,7 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let types = forms::Types::of_workspace()?;
     for (variable, root) in [("ET_FORM_OF_REPORT", "Report"), ("ET_FORM_OF_OBSERVED", "Observed")] {
-        println!("cargo:rustc-env={variable}={}", forms::hash(&types.closure(root)));
+        let form = types.form(root).ok_or_else(|| format!("no type {root} in the sources"))?;
+        println!("cargo:rustc-env={variable}={form}");
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub struct Options {
     /// Skip formatting, lints and the checks of dependencies
     #[arg(long)]
     no_lints: bool,
-    /// Run on all JDKs those tests, too, that otherwise run on 17 and the newest only, since they take long or hardly depend on the JDK
+    /// Run on all JDKs those tests, too, that otherwise run on one or two, since they take long or hardly depend on the JDK
     #[arg(long)]
     all_jdks: bool,
     /// Arguments for the test runner, such as part of a test's name
@@ -71,6 +71,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             Err(error) => skips.note("licenses, sources and duplicates of dependencies", &format!("{error:#}"))?,
         }
     }
+    phases.end("dependencies");
     for (program, test) in OPTIONAL {
         if !command::exists(program) {
             skips.note(test, &format!("{program} is not installed"))?;

@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     let missing = |collector| move |lab: &Lab, jdk: &Jdk| lab.refusal(jdk, &[&format!("-XX:+Use{collector}GC")]);
     for collector in COLLECTORS {
         let case = move |lab: &Lab, jdk: &Jdk| pattern(lab, jdk, collector);
-        trials.extend(lab::on_one_jdk_unless(&format!("heap_{collector}"), missing(collector), case));
+        trials.extend(lab::on_some_jdks_unless(&format!("heap_{collector}"), missing(collector), case));
     }
     for collector in ["G1", "Z", "Shenandoah"] {
         let case = move |lab: &Lab, jdk: &Jdk| churn(lab, jdk, collector);

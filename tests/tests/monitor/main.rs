@@ -28,8 +28,8 @@ fn main() -> ExitCode {
     trials.extend(lab::on_one_jdk("contention_as_flight_recorder_has_it", as_flight_recorder));
     trials.extend(lab::on_one_jdk("program_s_own_chunks", chunks));
     trials.extend(lab::on_one_jdk("attached_later", attached));
-    trials.extend(lab::on_one_jdk("debugger", debugger));
-    trials.extend(lab::on_one_jdk("program_that_waits_for_a_debugger", waits));
+    trials.extend(lab::on_some_jdks("debugger", debugger));
+    trials.extend(lab::on_some_jdks("program_that_waits_for_a_debugger", waits));
     trials.extend(ddmlib::trials());
     trials.extend(heap::trials());
     trials.extend(log::trials());

@@ -110,14 +110,14 @@ mod tests {
     use et_reader::source::{Reading, Source, TraceSource};
     use et_reader::watch::Watcher;
 
-    use super::forms::{self, Types};
+    use super::forms::Types;
     use super::observed;
 
     /// A run of a real program, without the names of the JDK.
     const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/reader/tests/traces/version-1.trace");
 
     /// The form of the heap at some moments, which et-lives keeps.
-    const GLIMPSES_FORM: &str = "bfe379f1";
+    const GLIMPSES_FORM: &str = "8335e403";
 
     /// Once the rows and what they do not tell are kept, the trace is only opened.
     #[test]
@@ -143,7 +143,7 @@ mod tests {
     /// The bytes of glimpses are written by et-lives, which gives their file a number.
     #[test]
     fn glimpses_have_the_form_that_their_number_stands_for() {
-        let form = forms::hash(&Types::of_workspace().unwrap().closure("Glimpses"));
+        let form = Types::of_workspace().unwrap().form("Glimpses").unwrap();
         let what =
             "the types of Glimpses have changed: give GLIMPSES in crates/lives another number, and GLIMPSES_FORM here";
         assert_eq!(GLIMPSES_FORM, form, "{what}");
@@ -162,11 +162,20 @@ mod tests {
     }
 
     #[test]
+    fn names_of_variants_are_no_types() {
+        let mut types = Types::default();
+        types.add("pub enum When {\n    Share(u64),\n    At(Moment),\n}\n\nstruct Share(u8);\n\nstruct Moment(u8);\n");
+        let closure = types.closure("When");
+        assert!(closure.contains("struct Moment") && !closure.contains("struct Share"), "{closure}");
+        assert!(types.form("Other").is_none());
+    }
+
+    #[test]
     fn each_change_of_a_field_changes_the_form() {
         let form = |source: &str| {
             let mut types = Types::default();
             types.add(source);
-            forms::hash(&types.closure("Report"))
+            types.form("Report").unwrap()
         };
         let base = "/// One.\n#[serde(x)]\npub struct Report {\n    /// Two.\n    pub a: Vec<Line>,\n}\n\npub struct Line {\n    pub b: u8,\n}\n";
         assert_eq!(form(base), form(&base.replace("One", "Three").replace("Two", "Four")));

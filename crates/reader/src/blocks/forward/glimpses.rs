@@ -96,7 +96,7 @@ impl<R: Rows> Forward<'_, R> {
                 self.glimpses.taken_at = look;
             }
         }
-        // In a heap that grows, that of the peak so far has just been taken.
+        // In a heap that grows, the peak was taken behind this same part: it is this glimpse.
         let peak = self.glimpses.peak.as_ref().filter(|_| self.glimpses.is_peak_now);
         let glimpse = match peak {
             Some(peak) => Glimpse { when: When::Share(0), ..peak.clone() },

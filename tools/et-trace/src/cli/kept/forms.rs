@@ -49,6 +49,11 @@ impl Types {
         }
     }
 
+    /// The form of a type and of all types that its fields have; `None` if there is no such type.
+    pub(super) fn form(&self, root: &str) -> Option<String> {
+        self.0.contains_key(root).then(|| hash(&self.closure(root)))
+    }
+
     /// A type and all types that its fields have.
     pub(super) fn closure(&self, root: &str) -> String {
         let mut known = BTreeSet::new();
@@ -57,7 +62,7 @@ impl Types {
             if let Some((name, text)) = self.0.get_key_value(name)
                 && known.insert(name.as_str())
             {
-                pending.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_'));
+                pending.extend(text.lines().map(without_variant).flat_map(words));
             }
         }
         known.iter().map(|name| self.0[*name].as_str()).collect()
@@ -83,8 +88,20 @@ fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+/// A line of a type without the name of the variant that it begins with: there may be another type of that name.
+fn without_variant(line: &str) -> &str {
+    match line.strip_prefix("    ") {
+        Some(variant) if variant.starts_with(char::is_uppercase) => variant.trim_start_matches(char::is_alphanumeric),
+        _ => line,
+    }
+}
+
 /// FNV-1a, of which the value does not depend on the version of the standard library.
-pub(super) fn hash(text: &str) -> String {
+fn hash(text: &str) -> String {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
 }
