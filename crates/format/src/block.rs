@@ -83,19 +83,22 @@ pub enum Codec {
     /// Events only: the length (u32) of the output of [`packing`](crate::packing), then that output as a single zstd
     /// frame.
     Packed = 4,
+    /// Counts and stacks: the length (u32) of their [columns](crate::packing::ColumnPacker), then these as a single zstd frame.
+    Columns = 5,
 }
 
 impl Codec {
     /// Returns the codec with this number, or `None` if there is no such codec.
     pub fn from_u8(number: u8) -> Option<Self> {
-        [Self::Stored, Self::Zstd, Self::Packed].into_iter().find(|codec| *codec as u8 == number)
+        [Self::Stored, Self::Zstd, Self::Packed, Self::Columns].into_iter().find(|codec| *codec as u8 == number)
     }
 
     /// Maximum number of bytes that `stored` bytes can unpack to.
     fn most(self, stored: usize) -> usize {
         match self {
             Self::Stored => stored,
-            Self::Zstd => stored.saturating_mul(ZSTD_RATIO),
+            // A record of columns has at least a byte in each.
+            Self::Zstd | Self::Columns => stored.saturating_mul(ZSTD_RATIO),
             Self::Packed => MOST_PACKED,
         }
     }

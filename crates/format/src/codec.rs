@@ -7,7 +7,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::FormatError;
 use super::block::{BlockHeader, BlockKind, Codec, MAX_BLOCK, MOST_PACKED, Wall, ZSTD_RATIO};
 use crate::event::{self, Ticket};
-use crate::packing::{self, Packer, Unpacker};
+use crate::packing::{self, ColumnPacker, Packer, Unpacker};
 
 const ZSTD_LEVEL: i32 = 1;
 /// zstd level when there is a hurry: on packed events it takes a third less time and a tenth more space than the
@@ -37,6 +37,8 @@ pub struct NewBlock {
 #[derive(Default)]
 pub struct BlockPacker {
     packer: Option<Packer>,
+    columns: ColumnPacker,
+    /// What the last block was packed to, before zstd.
     events: Vec<u8>,
     zstd: Zstd,
     packed: Vec<u8>,
@@ -78,8 +80,8 @@ impl BlockPacker {
     }
 
     /// Packs `raw` and appends header and stored bytes to `out`. Content that does not shrink is stored uncompressed;
-    /// content that is not whole events, or only a few, is compressed but not [packed](Codec::Packed). Fails if `raw`
-    /// is longer than [`MAX_BLOCK`], which no reader accepts.
+    /// content that is not whole events, or only a few, is compressed but not [packed](Codec::Packed). Counts and stacks become
+    /// [columns](Codec::Columns). Fails if `raw` is longer than [`MAX_BLOCK`], which no reader accepts.
     pub fn write(&mut self, out: &mut Vec<u8>, block: NewBlock, raw: &[u8]) -> Result<(), FormatError> {
         let NewBlock { kind, codec, thread, sequence, first_ticket, wall } = block;
         let raw_len = match u32::try_from(raw.len()) {
@@ -122,6 +124,17 @@ impl BlockPacker {
     fn pack(&mut self, kind: BlockKind, codec: Codec, raw: &[u8]) -> Option<Codec> {
         self.packed.clear();
         let least = if self.packs_all { 0 } else { LEAST_PACKED };
+        if codec != Codec::Stored {
+            self.events.clear();
+            let has_columns = match kind {
+                BlockKind::Events => self.columns.pack_counts(raw, &mut self.events),
+                BlockKind::Stacks => self.columns.pack_stacks(raw, &mut self.events),
+                _ => false,
+            };
+            if has_columns {
+                return self.compress_with_length().then_some(Codec::Columns);
+            }
+        }
         match codec {
             Codec::Stored => None,
             Codec::Packed if kind == BlockKind::Events && (least..=MOST_PACKED).contains(&raw.len()) => {
@@ -130,12 +143,19 @@ impl BlockPacker {
                     return self.pack(kind, Codec::Zstd, raw);
                 }
                 self.counted = self.packer.as_ref().map_or(0, Packer::events);
-                let Ok(len) = u32::try_from(self.events.len()) else { return self.pack(kind, Codec::Zstd, raw) };
-                self.packed.extend_from_slice(&len.to_le_bytes());
-                self.zstd.compress(&self.events, &mut self.packed).then_some(codec)
+                self.compress_with_length().then_some(codec)
             }
-            Codec::Zstd | Codec::Packed => self.zstd.compress(raw, &mut self.packed).then_some(Codec::Zstd),
+            Codec::Zstd | Codec::Packed | Codec::Columns => {
+                self.zstd.compress(raw, &mut self.packed).then_some(Codec::Zstd)
+            }
         }
+    }
+
+    /// Fills `packed` with what is in `events`, its length first. Returns false if memory could not be allocated, or it is too long.
+    fn compress_with_length(&mut self) -> bool {
+        let Ok(len) = u32::try_from(self.events.len()) else { return false };
+        self.packed.extend_from_slice(&len.to_le_bytes());
+        self.zstd.compress(&self.events, &mut self.packed)
     }
 }
 
@@ -195,7 +215,7 @@ pub fn write_block(
 /// Length in bytes of a block's content after zstd decompression alone; `stored` is its stored bytes.
 pub fn packed_len(header: &BlockHeader, stored: &[u8]) -> u32 {
     match (header.codec, header.packed(stored).first_chunk()) {
-        (Codec::Packed, Some(len)) => u32::from_le_bytes(*len),
+        (Codec::Packed | Codec::Columns, Some(len)) => u32::from_le_bytes(*len),
         _ => header.raw_len,
     }
 }
@@ -224,10 +244,23 @@ impl BlockUnpacker {
             raw.extend_from_slice(stored);
             return Ok(());
         }
-        raw.resize(raw_len, 0);
+        if header.codec != Codec::Columns {
+            raw.resize(raw_len, 0);
+        }
         let len = match header.codec {
             Codec::Stored => raw_len,
             Codec::Zstd => decompress(&mut self.zstd, stored, raw)?,
+            Codec::Columns => {
+                let found = self.streams(header, stored)?;
+                let columns = &self.events[..found];
+                match header.kind {
+                    BlockKind::Events => packing::unpack_counts(columns, raw),
+                    BlockKind::Stacks => packing::unpack_stacks(columns, raw),
+                    kind => return Err(FormatError::Unpack(format!("{kind:?} have no columns"))),
+                }
+                .map_err(|e| FormatError::Unpack(e.to_string()))?;
+                raw.len()
+            }
             Codec::Packed => {
                 let found = self.streams(header, stored)?;
                 let events = &self.events[..found];
@@ -244,7 +277,7 @@ impl BlockUnpacker {
         }
     }
 
-    /// Decompresses packed events into `events` and returns their length.
+    /// Decompresses packed events or columns into `events` and returns their length.
     fn streams(&mut self, header: &BlockHeader, stored: &[u8]) -> Result<usize, FormatError> {
         let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
         let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;

@@ -37,8 +37,8 @@ use progress::RunId;
 /// Magic number at the start of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;
 /// Format version that this crate writes. Version 2 added timestamps to event blocks, version 3 entries that say that
-/// the method was left as well, version 4 blocks of monitors, version 5 blocks of stacks and of survivors.
-pub const VERSION: u16 = 5;
+/// the method was left as well, version 4 blocks of monitors, version 5 blocks of stacks and of survivors, version 6 columns.
+pub const VERSION: u16 = 6;
 /// The oldest version that this crate reads.
 pub const OLDEST_VERSION: u16 = 1;
 /// Length of the file header in bytes.

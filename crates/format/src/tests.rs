@@ -22,7 +22,7 @@ fn an_impossible_length_is_refused_before_memory_is_taken_for_it() {
 #[test]
 fn an_unknown_codec_is_said_by_its_number() {
     let (_, mut block) = packed_block();
-    for unknown in [1, 3, 5] {
+    for unknown in [1, 3, 6] {
         block[5] = unknown;
         assert_eq!(BlockHeader::decode(&block), Err(FormatError::Codec(unknown)));
     }
@@ -381,13 +381,17 @@ fn headers_of_files_are_checked() {
     assert_eq!(check_file_header(&file_header(run)), Ok(run));
     assert_eq!(check_file_header(b"PK\x03\x04"), Err(FormatError::FileMagic));
     let mut newer = file_header(run);
-    for (older, what) in
-        [(1, "blocks had times"), (2, "there were leaves"), (3, "there were monitors"), (4, "there were stacks")]
-    {
+    for (older, what) in [
+        (1, "blocks had times"),
+        (2, "there were leaves"),
+        (3, "there were monitors"),
+        (4, "there were stacks"),
+        (5, "there were columns"),
+    ] {
         newer[8] = older;
         assert_eq!(check_file_header(&newer), Ok(run), "what was written before {what}");
     }
-    for other in [0, 6] {
+    for other in [0, 7] {
         newer[8] = other;
         assert_eq!(check_file_header(&newer), Err(FormatError::Version(other.into())));
     }

@@ -9,6 +9,7 @@
 //! Packer and unpacker run the same [model] over the same words, so they make the same predictions. Each block is
 //! packed independently: a damaged block does not affect others.
 
+mod columns;
 mod model;
 mod pack;
 mod streams;
@@ -16,6 +17,7 @@ mod streams;
 mod tests;
 mod unpack;
 
+pub use columns::{ColumnPacker, unpack_counts, unpack_stacks};
 pub use pack::Packer;
 pub use streams::{UnpackError, values};
 pub use unpack::Unpacker;

@@ -15,6 +15,9 @@ pub enum UnpackError {
     /// A first word that starts no event.
     #[error("packed events have {0:#010x}, which no event starts with")]
     Event(u32),
+    /// A value that does not fit its field.
+    #[error("packed columns have {0}, which does not fit its field")]
+    Value(i64),
     /// The last event does not end at the end of the block.
     #[error("packed events do not end where their block ends")]
     Length,

@@ -73,11 +73,11 @@ impl Glimpse {
     pub fn each_reference(&self, mut visit: impl FnMut(u64, u32, u64)) -> Option<()> {
         let (mut rest, mut origin) = (self.packed.as_slice(), 0u64);
         while !rest.is_empty() {
-            origin = origin.checked_add(unpack(&mut rest)?)?;
-            for _ in 0..unpack(&mut rest)? {
-                let slot = u32::try_from(unpack(&mut rest)?).ok()?;
-                let distance = unpack(&mut rest)?;
-                visit(origin, slot, origin.wrapping_add((distance >> 1) ^ (distance & 1).wrapping_neg()));
+            origin = origin.checked_add(varint::take(&mut rest)?)?;
+            for _ in 0..varint::take(&mut rest)? {
+                let slot = u32::try_from(varint::take(&mut rest)?).ok()?;
+                let distance = varint::take_difference(&mut rest)?;
+                visit(origin, slot, origin.wrapping_add_signed(distance));
             }
         }
         Some(())
@@ -102,9 +102,8 @@ impl Packer {
         self.last = origin;
         self.pack(slots.len() as u64);
         for &(slot, target) in slots {
-            let distance = target.wrapping_sub(origin) as i64;
             self.pack(slot.into());
-            self.pack((distance << 1 ^ distance >> 63) as u64);
+            varint::put_difference(&mut self.packed, target.wrapping_sub(origin) as i64);
         }
     }
 
@@ -115,19 +114,6 @@ impl Packer {
     pub fn into(self, glimpse: Glimpse) -> Glimpse {
         Glimpse { packed: self.packed, ..glimpse }
     }
-}
-
-fn unpack(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 /// The glimpses of a reading, in their order.

@@ -124,7 +124,7 @@ fn change_blocks(parts: &mut Vec<Part<'_>>, random: &mut Random) {
         }
         6 => {
             part.raw = part.content();
-            part.header.codec = [Codec::Stored, Codec::Zstd, Codec::Packed][random.below(3)];
+            part.header.codec = [Codec::Stored, Codec::Zstd, Codec::Packed, Codec::Columns][random.below(4)];
         }
         7 => part.header.kind = like.kind,
         8 => part.header.sequence = like.sequence,
