@@ -212,15 +212,19 @@ impl<'a> Deaths<'a> {
             records[at].thread,
             records[cause].thread
         );
-        let looks_like_it =
-            |record: &&Record| form.starts_with(record.what.letter()) && self.trace.show_by_type(record) == form;
+        let mut names_it = HashMap::new();
+        let mut looks_like_it = |record: &&Record| {
+            form.starts_with(record.what.letter())
+                && self.names(record, form, &mut names_it)
+                && self.trace.show_by_type(record) == form
+        };
         let later = match within {
-            None => records[at..].iter().filter(looks_like_it).count(),
+            None => records[at..].iter().filter(&mut looks_like_it).count(),
             Some(method) => {
                 let call = self.call(method)?;
                 let place = call.iter().position(|&record| std::ptr::eq(record, &records[cause]));
                 let place = place.with_context(|| format!("dies behind {form}, but not in {method}"))?;
-                call[place + 1..].iter().copied().filter(looks_like_it).count()
+                call[place + 1..].iter().copied().filter(&mut looks_like_it).count()
             }
         };
         ensure!(later == 0, "dies behind {form}, of which {later} more follow");
@@ -262,6 +266,21 @@ impl<'a> Deaths<'a> {
             _ => false,
         };
         (0..death).rev().find(|&at| !is_of_death(at)).context("no record comes before the death")
+    }
+
+    /// Whether a form names the method or the field of a record. To show a record takes long, and there are millions; of methods and fields there are
+    /// few.
+    fn names(&self, record: &Record, form: &str, known: &mut HashMap<u64, bool>) -> bool {
+        let trace = self.trace;
+        match record.what {
+            What::Entry { method, .. } | What::Exit { method, .. } | What::Exception { method, .. } => *known
+                .entry(method)
+                .or_insert_with(|| form.get(2..).is_some_and(|form| form.starts_with(&trace.method_name(method)))),
+            What::Update { origin, field, .. } if !trace.is_array(origin) => *known.entry(field).or_insert_with(|| {
+                trace.names.fields.get(&field).is_none_or(|named| form.contains(&format!(".{} ", named.name)))
+            }),
+            _ => true,
+        }
     }
 
     /// A referent that is cleared because it dies.

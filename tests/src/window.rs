@@ -153,10 +153,10 @@ impl Shown<'_> {
         Some(match what {
             What::Born { kind, object, size, descriptor, site, length } => {
                 let length = descriptor.starts_with('[').then_some(*length);
-                let mut line = format!("{kind} {} {}", self.number(*object), trace.type_name(descriptor, length));
                 if self.view.types {
                     return Some(format!("{kind} {}", trace.type_name(descriptor, length)));
                 }
+                let mut line = format!("{kind} {} {}", self.number(*object), trace.type_name(descriptor, length));
                 line += &self.site(*site, descriptor);
                 if self.view.size {
                     let _ = write!(line, " size={size}");
@@ -249,10 +249,13 @@ impl Shown<'_> {
         if object == ObjectId::NULL {
             return "null".to_owned();
         }
+        let descriptor = self.trace.records.descriptors.get(&object);
+        if let (Some(descriptor), true) = (descriptor, self.view.types) {
+            return self.trace.type_name(descriptor, None);
+        }
         let is_new = !self.numbers.contains_key(&object);
         let number = self.number(object);
-        match self.trace.records.descriptors.get(&object) {
-            Some(descriptor) if self.view.types => self.trace.type_name(descriptor, None),
+        match descriptor {
             Some(descriptor) if is_new => format!("{number}({})", self.trace.type_name(descriptor, None)),
             _ => number,
         }
