@@ -128,7 +128,7 @@ impl BlockPacker {
             self.events.clear();
             let has_columns = match kind {
                 BlockKind::Events => self.columns.pack_counts(raw, &mut self.events),
-                BlockKind::Stacks => self.columns.pack_stacks(raw, &mut self.events),
+                BlockKind::Stacks => ColumnPacker::pack_stacks(raw, &mut self.events),
                 _ => false,
             };
             if has_columns {
@@ -140,7 +140,7 @@ impl BlockPacker {
             Codec::Packed if kind == BlockKind::Events && (least..=MOST_PACKED).contains(&raw.len()) => {
                 self.events.clear();
                 if !self.packer.get_or_insert_default().pack(raw, &mut self.events) {
-                    return self.pack(kind, Codec::Zstd, raw);
+                    return self.zstd.compress(raw, &mut self.packed).then_some(Codec::Zstd);
                 }
                 self.counted = self.packer.as_ref().map_or(0, Packer::events);
                 self.compress_with_length().then_some(codec)
@@ -254,8 +254,8 @@ impl BlockUnpacker {
                 let found = self.streams(header, stored)?;
                 let columns = &self.events[..found];
                 match header.kind {
-                    BlockKind::Events => packing::unpack_counts(columns, raw),
-                    BlockKind::Stacks => packing::unpack_stacks(columns, raw),
+                    BlockKind::Events => packing::unpack_counts(columns, raw_len, raw),
+                    BlockKind::Stacks => packing::unpack_stacks(columns, raw_len, raw),
                     kind => return Err(FormatError::Unpack(format!("{kind:?} have no columns"))),
                 }
                 .map_err(|e| FormatError::Unpack(e.to_string()))?;
@@ -283,7 +283,7 @@ impl BlockUnpacker {
         let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
         // Packing adds a little to words that it cannot predict, but never doubles them.
         if len > frame.len().saturating_mul(ZSTD_RATIO) || len > 2 * header.raw_len as usize + LEAST_PACKED {
-            return Err(FormatError::Unpack(format!("{len} bytes of packed events are too many")));
+            return Err(FormatError::Unpack(format!("{len} bytes of packed content are too many")));
         }
         self.events.clear();
         self.events.resize(len, 0);

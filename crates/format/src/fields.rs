@@ -71,6 +71,19 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Reads what [`et_names::varint::put`] has written.
+    pub(super) fn varint(&mut self) -> Result<u32, FormatError> {
+        let mut rest = self.bytes.get(self.at..).unwrap_or_default();
+        let value = et_names::varint::take(&mut rest).and_then(|value| u32::try_from(value).ok());
+        match value {
+            Some(value) => {
+                self.at = self.bytes.len() - rest.len();
+                Ok(value)
+            }
+            None => self.fail("a number of variable length"),
+        }
+    }
+
     /// Reads a count of items of at least `min` bytes each. Fails if the rest is too short for that many.
     pub(super) fn count(&mut self, min: usize) -> Result<usize, FormatError> {
         let count = self.u32()? as usize;

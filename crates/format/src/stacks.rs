@@ -36,11 +36,15 @@ pub struct StackCounts {
 }
 
 impl StackRecord {
+    /// The first byte of a frame, and its length in bytes with that.
+    pub(crate) const FRAME: u8 = 1;
+    pub(crate) const FRAME_LEN: usize = 13;
+
     /// Appends the record to a `Stacks` block.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Frame { number, caller, site } => {
-                out.push(1);
+                out.push(Self::FRAME);
                 [number, caller, site].into_iter().for_each(|value| put_u32(out, value));
             }
             Self::Counts(StackCounts { values, walked_whole, beyond_limit, frames }) => {
@@ -53,10 +57,10 @@ impl StackRecord {
     /// Decodes all records of a `Stacks` block.
     pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
         let mut fields = Fields::new(raw);
-        let mut records = Vec::with_capacity(raw.len() / 13);
+        let mut records = Vec::with_capacity(raw.len() / Self::FRAME_LEN);
         while !fields.done() {
             records.push(match fields.u8()? {
-                1 => Self::Frame { number: fields.u32()?, caller: fields.u32()?, site: fields.u32()? },
+                Self::FRAME => Self::Frame { number: fields.u32()?, caller: fields.u32()?, site: fields.u32()? },
                 2 => Self::Counts(StackCounts {
                     values: fields.u64()?,
                     walked_whole: fields.u64()?,

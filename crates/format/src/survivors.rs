@@ -83,7 +83,7 @@ impl Survivors {
         let mut objects = Vec::with_capacity(count);
         let mut last = ObjectHash::NULL;
         for _ in 0..count {
-            let object = last.0.checked_add(varint(&mut fields)?).map(ObjectHash::of_word);
+            let object = last.0.checked_add(fields.varint()?).map(ObjectHash::of_word);
             match object.filter(|&object| object > last) {
                 Some(object) => objects.push(object),
                 None => return fields.fail("survivors are not in order"),
@@ -103,20 +103,6 @@ impl Survivors {
         };
         Ok(Self { walk, part, objects })
     }
-}
-
-/// Reads what [`et_names::varint::put`] has written.
-fn varint(fields: &mut Fields<'_>) -> Result<u32, FormatError> {
-    let mut value = 0;
-    for shift in (0..32).step_by(7) {
-        let byte = fields.u8()?;
-        let bits = u64::from(byte & 0x7f) << shift;
-        value |= bits;
-        if byte < 0x80 {
-            return u32::try_from(value).or_else(|_| fields.fail("survivor"));
-        }
-    }
-    fields.fail("survivor")
 }
 
 #[cfg(test)]

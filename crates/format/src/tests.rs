@@ -1,4 +1,4 @@
-use et_names::MethodId;
+use et_names::{MethodId, SiteId};
 use proptest::prelude::*;
 
 use super::collector::{Collected, Fate};
@@ -112,6 +112,92 @@ fn a_packer_packs_what_it_can() {
     assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &[1, 2, 3]), Codec::Stored);
 }
 
+/// Counts and stacks as the runtime writes them, many of each.
+fn counts_and_stacks() -> [(BlockKind, Vec<u8>); 2] {
+    let (mut counts, mut stacks) = (Vec::new(), Vec::new());
+    event::encode(&Event::Ticket(Ticket(7)), &mut counts);
+    for number in 0..13_000_u32 {
+        // In an order like that of first uses: more or less at random.
+        let site = SiteId(STACK | (number.wrapping_mul(2_654_435_761) >> 12));
+        let (class, objects) = (ObjectHash(1 + number % 97), 1 + number % 5);
+        encode(&Event::Counted { site, class, objects, units: 3 * objects }, &mut counts);
+        StackRecord::Frame { number: 1 + number, caller: number, site: 9 }.encode(&mut stacks);
+    }
+    [(BlockKind::Events, counts), (BlockKind::Stacks, stacks)]
+}
+
+/// The events of a block, sorted: counts have no order.
+fn sorted(raw: &[u8]) -> Vec<String> {
+    let mut at = 0;
+    let mut all: Vec<String> = std::iter::from_fn(|| {
+        let (event, len) = event::decode(&raw[at..]).unwrap()?;
+        at += len;
+        Some(format!("{event:?}"))
+    })
+    .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn counts_and_stacks_become_columns() {
+    let mut packer = BlockPacker::default();
+    for (kind, raw) in counts_and_stacks() {
+        for (codec, expected) in
+            [(Codec::Packed, Codec::Columns), (Codec::Zstd, Codec::Columns), (Codec::Stored, Codec::Stored)]
+        {
+            for wall in [None, Wall::from_fields(5, 9)] {
+                let mut block = Vec::new();
+                let new = NewBlock { kind, codec, thread: 1, sequence: 0, first_ticket: Ticket(7), wall };
+                packer.write(&mut block, new, &raw).unwrap();
+                let header = BlockHeader::decode(&block).unwrap().unwrap();
+                let found = header.unpack(&block[BLOCK_HEADER..]).unwrap();
+                assert_eq!((header.codec, found.len()), (expected, raw.len()));
+                match kind {
+                    BlockKind::Events => assert_eq!(sorted(&found), sorted(&raw)),
+                    _ => assert_eq!(*found, *raw),
+                }
+            }
+        }
+        assert!(packer.events() == if kind == BlockKind::Events { 13_000 } else { 0 });
+    }
+}
+
+/// However much columns shrink, readers take what is written.
+#[test]
+fn the_most_regular_columns_are_read() {
+    let (mut counts, mut stacks) = (Vec::new(), Vec::new());
+    for number in 0..300_000 {
+        let (site, class) = (SiteId(1), ObjectHash(2));
+        encode(&Event::Counted { site, class, objects: 1, units: 2 }, &mut counts);
+        StackRecord::Frame { number: 1 + number, caller: number, site: 9 }.encode(&mut stacks);
+    }
+    for (kind, raw) in [(BlockKind::Events, counts), (BlockKind::Stacks, stacks)] {
+        let mut block = Vec::new();
+        write_block(&mut block, kind, Codec::Packed, 1, 0, Ticket(1), &raw).unwrap();
+        let header = BlockHeader::decode(&block).unwrap().unwrap();
+        assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), raw, "{} bytes", block.len());
+    }
+}
+
+#[test]
+fn damaged_columns_are_errors() {
+    for (kind, raw) in counts_and_stacks() {
+        let mut block = Vec::new();
+        write_block(&mut block, kind, Codec::Packed, 1, 0, Ticket(7), &raw).unwrap();
+        let header = BlockHeader::decode(&block).unwrap().unwrap();
+        let mut stored = block[BLOCK_HEADER..].to_vec();
+        for raw_len in [0, header.raw_len - 1, header.raw_len + 20, u32::MAX] {
+            assert!(BlockHeader { raw_len, ..header }.unpack(&stored).is_err(), "{raw_len}");
+        }
+        for kind in [BlockKind::Names, BlockKind::Gcs] {
+            assert!(BlockHeader { kind, ..header }.unpack(&stored).is_err(), "{kind:?}");
+        }
+        stored[..4].fill(0xff);
+        assert!(BlockHeader { crc: crc32fast::hash(&stored), ..header }.unpack(&stored).is_err());
+    }
+}
+
 #[test]
 fn events_are_counted_however_they_are_packed() {
     let (raw, _) = packed_block();
@@ -149,21 +235,24 @@ fn a_block_gets_its_number_later() {
 fn a_prepared_packer_needs_little_of_the_stack() {
     let (raw, _) = packed_block();
     let large: Vec<u8> = raw.iter().copied().cycle().take(raw.len() * (1 + (256 << 10) / raw.len())).collect();
-    let mut packer = BlockPacker::default();
-    packer.prepare();
-    // Stack that the thread itself needs.
-    let thread = std::thread::Builder::new().stack_size(BlockPacker::STACK + (16 << 10));
-    let sizes = thread.spawn(move || {
-        [false, true].map(|is_hurried| {
-            let mut block = Vec::new();
-            let (kind, codec, first_ticket) = (BlockKind::Events, Codec::Packed, Ticket(1));
-            packer.hurry(is_hurried);
-            let new = NewBlock { kind, codec, thread: 1, sequence: 0, first_ticket, wall: None };
-            packer.write(&mut block, new, &large).unwrap();
-            block.len()
-        })
-    });
-    assert!(sizes.unwrap().join().unwrap().into_iter().all(|size| size > BLOCK_HEADER));
+    let [counts, stacks] = counts_and_stacks();
+    for (kind, raw) in [(BlockKind::Events, large), counts, stacks] {
+        let mut packer = BlockPacker::default();
+        packer.prepare();
+        // Stack that the thread itself needs.
+        let thread = std::thread::Builder::new().stack_size(BlockPacker::STACK + (16 << 10));
+        let sizes = thread.spawn(move || {
+            [false, true].map(|is_hurried| {
+                let mut block = Vec::new();
+                let (codec, first_ticket) = (Codec::Packed, Ticket(1));
+                packer.hurry(is_hurried);
+                let new = NewBlock { kind, codec, thread: 1, sequence: 0, first_ticket, wall: None };
+                packer.write(&mut block, new, &raw).unwrap();
+                block.len()
+            })
+        });
+        assert!(sizes.unwrap().join().unwrap().into_iter().all(|size| size > BLOCK_HEADER));
+    }
 }
 
 #[test]
@@ -208,10 +297,10 @@ fn damaged_packed_events_are_an_error() {
         header.unpack(stored).map(|raw| raw.len())
     };
     let message = |result: Result<usize, FormatError>| result.unwrap_err().to_string();
-    assert_eq!(message(unpacked(stored, raw.len() + 4)), "block does not unpack: packed events end too early");
+    assert_eq!(message(unpacked(stored, raw.len() + 4)), "block does not unpack: packed content ends too early");
     assert_eq!(
         message(unpacked(&[0xff; 4], raw.len())),
-        "block does not unpack: 4294967295 bytes of packed events are too many"
+        "block does not unpack: 4294967295 bytes of packed content are too many"
     );
     assert!(message(unpacked(&stored[..2], raw.len())).starts_with("block does not unpack"));
     assert!(message(unpacked(&stored[..stored.len() / 2], raw.len())).starts_with("block does not unpack"));

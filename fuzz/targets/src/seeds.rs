@@ -312,6 +312,8 @@ fn counts() -> Vec<u8> {
         |site, objects| Event::Counted { site: SiteId(site), class: ObjectHash(11), objects, units: 2 * objects };
     builder.timed_events(1, 2, Wall { begin: Nanos(5), end: None }, &[count(STACK | 1, 3), count(1, 1)]);
     builder.timed_events(1, 3, Wall { begin: Nanos(2_000_000_005), end: None }, &[count(STACK | 3, 7)]);
+    let many: Vec<Event<'_>> = (1..50).map(|number| count(STACK | (1 + number % 3), number)).collect();
+    builder.events(1, 4, &many);
     builder.finish()
 }
 

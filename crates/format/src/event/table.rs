@@ -368,7 +368,7 @@ events! {
             object: ObjectHash
         } []
 
-        /// Objects of one class that were allocated on one stack in the time of the block (`counts`). The runtime adds to the numbers as long as the block is in the buffer. The same stack and class may have several.
+        /// Objects of one class that were allocated on one stack in the time of the block (`counts`). The runtime adds to the numbers as long as the block is in the buffer. The same stack and class may have several, and their order in a block means nothing.
         17 COUNTED Counted {
             /// 0: none. That of a call: native code or the VM made the objects for it.
             site: SiteId,

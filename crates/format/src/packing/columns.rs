@@ -28,44 +28,46 @@ struct Counted {
 
 impl ColumnPacker {
     /// Appends the packed form of a block of events. Returns false, and appends nothing, unless counts are all that follows the events
-    /// before the first one.
+    /// before the first one. What decoding ignores in their words is lost.
     pub fn pack_counts(&mut self, raw: &[u8], out: &mut Vec<u8>) -> bool {
-        self.counts.clear();
+        let Self { counts, classes, sizes } = self;
+        counts.clear();
         let (mut at, mut before) = (0, 0);
         loop {
             match event::decode(&raw[at..]) {
                 Ok(Some((Event::Counted { site, class, objects, units }, len))) => {
-                    self.counts.push(Counted { site: site.0, class: class.0, objects, units });
+                    counts.push(Counted { site: site.0, class: class.0, objects, units });
                     at += len;
                 }
-                // Tickets.
-                Ok(Some((_, len))) if self.counts.is_empty() && before < MOST_BEFORE => {
+                // A ticket, in what the runtime writes.
+                Ok(Some((_, len))) if counts.is_empty() && before < MOST_BEFORE => {
                     at += len;
                     before = at;
                 }
-                Ok(None) if at == raw.len() && !self.counts.is_empty() => break,
+                Ok(None) if at == raw.len() && !counts.is_empty() => break,
                 _ => return false,
             }
         }
-        self.counts.sort_unstable();
-        self.classes.clear();
-        self.classes.extend(self.counts.iter().map(|count| count.class));
-        self.classes.sort_unstable();
-        self.classes.dedup();
+        counts.sort_unstable();
+        classes.clear();
+        classes.extend(counts.iter().map(|count| count.class));
+        classes.sort_unstable();
+        classes.dedup();
+        for count in counts.iter_mut() {
+            count.class = classes.binary_search(&count.class).unwrap_or_default() as u32;
+        }
         varint::put(out, before as u64);
         out.extend_from_slice(&raw[..before]);
-        varint::put(out, self.counts.len() as u64);
-        varint::put(out, self.classes.len() as u64);
-        differences(out, self.classes.iter().copied());
-        differences(out, self.counts.iter().map(|count| count.site));
-        let Self { counts, classes, sizes } = self;
-        let class_of = |count: &Counted| classes.binary_search(&count.class).unwrap_or_default();
-        differences(out, counts.iter().map(|count| class_of(count) as u32));
+        varint::put(out, counts.len() as u64);
+        varint::put(out, classes.len() as u64);
+        differences(out, classes.iter().copied());
+        differences(out, counts.iter().map(|count| count.site));
+        differences(out, counts.iter().map(|count| count.class));
         counts.iter().for_each(|count| varint::put(out, count.objects));
         sizes.clear();
         sizes.resize(classes.len(), 0);
         for count in counts.iter() {
-            let size = &mut sizes[class_of(count)];
+            let size = &mut sizes[count.class as usize];
             varint::put_difference(out, i64::from(count.units).wrapping_sub(expected(count.objects, *size)));
             *size = count.units.checked_div(count.objects).unwrap_or(*size);
         }
@@ -73,27 +75,27 @@ impl ColumnPacker {
     }
 
     /// Appends the packed form of a block of stacks. Returns false, and appends nothing, if it has other records.
-    pub fn pack_stacks(&mut self, raw: &[u8], out: &mut Vec<u8>) -> bool {
-        let Ok(records) = StackRecord::decode_block(raw) else { return false };
-        let is_frame = |record: &StackRecord| matches!(record, StackRecord::Frame { .. });
-        if records.is_empty() || !records.iter().all(is_frame) {
+    pub fn pack_stacks(raw: &[u8], out: &mut Vec<u8>) -> bool {
+        let (records, rest) = raw.as_chunks::<{ StackRecord::FRAME_LEN }>();
+        let is_frame = |record: &[u8; StackRecord::FRAME_LEN]| record[0] == StackRecord::FRAME;
+        if !rest.is_empty() || records.is_empty() || !records.iter().all(is_frame) {
             return false;
         }
-        let frames = || {
-            records.iter().filter_map(|record| match *record {
-                StackRecord::Frame { number, caller, site } => Some((number, caller, site)),
-                StackRecord::Counts(_) => None,
-            })
+        let word = |record: &[u8; StackRecord::FRAME_LEN], at: usize| {
+            u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
         };
         varint::put(out, records.len() as u64);
-        differences(out, frames().map(|(number, ..)| number));
-        frames().for_each(|(number, caller, _)| {
-            varint::put_difference(out, i64::from(number) - i64::from(caller));
-        });
-        differences(out, frames().map(|(.., site)| site));
+        differences(out, records.iter().map(|record| word(record, 1)));
+        for record in records {
+            varint::put_difference(out, i64::from(word(record, 1)) - i64::from(word(record, 5)));
+        }
+        differences(out, records.iter().map(|record| word(record, 9)));
         true
     }
 }
+
+/// Length in bytes of a count in a block of events.
+const COUNTED_LEN: usize = 20;
 
 /// Maximum number of bytes of the events before the first count.
 const MOST_BEFORE: usize = 1 << 10;
@@ -111,10 +113,10 @@ fn differences(out: &mut Vec<u8>, column: impl Iterator<Item = u32>) {
     }
 }
 
-/// Columns that are read one after the other.
-struct Columns<'a>(&'a [u8]);
+/// Reads columns one after the other.
+struct Cursor<'a>(&'a [u8]);
 
-impl Columns<'_> {
+impl Cursor<'_> {
     fn number(&mut self) -> Result<u64, UnpackError> {
         varint::take(&mut self.0).ok_or(UnpackError::CutOff)
     }
@@ -129,13 +131,28 @@ impl Columns<'_> {
         varint::take_difference(&mut self.0).ok_or(UnpackError::CutOff)
     }
 
+    fn column<T>(
+        &mut self,
+        len: usize,
+        mut next: impl FnMut(&mut Self) -> Result<T, UnpackError>,
+    ) -> Result<Vec<T>, UnpackError> {
+        let mut column = Vec::with_capacity(len);
+        for _ in 0..len {
+            column.push(next(self)?);
+        }
+        Ok(column)
+    }
+
     fn differences(&mut self, len: usize) -> Result<Vec<u32>, UnpackError> {
         let mut last = 0;
-        let next = |_| {
-            last = value(i64::from(last).wrapping_add(self.difference()?))?;
+        self.column(len, |cursor| {
+            last = value(i64::from(last).wrapping_add(cursor.difference()?))?;
             Ok(last)
-        };
-        (0..len).map(next).collect()
+        })
+    }
+
+    fn end(&self) -> Result<(), UnpackError> {
+        if self.0.is_empty() { Ok(()) } else { Err(UnpackError::Length) }
     }
 }
 
@@ -143,49 +160,61 @@ fn value(value: i64) -> Result<u32, UnpackError> {
     u32::try_from(value).map_err(|_| UnpackError::Value(value))
 }
 
-/// Appends to `raw` what [`ColumnPacker::pack_counts`] has packed, in another order.
+/// Checks the length of what will be unpacked before anything is allocated for it.
+fn ensure_len(found: Option<usize>, raw_len: usize) -> Result<(), UnpackError> {
+    if found == Some(raw_len) { Ok(()) } else { Err(UnpackError::Length) }
+}
+
+/// Appends to `raw` the `raw_len` bytes that [`ColumnPacker::pack_counts`] has packed, in another order.
 ///
 /// # Errors
 /// It was not packed so, or is damaged. Something may have been appended.
-pub fn unpack_counts(packed: &[u8], raw: &mut Vec<u8>) -> Result<(), UnpackError> {
-    let mut columns = Columns(packed);
-    let before = columns.len()?;
-    let (before, rest) = columns.0.split_at(before);
+pub fn unpack_counts(packed: &[u8], raw_len: usize, raw: &mut Vec<u8>) -> Result<(), UnpackError> {
+    let mut cursor = Cursor(packed);
+    let before = cursor.len()?;
+    let (before, rest) = cursor.0.split_at(before);
+    cursor.0 = rest;
+    let (counts, classes) = (cursor.len()?, cursor.len()?);
+    ensure_len(counts.checked_mul(COUNTED_LEN).and_then(|len| len.checked_add(before.len())), raw_len)?;
+    if classes > counts {
+        return Err(UnpackError::Length);
+    }
+    raw.reserve_exact(raw_len);
     raw.extend_from_slice(before);
-    columns.0 = rest;
-    let (counts, classes) = (columns.len()?, columns.len()?);
-    let classes = columns.differences(classes)?;
-    let sites = columns.differences(counts)?;
-    let class_of = columns.differences(counts)?;
-    let objects = (0..counts).map(|_| value(columns.number()? as i64)).collect::<Result<Vec<u32>, _>>()?;
+    let classes = cursor.differences(classes)?;
+    let sites = cursor.differences(counts)?;
+    let class_of = cursor.differences(counts)?;
+    let objects = cursor.column(counts, |cursor| value(cursor.number()? as i64))?;
     let mut sizes = vec![0; classes.len()];
     for ((site, class), objects) in sites.into_iter().zip(class_of).zip(objects) {
         let (Some(&hash), Some(size)) = (classes.get(class as usize), sizes.get_mut(class as usize)) else {
             return Err(UnpackError::Value(class.into()));
         };
-        let units = value(columns.difference()?.wrapping_add(expected(objects, *size)))?;
+        let units = value(cursor.difference()?.wrapping_add(expected(objects, *size)))?;
         *size = units.checked_div(objects).unwrap_or(*size);
         let count = Event::Counted { site: SiteId(site), class: ObjectHash(hash), objects, units };
         event::encode(&count, raw);
     }
-    columns.0.is_empty().then_some(()).ok_or(UnpackError::Length)
+    cursor.end()
 }
 
-/// Appends to `raw` what [`ColumnPacker::pack_stacks`] has packed.
+/// Appends to `raw` the `raw_len` bytes that [`ColumnPacker::pack_stacks`] has packed.
 ///
 /// # Errors
 /// As [`unpack_counts`].
-pub fn unpack_stacks(packed: &[u8], raw: &mut Vec<u8>) -> Result<(), UnpackError> {
-    let mut columns = Columns(packed);
-    let len = columns.len()?;
-    let numbers = columns.differences(len)?;
-    let to_callers = (0..len).map(|_| columns.difference()).collect::<Result<Vec<i64>, _>>()?;
-    let sites = columns.differences(len)?;
+pub fn unpack_stacks(packed: &[u8], raw_len: usize, raw: &mut Vec<u8>) -> Result<(), UnpackError> {
+    let mut cursor = Cursor(packed);
+    let len = cursor.len()?;
+    ensure_len(len.checked_mul(StackRecord::FRAME_LEN), raw_len)?;
+    raw.reserve_exact(raw_len);
+    let numbers = cursor.differences(len)?;
+    let to_callers = cursor.column(len, Cursor::difference)?;
+    let sites = cursor.differences(len)?;
     for ((number, to_caller), site) in numbers.into_iter().zip(to_callers).zip(sites) {
         let caller = value(i64::from(number).wrapping_sub(to_caller))?;
         StackRecord::Frame { number, caller, site }.encode(raw);
     }
-    columns.0.is_empty().then_some(()).ok_or(UnpackError::Length)
+    cursor.end()
 }
 
 #[cfg(test)]
@@ -229,21 +258,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_are_read_back_in_their_order(
+        fn counts_are_read_back_sorted(
             mut counts in prop::collection::vec(counted(), 1..200), ticket in any::<bool>(), other in any::<[u8; 3]>(),
         ) {
             let packed = packed_counts(&events(ticket, &counts)).unwrap();
             counts.sort_unstable();
             let mut raw = Vec::new();
-            unpack_counts(&packed, &mut raw).unwrap();
-            prop_assert_eq!(raw, events(ticket, &counts));
+            let expected = events(ticket, &counts);
+            unpack_counts(&packed, expected.len(), &mut raw).unwrap();
+            prop_assert_eq!(&raw, &expected);
+            prop_assert!(unpack_counts(&packed, expected.len() + 4, &mut raw).is_err());
             // What is damaged is an error, or something else, but nothing worse.
             let mut damaged = packed.clone();
             let at = usize::from(other[0]) % packed.len();
             damaged[at] = other[1];
-            _ = unpack_counts(&damaged, &mut Vec::new());
+            _ = unpack_counts(&damaged, expected.len(), &mut Vec::new());
             damaged.truncate(usize::from(other[2]) % packed.len());
-            prop_assert!(unpack_counts(&damaged, &mut Vec::new()).is_err());
+            prop_assert!(unpack_counts(&damaged, expected.len(), &mut Vec::new()).is_err());
         }
 
         #[test]
@@ -253,14 +284,14 @@ mod tests {
                 StackRecord::Frame { number, caller, site }.encode(&mut raw);
             }
             let (mut packed, mut found) = (Vec::new(), Vec::new());
-            prop_assert!(ColumnPacker::default().pack_stacks(&raw, &mut packed));
-            unpack_stacks(&packed, &mut found).unwrap();
-            prop_assert_eq!(found, raw);
+            prop_assert!(ColumnPacker::pack_stacks(&raw, &mut packed));
+            unpack_stacks(&packed, raw.len(), &mut found).unwrap();
+            prop_assert_eq!(&found, &raw);
             let at = usize::from(other[0]) % packed.len();
             packed[at] = other[1];
-            _ = unpack_stacks(&packed, &mut Vec::new());
+            _ = unpack_stacks(&packed, raw.len(), &mut Vec::new());
             packed.truncate(usize::from(other[2]) % packed.len());
-            prop_assert!(unpack_stacks(&packed, &mut Vec::new()).is_err());
+            prop_assert!(unpack_stacks(&packed, raw.len(), &mut Vec::new()).is_err());
         }
     }
 
@@ -276,7 +307,7 @@ mod tests {
         let mut raw = Vec::new();
         StackRecord::Frame { number: 1, caller: 0, site: 3 }.encode(&mut raw);
         StackRecord::Counts(crate::StackCounts::default()).encode(&mut raw);
-        assert!(!ColumnPacker::default().pack_stacks(&raw, &mut Vec::new()));
-        assert!(!ColumnPacker::default().pack_stacks(&[], &mut Vec::new()));
+        assert!(!ColumnPacker::pack_stacks(&raw, &mut Vec::new()));
+        assert!(!ColumnPacker::pack_stacks(&[], &mut Vec::new()));
     }
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UnpackError {
     /// A stream is longer than the block, or ends too early.
-    #[error("packed events end too early")]
+    #[error("packed content ends too early")]
     CutOff,
     /// A code without a meaning.
     #[error("packed events have code {0}, which stands for nothing")]
@@ -19,7 +19,7 @@ pub enum UnpackError {
     #[error("packed columns have {0}, which does not fit its field")]
     Value(i64),
     /// The last event does not end at the end of the block.
-    #[error("packed events do not end where their block ends")]
+    #[error("packed content does not end where its block ends")]
     Length,
 }
 

@@ -124,7 +124,7 @@ fn change_blocks(parts: &mut Vec<Part<'_>>, random: &mut Random) {
         }
         6 => {
             part.raw = part.content();
-            part.header.codec = [Codec::Stored, Codec::Zstd, Codec::Packed, Codec::Columns][random.below(4)];
+            part.header.codec = [Codec::Stored, Codec::Zstd, Codec::Packed][random.below(3)];
         }
         7 => part.header.kind = like.kind,
         8 => part.header.sequence = like.sequence,
@@ -142,7 +142,11 @@ fn change_blocks(parts: &mut Vec<Part<'_>>, random: &mut Random) {
 fn change_content(parts: &mut [Part<'_>], random: &mut Random, plain: Plain<'_>) -> Option<()> {
     let (at, other) = (random.below(parts.len()), random.below(parts.len()));
     let header = parts[at].header;
-    if header.codec == Codec::Packed && parts[at].raw.is_none() && !header.is_timed && random.one_in(3) {
+    if matches!(header.codec, Codec::Packed | Codec::Columns)
+        && parts[at].raw.is_none()
+        && !header.is_timed
+        && random.one_in(3)
+    {
         return change_packed(&mut parts[at], plain);
     }
     let mut raw = parts[at].content()?;
@@ -177,7 +181,7 @@ fn change_content(parts: &mut [Part<'_>], random: &mut Random, plain: Plain<'_>)
     Some(())
 }
 
-/// Changes what the packing of events made of them, which is compressed.
+/// Changes what packing made of events or stacks, which is compressed.
 fn change_packed(part: &mut Part<'_>, plain: Plain<'_>) -> Option<()> {
     let (len, frame) = part.stored.split_at_checked(PACKED_AT)?;
     let len = u32::from_le_bytes(len.try_into().ok()?).min(MOST);
