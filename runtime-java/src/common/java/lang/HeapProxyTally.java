@@ -5,8 +5,9 @@ package java.lang;
  *
  * <p>A count is an event in the buffer of the thread, which is written once and added to in place. Behind the room for events, the buffer
  * has an index of them, a hash table without collisions lists. Its slots have the value of the stack and the class word of the object's header, so that of
- * all but the first object neither the number of the stack nor anything of its class has to be looked up. Another stack that needs the
- * slot takes it; then the first one gets another event, and readers add up both. With each slice of time a thread begins a new buffer.
+ * all but the first object neither the number of the stack nor anything of its class has to be looked up. Each stack may be in one of four slots, a
+ * line of the cache: stacks that are used in turn should not take each other's slot. If a fifth one takes it, the other gets another event, and
+ * readers add up both. With each slice of time a thread begins a new buffer.
  */
 final class HeapProxyTally {
     /** Bytes of units of size. Objects are aligned to as much at least. */
@@ -17,6 +18,8 @@ final class HeapProxyTally {
     private static final long CLASS_WORD = 8L;
     private static final long PLACE = 12L;
     private static final int SLOT_SHIFT = 4;
+    /** Slots of a line of the cache, less one, in bytes. The index begins with a line. */
+    private static final long OTHERS = 3L << SLOT_SHIFT;
     /** Of the place: how many words the event is before the end of the room. */
     private static final int BACK = (1 << 18) - 1;
     /** The bits above it: the units of an object that is no array; of arrays the size of the header, and the logarithm of that of an element. */
@@ -40,6 +43,9 @@ final class HeapProxyTally {
         int site = 0;
         if (end != 0L) {
             long slot = slot(end, stack);
+            for (long other = OTHERS; other != 0L && HeapProxyPlatform.getLong(slot) != stack; other -= 1L << SLOT_SHIFT) {
+                slot = slot(end, stack) ^ other;
+            }
             if (HeapProxyPlatform.getLong(slot) == stack) {
                 site = HeapProxyPlatform.get(event(end, HeapProxyPlatform.get(slot + PLACE)) + 4L);
             }
@@ -132,10 +138,13 @@ final class HeapProxyTally {
         }
         int classWord = classWord(object);
         long slot = slot(end, key);
-        int place = HeapProxyPlatform.get(slot + PLACE);
-        if (HeapProxyPlatform.getLong(slot) != key || HeapProxyPlatform.get(slot + CLASS_WORD) != classWord || place == 0) {
-            return false;
+        if (!has(slot, key, classWord)) {
+            slot = other(slot, key, classWord);
+            if (slot == 0L) {
+                return false;
+            }
         }
+        int place = HeapProxyPlatform.get(slot + PLACE);
         long at = event(end, place);
         long count = (HeapProxyPlatform.get(at + 12L) & MOST) + 1L;
         long sum = (HeapProxyPlatform.get(at + 16L) & MOST) + units(place, object, length);
@@ -178,7 +187,7 @@ final class HeapProxyTally {
         HeapProxyPlatform.put(at, HeapProxyBuffer.COUNTED, site, id, 1);
         thread.etPos = at + 20L;
         int classWord = classWord(object);
-        long slot = slot(end, key);
+        long slot = free(slot(end, key));
         HeapProxyPlatform.putLong(slot, key);
         HeapProxyPlatform.put(slot + PLACE, (int) (end - at >> 2) | form);
         HeapProxyPlatform.put(slot + CLASS_WORD, classWord);
@@ -187,6 +196,32 @@ final class HeapProxyTally {
     /** What tells the class in the header of an object, wherever that is: an object of another class has another one. */
     private static int classWord(Object object) {
         return (int) (HeapProxyPlatform.word(object, HeapProxy.classWordOffset) >>> HeapProxy.classWordShift);
+    }
+
+    /** Whether a slot is that of a stack and of a class. */
+    private static boolean has(long slot, long key, int classWord) {
+        return HeapProxyPlatform.getLong(slot) == key && HeapProxyPlatform.get(slot + CLASS_WORD) == classWord
+            && HeapProxyPlatform.get(slot + PLACE) != 0;
+    }
+
+    /** The other slot of the line that is that of a stack and of a class; 0: none is. */
+    private static long other(long slot, long key, int classWord) {
+        for (long other = OTHERS; other != 0L; other -= 1L << SLOT_SHIFT) {
+            if (has(slot ^ other, key, classWord)) {
+                return slot ^ other;
+            }
+        }
+        return 0L;
+    }
+
+    /** A slot of the line that has no stack yet; this one, if all have. */
+    private static long free(long slot) {
+        for (long other = 0L; other <= OTHERS; other += 1L << SLOT_SHIFT) {
+            if (HeapProxyPlatform.get((slot ^ other) + PLACE) == 0) {
+                return slot ^ other;
+            }
+        }
+        return slot;
     }
 
     /** The event of a slot that says that it is at this place. */
