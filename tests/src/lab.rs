@@ -160,8 +160,8 @@ pub fn on_one_jdk_unless(
         if has_all_jdks() {
             return obstacle(lab, jdk);
         }
-        let installed = SOME_JDKS.into_iter().filter_map(|feature| jdks::of_feature(&lab.layout, feature));
-        match installed.into_iter().find(|jdk| obstacle(lab, jdk).is_none()) {
+        let mut installed = SOME_JDKS.into_iter().filter_map(|feature| jdks::of_feature(&lab.layout, feature));
+        match installed.find(|jdk| obstacle(lab, jdk).is_none()) {
             Some(able) if able.feature == jdk.feature => None,
             Some(able) => Some(elsewhere(&[able.feature])),
             None => obstacle(lab, jdk).or_else(|| Some(elsewhere(&SOME_JDKS))),

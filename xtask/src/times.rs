@@ -1,4 +1,4 @@
-//! Where the time of the tests goes: what nextest reports of each, summed up.
+//! Where the time of `cargo xtask test` goes: its phases, and what nextest reports of each test, summed up.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};

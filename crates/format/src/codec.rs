@@ -138,7 +138,6 @@ impl BlockPacker {
         match codec {
             Codec::Stored => None,
             Codec::Packed if kind == BlockKind::Events && (least..=MOST_PACKED).contains(&raw.len()) => {
-                self.events.clear();
                 if !self.packer.get_or_insert_default().pack(raw, &mut self.events) {
                     return self.zstd.compress(raw, &mut self.packed).then_some(Codec::Zstd);
                 }
