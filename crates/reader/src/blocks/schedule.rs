@@ -8,11 +8,12 @@ use std::sync::Arc;
 use et_format::event::{self, Event, ObjectHash, Ticket};
 use rustc_hash::FxHashMap;
 
+use super::BlocksError;
+use super::parts::Hands;
 use super::pool::{Pool, Promise, Urgency};
 use super::scan::{Mark, Run};
 use super::stacks::{Mounted, Owner, Stack, Unmounted};
 use super::walk::{Bound, Group};
-use super::{BlocksError, Hands};
 use crate::classes::ClassIndex;
 use crate::file::ThreadEvents;
 use crate::resolve::thread::{Item, Reader, Shared, StartedFrame, Subject};

@@ -9,13 +9,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::blocks::glimpse::{Glimpse, Glimpses, StackThen};
+use crate::blocks::objects::Wanted;
 use crate::lifetimes::{Played, Recording, Step};
 use crate::model::Stacks;
 use crate::moment::Moment;
 use crate::observed::usage::UsageObserver;
 use crate::reading;
-use crate::record::{AllocKind, Clock, Record, Totals};
+use crate::record::{AllocKind, Clock, ObjectId, Record, Totals};
 use crate::source::{Deaths, Source};
+use crate::survival::Marker;
 
 #[derive(Debug, Default)]
 struct Collected {

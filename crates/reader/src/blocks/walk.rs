@@ -12,7 +12,7 @@ use et_format::event::{self, Event, ObjectHash, Ticket};
 use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Oracle;
+use super::oracle::Oracle;
 use super::stacks::{Mounted, Owner};
 use crate::classes::ClassIndex;
 use crate::observed::usage::MakingChange;

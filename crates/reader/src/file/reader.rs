@@ -483,8 +483,13 @@ impl TraceFile {
         match &thread.pieces[piece] {
             EventSource::Block(index) => {
                 let block = &self.blocks[*index];
-                self.watcher.add(block.header.stored_len.into());
-                UNPACKER.with_borrow_mut(|unpacker| unpacker.literals(&block.header, self.stored(block), visit))
+                let told =
+                    UNPACKER.with_borrow_mut(|unpacker| unpacker.literals(&block.header, self.stored(block), visit));
+                // If only the events tell, they are about to be read.
+                if !matches!(told, Ok(false)) {
+                    self.watcher.add(block.header.stored_len.into());
+                }
+                told
             }
             EventSource::Chunk(..) => Ok(false),
         }

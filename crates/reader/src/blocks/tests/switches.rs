@@ -6,7 +6,9 @@ use et_names::{MethodId, SiteId, hashes};
 
 use super::*;
 use crate::TraceFile;
+use crate::blocks::parts::PARTS_AHEAD;
 use crate::lifetimes::{Limits, record};
+use crate::resolve::Anomalies;
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 
 const INIT: MethodId = MethodId(1);
