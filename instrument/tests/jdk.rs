@@ -11,6 +11,14 @@ use common::{class, jar, jdks, report, run, runtime_dir};
 use et_instrument::container::jimage::{Image, ImageWriter};
 use et_instrument::input::Input;
 
+/// Two of the JDKs: the others have images of the same form, and end-to-end tests make copies of them.
+fn first_and_last() -> Vec<PathBuf> {
+    let mut all = jdks();
+    let last = all.split_off(1.min(all.len())).pop();
+    all.extend(last);
+    all
+}
+
 fn contents(image: &Image<'_>) -> BTreeMap<String, Vec<u8>> {
     let resources = image.resources().unwrap();
     // Folders of the trees list offsets, which move.
@@ -21,7 +29,7 @@ fn contents(image: &Image<'_>) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn an_image_comes_back_with_every_byte_of_every_resource() {
-    for home in jdks() {
+    for home in first_and_last() {
         let input = Input::open(&home.join("lib/modules")).unwrap();
         let image = Image::read(&input).unwrap();
         let mut same = Vec::new();
@@ -105,8 +113,9 @@ fn damaged_images_are_errors() {
                 }
             }
         };
+        // All of the header, and what is spread over the tables.
         let mut bent = input[..4 << 20].to_vec();
-        for at in (0..bent.len()).step_by(4099) {
+        for at in (0..28).chain((28..bent.len()).step_by(65_537)) {
             bent[at] ^= 0xff;
             read(&bent);
             bent[at] ^= 0xff;
@@ -162,7 +171,7 @@ fn compressed_images_are_read() {
 
 #[test]
 fn a_jdk_is_copied_and_left_as_it_was() {
-    for home in jdks() {
+    for home in first_and_last() {
         let folder = tempfile::tempdir().unwrap();
         let runtime = runtime_dir(folder.path());
         let before = fs::metadata(home.join("lib/modules")).unwrap();

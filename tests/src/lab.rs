@@ -175,6 +175,11 @@ fn has_all_jdks() -> bool {
     env::var_os("ET_JDKS").is_some_and(|which| which == "all")
 }
 
+/// Why a case does not run that takes so long that it only runs with `--all-jdks`.
+pub fn unless_all_jdks() -> Option<String> {
+    (!has_all_jdks()).then(|| "it runs with --all-jdks".to_owned())
+}
+
 /// Why a case does not run on a JDK.
 fn elsewhere(those: &[u32]) -> String {
     let those: Vec<String> = those.iter().map(u32::to_string).collect();

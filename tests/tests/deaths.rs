@@ -24,13 +24,13 @@ fn main() -> Result<ExitCode> {
             let name = name.clone();
             move |lab: &Lab, jdk: &Jdk| check(lab, jdk, &name, witness)
         };
-        trials.extend(lab::on_each_jdk_unless(&name, &obstacle, case(Witness::None)));
+        trials.extend(lab::on_some_jdks_unless(&name, &obstacle, case(Witness::None)));
         for witness in [Witness::Refs, Witness::All] {
             let test = format!("{name}_{}", witness.name());
             trials.extend(lab::on_one_jdk_unless(&test, &obstacle, case(witness)));
         }
     }
-    trials.extend(lab::on_each_jdk("Heap_without_calls", without_calls));
+    trials.extend(lab::on_one_jdk("Heap_without_calls", without_calls));
     Ok(lab::run(trials).exit_code())
 }
 

@@ -12,20 +12,18 @@ use xtask::linking::{Comparison, Linker};
 use xtask::workloads;
 
 fn main() -> ExitCode {
-    let mut trials = lab::on_each_jdk("every_class_of_the_jdk", |lab, jdk| every_class_of_the_jdk(lab, jdk, &[]));
+    let mut trials = lab::on_some_jdks("every_class_of_the_jdk", |lab, jdk| every_class_of_the_jdk(lab, jdk, &[]));
     // On one JDK: the class files of another hold the same instructions.
     trials.push(lab::on_jdk_unless(
         17,
         "every_class_of_the_jdk_with_witnesses",
-        |_, _| None,
+        |_, _| lab::unless_all_jdks(),
         |lab, jdk| every_class_of_the_jdk(lab, jdk, &["--witness", "all"]),
     ));
     let no_jars =
         |lab: &Lab, _: &Jdk| jars(lab).is_empty().then(|| "the workloads' packages are not installed".to_owned());
-    // On the oldest and the newest: what is rewritten is the same for all, and so nearly is what verifies it.
-    for feature in [11, 25] {
-        trials.push(lab::on_jdk_unless(feature, "every_class_of_the_jars", no_jars, every_class_of_the_jars));
-    }
+    // What is rewritten is the same for all, and so nearly is what verifies it.
+    trials.extend(lab::on_one_jdk_unless("every_class_of_the_jars", no_jars, every_class_of_the_jars));
     lab::run_in_turn(trials).exit_code()
 }
 

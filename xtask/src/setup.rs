@@ -14,7 +14,8 @@ use crate::workloads;
 pub fn for_tests(layout: &Layout) -> Result<()> {
     jdks::compiler(layout)?;
     // Without the packages all other tests still run; tests that need them report that.
-    if let Err(error) = programs(layout).and_then(|()| language_programs(layout)) {
+    // Of the other languages only that of a program which tests run.
+    if let Err(error) = programs(layout).and_then(|()| packages::ensure(&["groovy".to_owned()])) {
         eprintln!("note: tests with real programs will be skipped: {error:#}");
     }
     if let Err(error) = packages::ensure(&["zsh".to_owned()]) {

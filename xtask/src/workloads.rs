@@ -154,7 +154,7 @@ const CROWDS: [Workload; 4] = [
 /// The programs that tests run on a JDK. All would take longer than all other tests: `cargo xtask programs --languages` runs them on 17 and 25.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
-        17 => &["h2", "xalan", "antlr4", "tomcat", "kotlin", "groovy"],
+        17 => &["h2", "groovy"],
         25 => &["xalan", "ecj", "tomcat_threads"],
         _ => &["antlr4"],
     };
