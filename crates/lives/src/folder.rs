@@ -137,9 +137,9 @@ pub enum There {
 /// Examines the folder.
 pub fn look(folder: &Path, trace: &TraceFile) -> There {
     let Ok(metadata) = fs::metadata(folder) else {
-        // A dangling link is not ours to replace either.
-        let is_there = fs::symlink_metadata(folder).is_ok();
-        return if is_there { There::Other("is a dangling link") } else { There::Nothing };
+        // A dangling link is not ours to replace either. What is no link was put there just now.
+        let is_link = fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
+        return if is_link { There::Other("is a dangling link") } else { There::Nothing };
     };
     if !metadata.is_dir() {
         return There::Other("exists and is not a life table");
@@ -149,8 +149,15 @@ pub fn look(folder: &Path, trace: &TraceFile) -> There {
     if !is_mine(&metadata) && Some(metadata.uid()) != of_trace {
         return There::Other("belongs to another user");
     }
-    let Ok(text) = fs::read(folder.join(MANIFEST)) else {
-        return if names(folder).is_empty() { There::Unfit } else { There::Other("exists and is not a life table") };
+    let text = match fs::read(folder.join(MANIFEST)) {
+        Ok(text) => text,
+        Err(error) => {
+            let names = names(folder);
+            // Another process has just put its own table in the place of an old one.
+            let is_new = error.kind() == io::ErrorKind::NotFound && names.iter().any(|name| name == MANIFEST);
+            let is_table = names.is_empty() || is_new;
+            return if is_table { There::Unfit } else { There::Other("exists and is not a life table") };
+        }
     };
     let is_ours = text.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes());
     match serde_json::from_slice::<Manifest>(&text) {

@@ -13,9 +13,9 @@ use rustc_hash::FxHashMap;
 
 pub use self::glimpses::Plan;
 use self::held::HeldByLocals;
+use super::Wanted;
 use super::glimpse::Glimpse;
 use super::living::{Entry, Living};
-use super::objects::Wanted;
 use super::usage;
 use super::weak::{Seen, WeakReferences};
 use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};

@@ -12,8 +12,7 @@ use std::num::NonZeroUsize;
 use et_format::event::{self, Event, LEFT};
 use et_system::threads::spawn_scoped;
 
-use super::parts::Closing;
-use super::pool::{Pool, Promise, Urgency};
+use super::pool::{Closing, Pool, Promise, Urgency};
 use crate::file::{ThreadEvents, TraceFile};
 use crate::resolve::bits::IdSet;
 use crate::store::{Piece, Store};

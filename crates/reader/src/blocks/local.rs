@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::objects::Wanted;
+use super::Wanted;
 use super::usage::{self, Old, PartUsage};
 use super::walk::{NONE, Named, Part, Put, Stamp};
 use crate::model::Node;

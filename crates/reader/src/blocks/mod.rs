@@ -17,6 +17,7 @@
 
 mod forward;
 pub mod glimpse;
+mod hands;
 mod literals;
 mod living;
 mod local;
@@ -51,7 +52,7 @@ use crate::resolve::Outcome;
 use crate::survival::Fates;
 use crate::trace::Trace;
 use glimpse::Glimpses;
-use objects::{Wanted, read_with};
+use objects::read_with;
 
 /// Maximum number of items that wait because a constructor waits for its object.
 const MOST_PENDING: usize = 8 << 20;
@@ -192,6 +193,17 @@ pub enum BlocksError {
     /// A block began with another stack than was known.
     #[error("thread {thread} had {found} frames on its stack, not {expected}")]
     Stack { thread: u32, expected: usize, found: usize },
+}
+
+/// What to find out about objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// What became of them, and when they died.
+    Deaths,
+    /// What became of them; the events do not tell when they die.
+    Uses,
+    /// How they were made.
+    Births,
 }
 
 /// Reads a trace. `knows_deaths` is false if its events do not tell when objects die. `rows` makes what receives the

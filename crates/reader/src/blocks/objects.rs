@@ -8,14 +8,15 @@ use rustc_hash::FxHashSet;
 
 use super::forward::{self, Forward, Plan};
 use super::glimpse::Glimpses;
+use super::hands::Hands;
 use super::literals::Literals;
 use super::living::Entry;
 use super::local::{self, Known, Settled};
 use super::oracle::Before;
-use super::parts::{AllBlocks, Done, Hands, How, Parts, Taker, with_parts};
+use super::parts::{AllBlocks, Done, How, Parts, Taker, with_parts};
 use super::pool::{Promise, Urgency};
 use super::walk::{self, Named, Part};
-use super::{BlocksError, Cost, Options, Passed, Rows};
+use super::{BlocksError, Cost, Options, Passed, Rows, Wanted};
 use crate::lifetimes::{self, Vm, WeakSlots};
 use crate::model::Node;
 use crate::record::{Alloc, ObjectId};
@@ -25,17 +26,6 @@ use crate::survival::Marker;
 use crate::told::Hold;
 use crate::trace::Trace;
 use crate::types::TypeId;
-
-/// What to find out about objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// What became of them, and when they died.
-    Deaths,
-    /// What became of them; the events do not tell when they die.
-    Uses,
-    /// How they were made.
-    Births,
-}
 
 /// Reads a trace in that way.
 pub fn read_with<R: Rows + Send>(

@@ -5,17 +5,17 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use et_format::event::Ticket;
-use et_names::{FieldId, FieldRefId, MethodId};
+use et_names::{FieldId, MethodId};
 use et_system::threads::spawn_scoped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::hands::Hands;
 use super::literals::BlockOf;
 use super::oracle::{Before, Likely};
-use super::pool::{Pool, Promise, Urgency};
-use super::scan::Scanner;
+use super::pool::{Closing, Pool, Promise, Urgency};
 use super::schedule::{PartOf, Planned, Schedule, Unseen};
-use super::walk::{Bound, Group, Named, Part, Walk, Walker};
-use super::{BlocksError, Cost, usage};
+use super::walk::{Bound, Group, Named, Part, Walk};
+use super::{BlocksError, Cost};
 use crate::classes::ClassIndex;
 use crate::record::{ThreadId, Totals};
 use crate::resolve::fields::Fields;
@@ -45,26 +45,6 @@ pub trait Taker<'a> {
         places: Vec<u32>,
         passed: Vec<u64>,
     ) -> Result<(), BlocksError>;
-}
-
-/// What a thread of the pool works with.
-#[derive(Debug)]
-pub struct Hands<'a> {
-    pub scanner: Scanner<'a>,
-    walker: Walker<'a>,
-    fields: FxHashMap<FieldRefId, FieldId>,
-    pub about_usage: usage::Known<'a>,
-}
-
-impl<'a> Hands<'a> {
-    fn new(trace: &'a Trace, how: &How) -> Self {
-        Self {
-            scanner: Scanner::new(&trace.names, &trace.classes),
-            walker: Walker::new(trace, how.referent),
-            fields: FxHashMap::default(),
-            about_usage: usage::Known::of(trace),
-        }
-    }
 }
 
 /// All parts of a group; `None` if they depend on what was before.
@@ -157,7 +137,7 @@ pub fn with_parts<'a, T>(
         let workers: Vec<_> = (1..threads)
             .map_while(|_| {
                 let work = || {
-                    let mut hands = Hands::new(trace, how);
+                    let mut hands = Hands::new(trace, how.referent);
                     pool.work(&mut hands);
                     hands.walker.ran
                 };
@@ -166,7 +146,7 @@ pub fn with_parts<'a, T>(
             .collect();
         // Also if this thread panics, or returns an error: the others wait for jobs.
         let closing = Closing(&pool);
-        let mut hands = Hands::new(trace, how);
+        let mut hands = Hands::new(trace, how.referent);
         let mut parts = Parts {
             trace,
             pool: &pool,
@@ -219,15 +199,6 @@ impl Done {
         cut_off.sort_unstable_by_key(|stack| stack.thread);
         let Self { anomalies, lost, extra_fields, .. } = self;
         Outcome { totals, anomalies, lost, cut_off, extra_fields, ..Outcome::default() }
-    }
-}
-
-/// Dismisses the threads of a pool.
-pub struct Closing<'p, 'env, H>(pub &'p Pool<'env, H>);
-
-impl<H> Drop for Closing<'_, '_, H> {
-    fn drop(&mut self) {
-        self.0.close();
     }
 }
 

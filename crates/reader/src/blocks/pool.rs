@@ -134,6 +134,15 @@ impl<'env, H> Pool<'env, H> {
     }
 }
 
+/// Dismisses the threads of a pool.
+pub struct Closing<'p, 'env, H>(pub &'p Pool<'env, H>);
+
+impl<H> Drop for Closing<'_, '_, H> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 impl<T> Promise<T> {
     /// Whether the result is there.
     pub fn is_kept(&self) -> bool {

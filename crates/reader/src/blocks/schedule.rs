@@ -9,7 +9,7 @@ use et_format::event::{self, Event, ObjectHash, Ticket};
 use rustc_hash::FxHashMap;
 
 use super::BlocksError;
-use super::parts::Hands;
+use super::hands::Hands;
 use super::pool::{Pool, Promise, Urgency};
 use super::scan::{Mark, Run};
 use super::stacks::{Mounted, Owner, Stack, Unmounted};

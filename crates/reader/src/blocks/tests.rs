@@ -9,7 +9,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::blocks::glimpse::{Glimpse, Glimpses, StackThen};
-use crate::blocks::objects::Wanted;
 use crate::lifetimes::{Played, Recording, Step};
 use crate::model::Stacks;
 use crate::moment::Moment;

@@ -4,10 +4,9 @@ use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
 use super::super::local::{Caller, Dead, Known, Nodes, Settled, Stored};
-use super::super::objects::Wanted;
 use super::super::usage::{FieldStore, InOrder};
 use super::super::walk::{NONE, Named, Part, Put, Stamp};
-use super::super::{BlocksError, LifeRow, Rows};
+use super::super::{BlocksError, LifeRow, Rows, Wanted};
 use super::{AllocFrame, At, Forward, Gist, Holder, Life, OpenFrame, Row, Stack, Sums, death, key_of, running};
 use crate::model::{ContextId, Contexts, Node};
 use crate::observed::usage::InUse;
