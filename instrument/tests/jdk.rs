@@ -14,8 +14,9 @@ use et_instrument::input::Input;
 /// Two of the JDKs: the others have images of the same form, and end-to-end tests make copies of them.
 fn first_and_last() -> Vec<PathBuf> {
     let mut all = jdks();
-    let last = all.split_off(1.min(all.len())).pop();
-    all.extend(last);
+    if all.len() > 2 {
+        all.drain(1..all.len() - 1);
+    }
     all
 }
 

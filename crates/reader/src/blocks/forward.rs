@@ -13,12 +13,11 @@ use rustc_hash::FxHashMap;
 
 pub use self::glimpses::Plan;
 use self::held::HeldByLocals;
-use super::Wanted;
 use super::glimpse::Glimpse;
 use super::living::{Entry, Living};
 use super::usage;
 use super::weak::{Seen, WeakReferences};
-use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows};
+use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
 use crate::model::{ContextId, Contexts, Heap, Marks, Node, Objects, OnStack};
 use crate::moment::Moment;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use et_format::event::{ObjectHash, Ticket};
 use et_names::MethodId;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::forward::{self, Forward, Plan};
 use super::glimpse::Glimpses;
@@ -53,7 +53,7 @@ pub fn read_with<R: Rows + Send>(
     };
     let how = How { referent: special.referent, in_order: options.in_order, threads: options.threads };
     let most_rows = options.most_rows.unwrap_or(forward::MOST_ROWS);
-    let ((forward, done), ran) = with_parts(trace, all, &how, |parts| {
+    let ((forward, done), ran) = with_parts(trace, &how, |mut parts| {
         let mut objects = Objects {
             trace,
             literals,
@@ -65,7 +65,7 @@ pub fn read_with<R: Rows + Send>(
             bytes: 0,
             ticks: 0,
         };
-        objects.run(parts, cuts)?;
+        objects.run(&mut parts, all.numbers, cuts)?;
         Ok((objects.forward, parts.finish()))
     })?;
     Ok(passed(trace, forward, done, ran))
@@ -110,9 +110,14 @@ struct Objects<'a, R> {
 }
 
 impl<'a, R: Rows> Objects<'a, R> {
-    fn run(&mut self, parts: &mut Parts<'_, 'a>, cuts: VecDeque<Ticket>) -> Result<(), BlocksError> {
+    fn run(
+        &mut self,
+        parts: &mut Parts<'_, 'a>,
+        numbers: FxHashMap<(usize, usize), usize>,
+        cuts: VecDeque<Ticket>,
+    ) -> Result<(), BlocksError> {
         self.begin(parts)?;
-        parts.run(self, cuts)?;
+        parts.run(self, numbers, cuts)?;
         while !self.settling.is_empty() {
             self.apply_next(parts)?;
         }

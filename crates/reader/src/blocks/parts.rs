@@ -18,7 +18,6 @@ use super::walk::{Bound, Group, Named, Part, Walk};
 use super::{BlocksError, Cost};
 use crate::classes::ClassIndex;
 use crate::record::{ThreadId, Totals};
-use crate::resolve::fields::Fields;
 use crate::resolve::{Anomalies, CutOffThread, ExtraField, Lost, Outcome};
 use crate::trace::Trace;
 
@@ -93,7 +92,7 @@ enum Running {
 #[derive(Debug, Default)]
 pub struct AllBlocks<'a> {
     pub blocks: Vec<BlockOf<'a>>,
-    numbers: FxHashMap<(usize, usize), usize>,
+    pub numbers: FxHashMap<(usize, usize), usize>,
 }
 
 impl<'a> AllBlocks<'a> {
@@ -125,9 +124,8 @@ pub struct How {
 /// Calls `use_them` with the parts. Returns its result, and the methods that were entered.
 pub fn with_parts<'a, T>(
     trace: &'a Trace,
-    all: AllBlocks<'a>,
     how: &How,
-    use_them: impl FnOnce(&mut Parts<'_, 'a>) -> Result<T, BlocksError>,
+    use_them: impl FnOnce(Parts<'_, 'a>) -> Result<T, BlocksError>,
 ) -> Result<(T, FxHashSet<MethodId>), BlocksError> {
     trace.file.begin_events("reading events");
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -147,13 +145,12 @@ pub fn with_parts<'a, T>(
         // Also if this thread panics, or returns an error: the others wait for jobs.
         let closing = Closing(&pool);
         let mut hands = Hands::new(trace, how.referent);
-        let mut parts = Parts {
+        let parts = Parts {
             trace,
             pool: &pool,
             hands: &mut hands,
             before: Before::new(trace),
             in_order: how.in_order,
-            numbers: all.numbers,
             running: FxHashMap::default(),
             ahead: threads * 3 + MORE_AHEAD,
             blocks: 0,
@@ -161,7 +158,7 @@ pub fn with_parts<'a, T>(
             lost: Lost::known(&trace.file),
             cost: Cost::default(),
         };
-        let result = use_them(&mut parts)?;
+        let result = use_them(parts)?;
         drop(closing);
         let mut ran = hands.walker.ran;
         for worker in workers {
@@ -209,7 +206,6 @@ pub struct Parts<'r, 'a> {
     pub hands: &'r mut Hands<'a>,
     pub before: Before<'a>,
     in_order: bool,
-    numbers: FxHashMap<(usize, usize), usize>,
     running: FxHashMap<u64, Running>,
     /// Number of groups that are walked through ahead, and of parts that are settled ahead.
     pub ahead: usize,
@@ -221,9 +217,14 @@ pub struct Parts<'r, 'a> {
 }
 
 impl<'a> Parts<'_, 'a> {
-    /// Passes all parts on, in order. `cuts` are tickets at which a part ends.
-    pub fn run(&mut self, taker: &mut impl Taker<'a>, cuts: VecDeque<Ticket>) -> Result<(), BlocksError> {
-        let mut schedule = Schedule::new(self.trace, self.changes(), cuts, std::mem::take(&mut self.numbers));
+    /// Passes all parts on, in order. `numbers` are those of [`AllBlocks`], `cuts` tickets at which a part ends.
+    pub fn run(
+        &mut self,
+        taker: &mut impl Taker<'a>,
+        numbers: FxHashMap<(usize, usize), usize>,
+        cuts: VecDeque<Ticket>,
+    ) -> Result<(), BlocksError> {
+        let mut schedule = Schedule::new(self.trace, self.changes(), cuts, numbers);
         let mut order: VecDeque<PartOf> = VecDeque::new();
         let mut groups_ahead = 0;
         loop {
@@ -268,14 +269,9 @@ impl<'a> Parts<'_, 'a> {
     }
 
     /// What there is to say of the trace in the end.
-    pub fn finish(&mut self) -> Done {
-        let fields = std::mem::replace(&mut self.before.fields, Fields::new(&self.trace.names));
-        Done {
-            anomalies: std::mem::take(&mut self.anomalies),
-            lost: std::mem::take(&mut self.lost),
-            extra_fields: fields.into_extra(),
-            cost: self.cost,
-        }
+    pub fn finish(self) -> Done {
+        let Self { before, anomalies, lost, cost, .. } = self;
+        Done { anomalies, lost, extra_fields: before.fields.into_extra(), cost }
     }
 
     /// What no event shows, in order.
