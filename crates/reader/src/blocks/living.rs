@@ -11,11 +11,11 @@ pub struct Entry(u32);
 impl Entry {
     /// Its hash is in a block that has not been passed.
     const IN_BLOCKS: u32 = 1;
-    /// The VM may hold it later.
-    const BY_VM: u32 = 2;
+    /// The VM may hold it later, or the rest of the group that made it name it.
+    const OTHERWISE: u32 = 2;
 
-    pub fn new(node: Node, in_blocks: bool, by_vm: bool) -> Self {
-        let flags = if in_blocks { Self::IN_BLOCKS } else { 0 } | if by_vm { Self::BY_VM } else { 0 };
+    pub fn new(node: Node, in_blocks: bool, otherwise: bool) -> Self {
+        let flags = if in_blocks { Self::IN_BLOCKS } else { 0 } | if otherwise { Self::OTHERWISE } else { 0 };
         Self(node.0 << 2 | flags)
     }
 
@@ -27,8 +27,8 @@ impl Entry {
         self.0 & Self::IN_BLOCKS != 0
     }
 
-    pub fn may_be_held(self) -> bool {
-        self.0 & Self::BY_VM != 0
+    pub fn may_be_named_otherwise(self) -> bool {
+        self.0 & Self::OTHERWISE != 0
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         let mut living = Living::default();
         assert_eq!(living.get(7), None);
         living.add(7, Entry::new(Node(1), true, false));
-        assert!(living.get(7).is_some_and(|entry| entry.is_in_blocks() && !entry.may_be_held()));
+        assert!(living.get(7).is_some_and(|entry| entry.is_in_blocks() && !entry.may_be_named_otherwise()));
         assert_eq!(living.passed(7), Some(Entry::new(Node(1), false, false)));
         assert_eq!(living.get(7), Some(Entry::new(Node(1), false, false)));
         assert_eq!(living.replace(7).map(Entry::node), Some(Node(1)));

@@ -15,6 +15,7 @@
 //! [`parts`] has 4 done ahead and passes the parts on in order, to [`objects`], which does 5 and has 6 and 7 done. A part in which threads
 //! begin, or objects of unknown origin show, is walked through in order: it depends on what was before it ([`oracle`]).
 
+mod awaited;
 mod forward;
 pub mod glimpse;
 mod hands;
@@ -239,8 +240,7 @@ fn read_again_if_surprised<R: Rows + Send>(
     rows: impl Fn() -> std::io::Result<R>,
 ) -> Result<(R, Passed), BlocksError> {
     match read_with(trace, wanted, rows()?, options) {
-        // A word was predicted that has another meaning where it was before, or an object is named in a block of which only the beginning has
-        // been applied: then all events are decoded twice.
+        // A word was predicted that has another meaning where it was before: then all events are decoded twice.
         Err(BlocksError::Surprise) => read_with(trace, wanted, rows()?, &Options { by_events: true, ..*options }),
         read => read,
     }

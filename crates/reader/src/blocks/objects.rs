@@ -6,6 +6,7 @@ use et_format::event::{ObjectHash, Ticket};
 use et_names::MethodId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::awaited::Awaited;
 use super::forward::{self, Forward, Plan};
 use super::glimpse::Glimpses;
 use super::hands::Hands;
@@ -13,7 +14,7 @@ use super::literals::Literals;
 use super::living::Entry;
 use super::local::{self, Known, Settled};
 use super::oracle::Before;
-use super::parts::{AllBlocks, Done, How, Parts, Taker, with_parts};
+use super::parts::{AllBlocks, Done, How, Next, Parts, Taker, with_parts};
 use super::pool::{Promise, Urgency};
 use super::walk::{self, Named, Part};
 use super::{BlocksError, Cost, Options, Passed, Rows, Wanted};
@@ -57,6 +58,7 @@ pub fn read_with<R: Rows + Send>(
         let mut objects = Objects {
             trace,
             literals,
+            awaited: Awaited::default(),
             wanted,
             class_type: special.class,
             forward: Forward::new(rows, trace, marker, WeakSlots::new(&special), wanted, most_rows, plan),
@@ -100,6 +102,7 @@ fn passed<R: Rows>(trace: &Trace, forward: Forward<'_, R>, done: Done, ran: FxHa
 struct Objects<'a, R> {
     trace: &'a Trace,
     literals: Literals,
+    awaited: Awaited,
     wanted: Wanted,
     class_type: Option<TypeId>,
     forward: Forward<'a, R>,
@@ -189,7 +192,8 @@ impl<'a, R: Rows> Objects<'a, R> {
 
     #[inline]
     fn may_name(&self, before: &Before<'a>, hash: u32, entry: Entry) -> bool {
-        entry.is_in_blocks() || entry.may_be_held() && before.holds_later(ObjectHash(hash))
+        let otherwise = || before.holds_later(ObjectHash(hash)) || self.awaited.contains(hash);
+        entry.is_in_blocks() || entry.may_be_named_otherwise() && otherwise()
     }
 
     fn apply_next(&mut self, parts: &mut Parts<'_, 'a>) -> Result<(), BlocksError> {
@@ -238,15 +242,13 @@ impl<'a, R: Rows> Taker<'a> for Objects<'a, R> {
         Ok(())
     }
 
-    /// Gives the objects that a part has made their ids, and has it settled. `nodes` are the places of the older ones,
-    /// `passed` the objects that no later block names.
-    fn take(
-        &mut self,
-        parts: &mut Parts<'_, 'a>,
-        mut part: Part,
-        mut nodes: Vec<u32>,
-        passed: Vec<u64>,
-    ) -> Result<(), BlocksError> {
+    fn group_passed(&mut self, group: u64, objects: &mut Vec<u64>) {
+        objects.extend(self.awaited.group_passed(group).map(u64::from));
+    }
+
+    /// Gives the objects that a part has made their ids, and has it settled.
+    fn take(&mut self, parts: &mut Parts<'_, 'a>, next: Next) -> Result<(), BlocksError> {
+        let Next { mut part, group, places: mut nodes, passed } = next;
         let mut last_named = Vec::new();
         let touch = |key: u64| match u32::try_from(key) {
             Ok(hash) => parts.before.ids.touch(ObjectHash(hash)) ^ self.literals.touch(hash),
@@ -257,7 +259,7 @@ impl<'a, R: Rows> Taker<'a> for Objects<'a, R> {
         for (named, node) in part.named.iter_mut().zip(&mut nodes).filter(|(named, _)| named.birth != walk::NONE) {
             let alloc = &mut part.births[named.birth as usize].alloc;
             let hash = u32::try_from(named.key);
-            let (mut in_blocks, mut by_vm) = (false, false);
+            let (mut in_blocks, mut otherwise) = (false, false);
             match hash {
                 Ok(hash) => {
                     let (object, before) = parts.before.ids.allocate(ObjectHash(hash));
@@ -267,11 +269,17 @@ impl<'a, R: Rows> Taker<'a> for Objects<'a, R> {
                         let before = self.forward.living.replace(hash);
                         last_named.extend(before.map(|before| (named.key, before.node())));
                     }
-                    (in_blocks, by_vm) = (self.literals.may_name(hash), parts.before.holds_later(ObjectHash(hash)));
+                    in_blocks = self.literals.may_name(hash);
+                    otherwise = parts.before.holds_later(ObjectHash(hash));
+                    // What else names the object may be passed before the rest of its group is.
+                    if let Some(group) = group.filter(|_| (in_blocks || otherwise) && named.is(Named::LATER)) {
+                        self.awaited.add(hash, group);
+                        otherwise = true;
+                    }
                     if Some(alloc.ty) == self.class_type {
                         named.flags |= Named::HELD;
                     }
-                    if in_blocks || by_vm {
+                    if in_blocks || otherwise {
                         named.flags |= Named::LATER;
                     }
                 }
@@ -288,7 +296,7 @@ impl<'a, R: Rows> Taker<'a> for Objects<'a, R> {
             let place = self.forward.reserve();
             *node = place.0;
             match hash {
-                Ok(hash) => self.forward.living.add(hash, Entry::new(place, in_blocks, by_vm)),
+                Ok(hash) => self.forward.living.add(hash, Entry::new(place, in_blocks, otherwise)),
                 Err(_) => self.forward.living.add_made_up(named.key, place),
             }
         }

@@ -36,14 +36,22 @@ pub trait Taker<'a> {
     fn exact_places(&mut self, before: &mut Before<'a>, part: &mut Part) -> Vec<u32>;
     /// A block has been passed. Adds the objects that no later block names.
     fn passed(&mut self, block: usize, objects: &mut Vec<u64>) -> Result<(), BlocksError>;
-    /// Receives the next part, and the objects that no later block names.
-    fn take(
-        &mut self,
-        parts: &mut Parts<'_, 'a>,
-        part: Part,
-        places: Vec<u32>,
-        passed: Vec<u64>,
-    ) -> Result<(), BlocksError>;
+    /// The last part of a group has been made. Adds the objects that only this group might still have named.
+    fn group_passed(&mut self, group: u64, objects: &mut Vec<u64>);
+    /// Receives the next part.
+    fn take(&mut self, parts: &mut Parts<'_, 'a>, next: Next) -> Result<(), BlocksError>;
+}
+
+/// A part when it is its turn.
+#[derive(Debug)]
+pub struct Next {
+    pub part: Part,
+    /// The number of its group; `None` for what follows all events.
+    pub group: Option<u64>,
+    /// The places of the objects that are older than it, as [`Taker::places`] tells them.
+    pub places: Vec<u32>,
+    /// Objects that nothing after the part may name, as [`Taker::passed`] and [`Taker::group_passed`] tell them.
+    pub passed: Vec<u64>,
 }
 
 /// All parts of a group; `None` if they depend on what was before.
@@ -252,20 +260,14 @@ impl<'a> Parts<'_, 'a> {
         self.cost.read_again = schedule.read_again;
         let mut rest = self.hands.walker.rest(&mut self.before);
         let places = taker.exact_places(&mut self.before, &mut rest);
-        self.pass_on(taker, rest, places, Vec::new())
+        self.pass_on(taker, Next { part: rest, group: None, places, passed: Vec::new() })
     }
 
-    fn pass_on(
-        &mut self,
-        taker: &mut impl Taker<'a>,
-        part: Part,
-        places: Vec<u32>,
-        passed: Vec<u64>,
-    ) -> Result<(), BlocksError> {
-        self.before.now = Ticket(part.ticket);
-        self.anomalies.add(&part.anomalies);
-        self.lost.add(&part.lost);
-        taker.take(self, part, places, passed)
+    fn pass_on(&mut self, taker: &mut impl Taker<'a>, next: Next) -> Result<(), BlocksError> {
+        self.before.now = Ticket(next.part.ticket);
+        self.anomalies.add(&next.part.anomalies);
+        self.lost.add(&next.part.lost);
+        taker.take(self, next)
     }
 
     /// What there is to say of the trace in the end.
@@ -376,10 +378,11 @@ impl<'a> Parts<'_, 'a> {
                     taker.passed(block, &mut passed)?;
                 }
             }
+            taker.group_passed(of.group, &mut passed);
         } else {
             self.running.insert(of.group, running);
         }
-        self.pass_on(taker, part, places, passed)
+        self.pass_on(taker, Next { part, group: Some(of.group), places, passed })
     }
 
     /// Goes to the part of a group behind which this number of parts is left, counting it.

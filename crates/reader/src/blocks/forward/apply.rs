@@ -50,6 +50,12 @@ impl Applying<'_> {
         self.places.get(number as usize).filter(|&&place| place != NONE).map(|&place| Node(place))
     }
 
+    /// Whether an object is older than the part, and no longer exists.
+    #[inline]
+    fn lacks(&self, number: u32) -> bool {
+        self.places.get(number as usize) == Some(&NONE) && self.part.named[number as usize].birth == NONE
+    }
+
     #[inline]
     pub fn context(&mut self, caller: Caller, all: &mut Contexts) -> ContextId {
         context_of(caller, &mut self.stack.frames, &self.contexts, all)
@@ -151,6 +157,12 @@ impl<R: Rows> Forward<'_, R> {
         self.add_births(&mut part, &died, &born_in, &usage.made);
         // Stores tell what steps there are.
         let mut steps = Steps { unchanged, ..Steps::default() };
+        let if_not = |stored: &Stored| stored.first.and_then(|first| first.if_not).unwrap_or(NONE);
+        let in_stores = stored.iter().flat_map(|stored| [stored.origin, stored.target, if_not(stored)]);
+        let in_weak_stores = weak.iter().flat_map(|(put, _)| [put.origin, put.target]);
+        if in_stores.chain(in_weak_stores).any(|number| part.lacks(number)) {
+            return Err(BlocksError::Surprise);
+        }
         self.store(&part, &stored, &mut steps);
         let weakly = self.store_weakly(&part, &weak, &mut steps);
         let scale = self.scale(&known, steps.unchanged);

@@ -117,16 +117,18 @@ impl<R: Rows> Forward<'_, R> {
             if if_not.is_none() && !part.part.named[origin as usize].is(Named::LATER) {
                 continue;
             }
-            let (of, to) = (self.id(part, origin), self.id(part, target));
-            if of.is_null() {
-                match if_not {
-                    Some(_) => return Err(BlocksError::Surprise),
-                    None => continue,
-                }
+            let unless = if_not.map_or(NONE, |(_, target)| target);
+            let [of, to, unless_to] = [origin, target, unless].map(|number| self.id(part, number));
+            if of.is_null() && if_not.is_none() {
+                continue;
+            }
+            let lacks = |number: u32, id: ObjectId| number != NONE && id.is_null();
+            if lacks(origin, of) || lacks(target, to) || lacks(unless, unless_to) {
+                return Err(BlocksError::Surprise);
             }
             let old = self.slots.put(of, slot, to);
-            if let Some((step, target)) = if_not
-                && old == self.id(part, target)
+            if let Some((step, _)) = if_not
+                && old == unless_to
             {
                 unchanged.push(step);
             }

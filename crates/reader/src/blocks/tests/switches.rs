@@ -197,10 +197,10 @@ fn a_stack_that_is_continued_before_it_is_left_is_an_error() {
     assert!(matches!(error, BlocksError::Stack { found: 1, expected: 2, .. }), "{error}");
 }
 
-/// No block stores the hash of the array but that of thread 1, which ends first: in its own block it is predicted. Yet what it holds is needed
-/// until that ends.
+/// No block stores the hash of the array, or of what it holds, but that of thread 1, which ends first: in their own block they are
+/// predicted. Yet what the array holds is needed until that ends.
 #[test]
-fn what_slots_hold_is_known_while_the_block_that_made_their_object_goes_on() {
+fn what_slots_hold_is_known_while_the_block_that_made_their_objects_goes_on() {
     let mut hash = hashes::SEED;
     let [target, array]: [ObjectHash; 2] = std::array::from_fn(|_| {
         hash = hashes::next(hash);
@@ -209,16 +209,26 @@ fn what_slots_hold_is_known_while_the_block_that_made_their_object_goes_on() {
     let targets = target.0.to_le_bytes();
     let store = || Event::PutElements { start: 0, array, targets: Targets::new(&targets).unwrap() };
     let made = |object| Event::NewArray { depth: 1, site: SiteId(0), object, length: 1 };
-    let mut builder = TraceBuilder::new();
-    builder.pack_events();
-    for thread in 1..=2 {
-        builder.first_thread(thread, "", Vec::new());
+    for (object, is_stored_before) in [(array, true), (target, true), (array, false), (target, false)] {
+        let mut events = vec![made(target), made(array)];
+        events.extend(is_stored_before.then(store));
+        events.extend([ticket(3), store()]);
+        let mut builder = TraceBuilder::new();
+        builder.pack_events();
+        for thread in 1..=2 {
+            builder.first_thread(thread, "", Vec::new());
+        }
+        builder.events(1, 2, &[Event::Used { object }]);
+        builder.events(2, 1, &events);
+        let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
+        let (recording, outcome) = record(&trace, Limits::default()).unwrap();
+        assert_eq!(outcome.totals.of('U'), 1, "a second store changes nothing");
+        for in_order in [false, true] {
+            // It is not read again.
+            let options = Options { in_order, most_rows: Some(1), ..Options::default() };
+            let (_, births) = read_with(&trace, Wanted::Births, Collected::default(), &options).unwrap();
+            assert_eq!(births.outcome.totals, outcome.totals, "{object:?} {is_stored_before} {in_order}");
+            agrees(&trace, &recording, &outcome, (false, in_order, 1, 1)).unwrap();
+        }
     }
-    builder.events(1, 2, &[Event::Used { object: array }]);
-    builder.events(2, 1, &[made(target), made(array), store(), ticket(3), store()]);
-    let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
-    let in_order = trace.for_each(|_, _| ControlFlow::Continue(())).unwrap();
-    let (_, by_blocks) = read_births(&trace, || Ok(Collected::default())).unwrap();
-    assert_eq!(in_order.totals.of('U'), 1, "the second store changes nothing");
-    assert_eq!(by_blocks.outcome.totals, in_order.totals);
 }
