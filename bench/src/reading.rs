@@ -34,6 +34,9 @@ pub struct Options {
     /// Only run commands that read the trace once, for traces that take minutes to read
     #[arg(long, conflicts_with = "made")]
     brief: bool,
+    /// Also make a report, and the life table on one core, and from records rather than by blocks
+    #[arg(long, conflicts_with = "made")]
+    compare: bool,
     /// Measure instead what is made from a trace: the life table, the report, Parquet tables, and DuckDB queries on these
     #[arg(long)]
     made: bool,
@@ -66,11 +69,29 @@ const BRIEF: [&[&str]; 4] = [&["summary", "--deaths", "none"], &["summary"], &["
 struct Step {
     shown: String,
     command: Command,
+    /// Whether it makes the life table, even if there is one.
+    makes_table: bool,
 }
 
 impl Step {
     fn new(shown: String, command: Command) -> Self {
-        Self { shown, command }
+        Self { shown, command, makes_table: false }
+    }
+
+    /// The first `summary` of a trace: on one core; from records.
+    fn compared(et_trace: &Path, trace: &Path) -> [Self; 3] {
+        let mut deathless = Command::new("taskset");
+        deathless.args(["-c", "0"]).arg(et_trace).args(["summary", "--deaths", "none"]).arg(trace);
+        let mut one_core = Command::new("taskset");
+        one_core.args(["-c", "0"]).arg(et_trace).arg("summary").arg(trace);
+        let mut by_records = Command::new(et_trace);
+        by_records.arg("summary").arg(trace).env("ET_LIVES_BY_RECORDS", "1");
+        let all = [
+            ("summary --deaths none, one core", deathless),
+            ("summary, one core", one_core),
+            ("summary, from records", by_records),
+        ];
+        all.map(|(shown, command)| Self { shown: shown.to_owned(), command, makes_table: true })
     }
 }
 
@@ -95,7 +116,17 @@ impl Steps {
             command.arg(trace);
             Step::new(arguments.join(" "), command)
         };
-        Ok(Self { all: commands.iter().map(step).collect(), made: Vec::new() })
+        let mut all: Vec<_> = commands.iter().map(step).collect();
+        let mut made = Vec::new();
+        if options.compare {
+            let page = trace.with_extension("html");
+            let mut report = Command::new(tools.et_trace());
+            report.args(["report", "-o"]).args([&page, trace]);
+            all.push(Step::new("report -o".to_owned(), report));
+            all.extend(Step::compared(&tools.et_trace(), trace));
+            made.push(page);
+        }
+        Ok(Self { all, made })
     }
 
     fn that_make(layout: &Layout, tools: &Tools, trace: &Path) -> Result<Self> {
@@ -200,7 +231,10 @@ fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: Steps) ->
 
 fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Steps) -> Result<Measured> {
     let mut costs = Vec::new();
-    for Step { shown, command } in &steps.all {
+    for Step { shown, command, makes_table } in &steps.all {
+        if *makes_table {
+            let _ = fs::remove_dir_all(et_system::files::lives_of(trace));
+        }
         let cost = cost::of(command, folder).map_err(|error| format!("{error:#}"));
         // Shown immediately: all commands together take hours.
         match &cost {
@@ -243,7 +277,7 @@ fn parts(path: &Path) -> Vec<(String, u64)> {
 fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
     let scales: Vec<String> = options.scale.iter().map(u32::to_string).collect();
     let mut text = format!(
-        "`cargo xtask reading --program {} --scale {} --jdk {}{}`, JDK {version}.\n",
+        "`cargo xtask reading --program {} --scale {} --jdk {}{}{}`, JDK {version}.\n",
         options.program,
         scales.join(","),
         options.jdk,
@@ -253,7 +287,8 @@ fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
             " --made"
         } else {
             ""
-        }
+        },
+        if options.compare { " --compare" } else { "" }
     );
     for Measured { scale, records, objects, trace_bytes, heap, costs, made } in measured {
         let millions = *records as f64 / 1e6;
@@ -297,6 +332,7 @@ mod tests {
             no_build: true,
             brief: false,
             made: true,
+            compare: false,
             markdown: None,
             keep: false,
         };

@@ -170,19 +170,28 @@ pub struct Settled {
 #[derive(Debug)]
 struct Slots {
     all: Vec<Stored>,
-    /// Indexes in `all`, plus 1, by hash; 0 is free.
+    /// Indexes in `all`, plus 1, by hash; 0 is free. Empty if there are so few that they are searched.
     places: Vec<u32>,
 }
+
+/// Maximum number of stores of a part whose slots are searched one by one rather than in a table. In tests, most parts would have no
+/// more.
+const FEW_STORES: usize = if cfg!(test) { 2 } else { 8 };
 
 impl Slots {
     /// With room for this number of slots.
     fn for_stores(most: usize) -> Self {
-        Self { all: Vec::with_capacity(most), places: vec![0; (most * 2).next_power_of_two()] }
+        let places = if most <= FEW_STORES { Vec::new() } else { vec![0; (most * 2).next_power_of_two()] };
+        Self { all: Vec::with_capacity(most), places }
     }
 
     /// The slot; if it is not there yet, the place for [`add`](Self::add).
     #[inline]
     fn find(&mut self, origin: u32, slot: Slot) -> Result<&mut Stored, usize> {
+        if self.places.is_empty() {
+            let found = self.all.iter().position(|stored| (stored.origin, stored.slot) == (origin, slot));
+            return found.map_or(Err(0), |index| Ok(&mut self.all[index]));
+        }
         let key = u64::from(origin) << 32 | u64::from(slot.number());
         let mask = self.places.len() - 1;
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
@@ -199,7 +208,9 @@ impl Slots {
 
     fn add(&mut self, at: usize, stored: Stored) {
         self.all.push(stored);
-        self.places[at] = self.all.len() as u32;
+        if let Some(place) = self.places.get_mut(at) {
+            *place = self.all.len() as u32;
+        }
     }
 }
 

@@ -98,6 +98,17 @@ fn passed<R: Rows>(trace: &Trace, forward: Forward<'_, R>, done: Done, ran: FxHa
     (finished.rows, passed)
 }
 
+/// Maximum number of steps of a part that the thread which applies it settles itself: passing it on takes longer. In tests, most
+/// parts would be as small.
+const FEW_STEPS: u32 = if cfg!(test) { 8 } else { 256 };
+
+/// A part before it is applied.
+enum Settling {
+    Elsewhere(Promise<Settled>),
+    /// Not before its turn.
+    Here(Known),
+}
+
 /// Follows the objects from part to part.
 struct Objects<'a, R> {
     trace: &'a Trace,
@@ -106,7 +117,7 @@ struct Objects<'a, R> {
     wanted: Wanted,
     class_type: Option<TypeId>,
     forward: Forward<'a, R>,
-    settling: VecDeque<Promise<Settled>>,
+    settling: VecDeque<Settling>,
     births: u64,
     bytes: u64,
     ticks: u64,
@@ -197,10 +208,45 @@ impl<'a, R: Rows> Objects<'a, R> {
     }
 
     fn apply_next(&mut self, parts: &mut Parts<'_, 'a>) -> Result<(), BlocksError> {
-        let Some(promise) = self.settling.pop_front() else { return Ok(()) };
-        let settled = parts.pool.wait(&promise, parts.hands);
+        match self.settling.pop_front() {
+            None => Ok(()),
+            Some(Settling::Elsewhere(promise)) => {
+                let settled = parts.pool.wait(&promise, parts.hands);
+                self.apply(parts, settled)
+            }
+            Some(Settling::Here(known)) => self.settle_and_apply(parts, known),
+        }
+    }
+
+    fn settle_and_apply(&mut self, parts: &mut Parts<'_, 'a>, known: Known) -> Result<(), BlocksError> {
+        let settled = local::settle(known, self.wanted, &mut parts.hands.about_usage);
+        self.apply(parts, settled)
+    }
+
+    fn apply(&mut self, parts: &mut Parts<'_, 'a>, settled: Settled) -> Result<(), BlocksError> {
         parts.cost.died_at_once += settled.dead.len() as u64;
         self.forward.apply(settled)
+    }
+
+    /// Has the next part settled, and applies those whose turn has come.
+    fn settle(&mut self, parts: &mut Parts<'_, 'a>, known: Known) -> Result<(), BlocksError> {
+        match known.part.steps <= FEW_STEPS {
+            true if self.settling.is_empty() => return self.settle_and_apply(parts, known),
+            true => self.settling.push_back(Settling::Here(known)),
+            false => {
+                let wanted = self.wanted;
+                let settle = move |hands: &mut Hands<'a>| local::settle(known, wanted, &mut hands.about_usage);
+                self.settling.push_back(Settling::Elsewhere(parts.pool.add(Urgency::Settle, settle)));
+            }
+        }
+        let is_ready = |first: &Settling| match first {
+            Settling::Elsewhere(promise) => promise.is_kept(),
+            Settling::Here(_) => true,
+        };
+        while self.settling.len() > parts.ahead || self.settling.front().is_some_and(is_ready) {
+            self.apply_next(parts)?;
+        }
+        Ok(())
     }
 }
 
@@ -322,12 +368,6 @@ impl<'a, R: Rows> Taker<'a> for Objects<'a, R> {
         self.births += known.part.births.len() as u64;
         self.bytes += known.part.births.last().map_or(0, |birth| birth.bytes);
         self.ticks += known.part.advance(known.part.ticks);
-        let wanted = self.wanted;
-        let settle = move |hands: &mut Hands<'a>| local::settle(known, wanted, &mut hands.about_usage);
-        self.settling.push_back(parts.pool.add(Urgency::Settle, settle));
-        while self.settling.len() > parts.ahead || self.settling.front().is_some_and(Promise::is_kept) {
-            self.apply_next(parts)?;
-        }
-        Ok(())
+        self.settle(parts, known)
     }
 }

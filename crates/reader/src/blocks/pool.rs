@@ -26,6 +26,8 @@ type Job<'env, H> = Box<dyn FnOnce(&mut H) + Send + 'env>;
 
 struct State<'env, H> {
     jobs: [VecDeque<Job<'env, H>>; URGENCIES],
+    /// Number of threads that wait for a change. Notifying none is a system call as well.
+    waiting: usize,
     is_closed: bool,
     panic: Option<Box<dyn Any + Send>>,
 }
@@ -48,7 +50,8 @@ pub struct Promise<T>(Arc<Mutex<Option<T>>>);
 
 impl<H> Default for Pool<'_, H> {
     fn default() -> Self {
-        let state = State { jobs: [const { VecDeque::new() }; URGENCIES], is_closed: false, panic: None };
+        let jobs = [const { VecDeque::new() }; URGENCIES];
+        let state = State { jobs, waiting: 0, is_closed: false, panic: None };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 }
@@ -66,9 +69,27 @@ impl<'env, H> Pool<'env, H> {
             let done = job(hands);
             *lock(&result) = Some(done);
         });
-        lock(&self.state).jobs[urgency as usize].push_back(job);
-        self.changed.notify_all();
+        let mut state = lock(&self.state);
+        state.jobs[urgency as usize].push_back(job);
+        self.notify(state);
         promise
+    }
+
+    /// Tells those that wait of a change.
+    fn notify(&self, state: MutexGuard<'_, State<'env, H>>) {
+        let is_awaited = state.waiting > 0;
+        drop(state);
+        if is_awaited {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for a change.
+    fn pause<'s>(&'s self, mut state: MutexGuard<'s, State<'env, H>>) -> MutexGuard<'s, State<'env, H>> {
+        state.waiting += 1;
+        let mut state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
     }
 
     fn next(state: &mut State<'env, H>) -> Option<Job<'env, H>> {
@@ -80,8 +101,7 @@ impl<'env, H> Pool<'env, H> {
             lock(&self.state).panic = Some(panic);
         }
         // A thread that has just found no result holds the lock until it waits. Without the lock it could miss this notice.
-        drop(lock(&self.state));
-        self.changed.notify_all();
+        self.notify(lock(&self.state));
     }
 
     /// The body of a thread: does jobs until [`close`](Self::close).
@@ -94,7 +114,7 @@ impl<'env, H> Pool<'env, H> {
                 }
                 match Self::next(&mut state) {
                     Some(job) => break job,
-                    None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    None => state = self.pause(state),
                 }
             };
             drop(state);
@@ -116,7 +136,7 @@ impl<'env, H> Pool<'env, H> {
                 }
                 match Self::next(&mut state) {
                     Some(job) => break job,
-                    None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    None => state = self.pause(state),
                 }
             };
             drop(state);
@@ -129,8 +149,7 @@ impl<'env, H> Pool<'env, H> {
         let mut state = lock(&self.state);
         state.is_closed = true;
         state.jobs.iter_mut().for_each(VecDeque::clear);
-        drop(state);
-        self.changed.notify_all();
+        self.notify(state);
     }
 }
 
