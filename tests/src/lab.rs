@@ -105,14 +105,18 @@ impl Lab {
 /// Programs that `cargo xtask test` does not build, and the variable that enables their tests.
 const APART: [(&str, &str); 1] = [("et-collect", "ET_COLLECT")];
 
-/// JDKs of tests for which all would take too long, or that hardly depend on the JDK: an older one, and the newest. They make lambdas in different
-/// ways. The first has all tools; the newest may be one that only runs programs.
-pub const SOME_JDKS: [u32; 2] = [17, JDKS[JDKS.len() - 1]];
+/// The newest JDK. It may be one that only runs programs.
+const NEWEST: u32 = JDKS[JDKS.len() - 1];
+
+/// JDKs of tests for which all would take too long, or that hardly depend on the JDK: an older one, which has all tools, and the newest. They make
+/// lambdas in different ways.
+pub const SOME_JDKS: [u32; 2] = [17, NEWEST];
 
 /// A test that needs the tools and one JDK.
 pub type Case = fn(&Lab, &Jdk) -> Result<()>;
 
-/// A test case for each JDK; one for a JDK that is missing is listed as ignored.
+/// Test cases for a JDK each: the newest and one of the others, which takes turns with the name of the case; all of them if the variable `ET_JDKS` is
+/// `all`, as `cargo xtask test --all-jdks` sets it. Those for the others, and for a JDK that is missing, are listed as ignored.
 pub fn on_each_jdk(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
     on_each_jdk_unless(name, |_, _| None, case)
 }
@@ -123,11 +127,15 @@ pub fn on_each_jdk_unless(
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    JDKS.into_iter().map(|feature| on_jdk_unless(feature, name, &obstacle, case.clone())).collect()
+    let older: Vec<u32> = JDKS.into_iter().filter(|feature| *feature != NEWEST).collect();
+    let obstacle = |lab: &Lab, jdk: &Jdk| match jdk.feature == NEWEST {
+        true => obstacle(lab, jdk),
+        false => unless_first(lab, jdk, &in_turn(&older, name), &obstacle),
+    };
+    on_jdks_unless(name, obstacle, case)
 }
 
-/// As [`on_each_jdk`], for a case that takes long, or of which older JDKs tell little: on [`SOME_JDKS`], and on the others if the variable `ET_JDKS` is
-/// `all`, as `cargo xtask test --all-jdks` sets it.
+/// As [`on_each_jdk`], for a case that takes long, or of which older JDKs tell little: on one of [`SOME_JDKS`], which take turns with the name of the case.
 pub fn on_some_jdks(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
     on_some_jdks_unless(name, |_, _| None, case)
 }
@@ -138,11 +146,7 @@ pub fn on_some_jdks_unless(
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    let obstacle = |lab: &Lab, jdk: &Jdk| match has_all_jdks() || SOME_JDKS.contains(&jdk.feature) {
-        true => obstacle(lab, jdk),
-        false => Some(elsewhere(&SOME_JDKS)),
-    };
-    on_each_jdk_unless(name, obstacle, case)
+    on_jdks_unless(name, |lab, jdk| unless_first(lab, jdk, &in_turn(&SOME_JDKS, name), &obstacle), case)
 }
 
 /// As [`on_some_jdks`], for a case that hardly depends on the JDK: on the first of [`SOME_JDKS`] on which there is no obstacle.
@@ -156,21 +160,43 @@ pub fn on_one_jdk_unless(
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    let obstacle = |lab: &Lab, jdk: &Jdk| {
-        if has_all_jdks() {
-            return obstacle(lab, jdk);
-        }
-        let mut installed = SOME_JDKS.into_iter().filter_map(|feature| jdks::of_feature(&lab.layout, feature));
-        match installed.find(|jdk| obstacle(lab, jdk).is_none()) {
-            Some(able) if able.feature == jdk.feature => None,
-            Some(able) => Some(elsewhere(&[able.feature])),
-            None => obstacle(lab, jdk).or_else(|| Some(elsewhere(&SOME_JDKS))),
-        }
-    };
-    on_each_jdk_unless(name, obstacle, case)
+    on_jdks_unless(name, |lab, jdk| unless_first(lab, jdk, &SOME_JDKS, &obstacle), case)
 }
 
-/// Whether cases run on all JDKs that otherwise run on some.
+fn on_jdks_unless(
+    name: &str,
+    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
+    case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
+) -> Vec<Trial> {
+    JDKS.into_iter().map(|feature| on_jdk_unless(feature, name, &obstacle, case.clone())).collect()
+}
+
+/// JDKs, beginning with another one for another name. The same name always begins with the same one, on all machines.
+fn in_turn(features: &[u32], name: &str) -> Vec<u32> {
+    let sum = name.bytes().fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let first = sum % features.len();
+    [&features[first..], &features[..first]].concat()
+}
+
+/// Why a case does not run on a JDK that runs on the first of some JDKs on which there is no obstacle.
+fn unless_first(
+    lab: &Lab,
+    jdk: &Jdk,
+    features: &[u32],
+    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
+) -> Option<String> {
+    if has_all_jdks() {
+        return obstacle(lab, jdk);
+    }
+    let mut installed = features.iter().filter_map(|feature| jdks::of_feature(&lab.layout, *feature));
+    match installed.find(|jdk| obstacle(lab, jdk).is_none()) {
+        Some(able) if able.feature == jdk.feature => None,
+        Some(able) => Some(elsewhere(able.feature)),
+        None => obstacle(lab, jdk).or_else(|| Some(elsewhere(features[0]))),
+    }
+}
+
+/// Whether cases run on all JDKs that otherwise run on one or two.
 fn has_all_jdks() -> bool {
     env::var_os("ET_JDKS").is_some_and(|which| which == "all")
 }
@@ -181,9 +207,8 @@ pub fn unless_all_jdks() -> Option<String> {
 }
 
 /// Why a case does not run on a JDK.
-fn elsewhere(those: &[u32]) -> String {
-    let those: Vec<String> = those.iter().map(u32::to_string).collect();
-    format!("it runs on {}; on all with --all-jdks", those.join(" and "))
+fn elsewhere(feature: u32) -> String {
+    format!("it runs on {feature}; on all with --all-jdks")
 }
 
 /// As [`on_each_jdk_unless`], for one JDK.
@@ -248,4 +273,25 @@ pub fn run_in_turn(trials: Vec<Trial>) -> Conclusion {
 /// Whether the user asked to keep what passing tests leave behind.
 pub fn keep_traces() -> bool {
     env::var_os("ET_KEEP").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn jdks_take_turns() {
+        assert_eq!(in_turn(&[11, 17, 21], "a"), in_turn(&[11, 17, 21], "a"));
+        let mut firsts: BTreeMap<u32, u32> = BTreeMap::new();
+        for name in
+            ["Arrays", "Calls", "Fields", "Loops", "Threads", "Statics", "handovers", "log", "counted", "mode_counts"]
+        {
+            let features = in_turn(&[11, 17, 21], name);
+            *firsts.entry(features[0]).or_default() += 1;
+            assert_eq!(features.iter().sum::<u32>(), 49);
+        }
+        assert_eq!(firsts.len(), 3, "{firsts:?}");
+    }
 }

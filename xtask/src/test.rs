@@ -19,7 +19,7 @@ pub struct Options {
     /// Skip formatting, lints and the checks of dependencies
     #[arg(long)]
     no_lints: bool,
-    /// Run on all JDKs those tests, too, that otherwise run on one or two, since they take long or hardly depend on the JDK
+    /// Run each test on all JDKs, rather than on one or two that take turns
     #[arg(long)]
     all_jdks: bool,
     /// Arguments for the test runner, such as part of a test's name

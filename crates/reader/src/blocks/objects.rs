@@ -106,7 +106,7 @@ const FEW_STEPS: u32 = if cfg!(test) { 8 } else { 256 };
 enum Settling {
     Elsewhere(Promise<Settled>),
     /// Not before its turn.
-    Here(Known),
+    Here(Box<Known>),
 }
 
 /// Follows the objects from part to part.
@@ -214,7 +214,7 @@ impl<'a, R: Rows> Objects<'a, R> {
                 let settled = parts.pool.wait(&promise, parts.hands);
                 self.apply(parts, settled)
             }
-            Some(Settling::Here(known)) => self.settle_and_apply(parts, known),
+            Some(Settling::Here(known)) => self.settle_and_apply(parts, *known),
         }
     }
 
@@ -232,7 +232,7 @@ impl<'a, R: Rows> Objects<'a, R> {
     fn settle(&mut self, parts: &mut Parts<'_, 'a>, known: Known) -> Result<(), BlocksError> {
         match known.part.steps <= FEW_STEPS {
             true if self.settling.is_empty() => return self.settle_and_apply(parts, known),
-            true => self.settling.push_back(Settling::Here(known)),
+            true => self.settling.push_back(Settling::Here(Box::new(known))),
             false => {
                 let wanted = self.wanted;
                 let settle = move |hands: &mut Hands<'a>| local::settle(known, wanted, &mut hands.about_usage);
