@@ -34,7 +34,7 @@ pub struct Options {
     /// Only run commands that read the trace once, for traces that take minutes to read
     #[arg(long, conflicts_with = "made")]
     brief: bool,
-    /// Also make a report, and the life table on one core, and from records rather than by blocks
+    /// Also make a report; and the life table on one core, and on all from records rather than by blocks (needs taskset)
     #[arg(long, conflicts_with = "made")]
     compare: bool,
     /// Measure instead what is made from a trace: the life table, the report, Parquet tables, and DuckDB queries on these
@@ -69,16 +69,16 @@ const BRIEF: [&[&str]; 4] = [&["summary", "--deaths", "none"], &["summary"], &["
 struct Step {
     shown: String,
     command: Command,
-    /// Whether it makes the life table, even if there is one.
-    makes_table: bool,
+    /// Whether the life table is removed before it.
+    is_first: bool,
 }
 
 impl Step {
     fn new(shown: String, command: Command) -> Self {
-        Self { shown, command, makes_table: false }
+        Self { shown, command, is_first: false }
     }
 
-    /// The first `summary` of a trace: on one core; from records.
+    /// The first `summary` of a trace: on one core, without and with deaths; from records.
     fn compared(et_trace: &Path, trace: &Path) -> [Self; 3] {
         let mut deathless = Command::new("taskset");
         deathless.args(["-c", "0"]).arg(et_trace).args(["summary", "--deaths", "none"]).arg(trace);
@@ -91,7 +91,7 @@ impl Step {
             ("summary, one core", one_core),
             ("summary, from records", by_records),
         ];
-        all.map(|(shown, command)| Self { shown: shown.to_owned(), command, makes_table: true })
+        all.map(|(shown, command)| Self { shown: shown.to_owned(), command, is_first: true })
     }
 }
 
@@ -231,8 +231,8 @@ fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: Steps) ->
 
 fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Steps) -> Result<Measured> {
     let mut costs = Vec::new();
-    for Step { shown, command, makes_table } in &steps.all {
-        if *makes_table {
+    for Step { shown, command, is_first } in &steps.all {
+        if *is_first {
             let _ = fs::remove_dir_all(et_system::files::lives_of(trace));
         }
         let cost = cost::of(command, folder).map_err(|error| format!("{error:#}"));

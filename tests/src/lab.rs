@@ -115,7 +115,7 @@ pub const SOME_JDKS: [u32; 2] = [17, NEWEST];
 /// A test that needs the tools and one JDK.
 pub type Case = fn(&Lab, &Jdk) -> Result<()>;
 
-/// Test cases for a JDK each: the newest and one of the others, which takes turns with the name of the case; all of them if the variable `ET_JDKS` is
+/// Test cases for a JDK each: the newest, and one of the others that the name of the case chooses; all of them if the variable `ET_JDKS` is
 /// `all`, as `cargo xtask test --all-jdks` sets it. Those for the others, and for a JDK that is missing, are listed as ignored.
 pub fn on_each_jdk(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
     on_each_jdk_unless(name, |_, _| None, case)
@@ -130,12 +130,12 @@ pub fn on_each_jdk_unless(
     let older: Vec<u32> = JDKS.into_iter().filter(|feature| *feature != NEWEST).collect();
     let obstacle = |lab: &Lab, jdk: &Jdk| match jdk.feature == NEWEST {
         true => obstacle(lab, jdk),
-        false => unless_first(lab, jdk, &in_turn(&older, name), &obstacle),
+        false => unless_first(lab, jdk, &by_name(&older, name), &obstacle),
     };
     on_jdks_unless(name, obstacle, case)
 }
 
-/// As [`on_each_jdk`], for a case that takes long, or of which older JDKs tell little: on one of [`SOME_JDKS`], which take turns with the name of the case.
+/// As [`on_each_jdk`], for a case that takes long, or of which another JDK tells little: on one of [`SOME_JDKS`], which the name of the case chooses.
 pub fn on_some_jdks(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
     on_some_jdks_unless(name, |_, _| None, case)
 }
@@ -146,7 +146,7 @@ pub fn on_some_jdks_unless(
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
-    on_jdks_unless(name, |lab, jdk| unless_first(lab, jdk, &in_turn(&SOME_JDKS, name), &obstacle), case)
+    on_jdks_unless(name, |lab, jdk| unless_first(lab, jdk, &by_name(&SOME_JDKS, name), &obstacle), case)
 }
 
 /// As [`on_some_jdks`], for a case that hardly depends on the JDK: on the first of [`SOME_JDKS`] on which there is no obstacle.
@@ -171,10 +171,13 @@ fn on_jdks_unless(
     JDKS.into_iter().map(|feature| on_jdk_unless(feature, name, &obstacle, case.clone())).collect()
 }
 
-/// JDKs, beginning with another one for another name. The same name always begins with the same one, on all machines.
-fn in_turn(features: &[u32], name: &str) -> Vec<u32> {
-    let sum = name.bytes().fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    let first = sum % features.len();
+/// The same JDKs, beginning with one that the name chooses: always the same, on all machines.
+fn by_name(features: &[u32], name: &str) -> Vec<u32> {
+    // FNV-1a; its upper bits depend on all letters.
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let first = (hash >> 32) as usize % features.len();
     [&features[first..], &features[..first]].concat()
 }
 
@@ -197,7 +200,7 @@ fn unless_first(
 }
 
 /// Whether cases run on all JDKs that otherwise run on one or two.
-fn has_all_jdks() -> bool {
+pub fn has_all_jdks() -> bool {
     env::var_os("ET_JDKS").is_some_and(|which| which == "all")
 }
 
@@ -277,21 +280,13 @@ pub fn keep_traces() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
-    fn jdks_take_turns() {
-        assert_eq!(in_turn(&[11, 17, 21], "a"), in_turn(&[11, 17, 21], "a"));
-        let mut firsts: BTreeMap<u32, u32> = BTreeMap::new();
-        for name in
-            ["Arrays", "Calls", "Fields", "Loops", "Threads", "Statics", "handovers", "log", "counted", "mode_counts"]
-        {
-            let features = in_turn(&[11, 17, 21], name);
-            *firsts.entry(features[0]).or_default() += 1;
-            assert_eq!(features.iter().sum::<u32>(), 49);
-        }
-        assert_eq!(firsts.len(), 3, "{firsts:?}");
+    fn names_choose_jdks() {
+        let first = |name: &str| by_name(&[11, 17, 21], name)[0];
+        let names = ["Arrays", "Calls", "Fields", "Loops", "Threads", "Statics", "handovers", "log"];
+        assert_eq!(names.map(first), [17, 17, 21, 21, 11, 17, 21, 17]);
+        assert_eq!(by_name(&[11, 17, 21], "Loops"), [21, 11, 17]);
     }
 }

@@ -12,7 +12,7 @@ use xtask::linking::{Comparison, Linker};
 use xtask::workloads;
 
 fn main() -> ExitCode {
-    let mut trials = lab::on_some_jdks("every_class_of_the_jdk", |lab, jdk| every_class_of_the_jdk(lab, jdk, &[]));
+    let mut trials = lab::on_each_jdk("every_class_of_the_jdk", |lab, jdk| every_class_of_the_jdk(lab, jdk, &[]));
     // On one JDK: the class files of another hold the same instructions.
     trials.push(lab::on_jdk_unless(
         17,

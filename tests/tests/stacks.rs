@@ -23,7 +23,7 @@ const LEAF: &str = "Stacks$Leaf";
 const LEAF_BYTES: u64 = 16;
 
 fn main() -> ExitCode {
-    let mut trials = lab::on_some_jdks("stacks_are_those_of_the_program", exact);
+    let mut trials = lab::on_each_jdk("stacks_are_those_of_the_program", exact);
     trials.extend(lab::on_one_jdk("beyond_the_limit", beyond_the_limit));
     trials.push(lab::on_jdk_unless(
         17,
@@ -32,15 +32,15 @@ fn main() -> ExitCode {
         |lab, jdk| compare(lab, jdk, "stacks_parallel", &["-XX:+UseParallelGC"]),
     ));
     trials.push(lab::on_jdk_unless(17, "killed", |_, _| None, |lab, jdk| killed(lab, jdk, "stacks_killed", &[])));
-    trials.extend(lab::on_some_jdks("counts_are_those_of_the_program", counted));
+    trials.extend(lab::on_each_jdk("counts_are_those_of_the_program", counted));
     trials.push(lab::on_jdk_unless(
         17,
         "counts_of_a_killed_program",
         |_, _| None,
         |lab, jdk| killed(lab, jdk, "counts_killed", &["-Det.counts=60m"]),
     ));
-    trials.extend(lab::on_some_jdks("made_without_hooks", made_without_hooks));
-    trials.extend(lab::on_some_jdks("walked_by_the_vm", |lab, jdk| walked_by_the_vm(lab, jdk, "stacks_walked", &[])));
+    trials.extend(lab::on_each_jdk("made_without_hooks", made_without_hooks));
+    trials.extend(lab::on_each_jdk("walked_by_the_vm", |lab, jdk| walked_by_the_vm(lab, jdk, "stacks_walked", &[])));
     lab::run(trials).exit_code()
 }
 

@@ -19,7 +19,7 @@ pub struct Options {
     /// Skip formatting, lints and the checks of dependencies
     #[arg(long)]
     no_lints: bool,
-    /// Run each test on all JDKs, rather than on one or two that take turns
+    /// Run each test on all JDKs, rather than on one or two that its name chooses
     #[arg(long)]
     all_jdks: bool,
     /// Arguments for the test runner, such as part of a test's name

@@ -18,7 +18,12 @@ impl Awaited {
         self.groups.contains_key(&hash)
     }
 
-    /// An object was made that the rest of its group names. Nothing can name one that had its hash before.
+    /// The hash is used again. Nothing can name the object that had it before.
+    pub fn forget(&mut self, hash: u32) {
+        self.groups.remove(&hash);
+    }
+
+    /// An object was made that the rest of its group names.
     pub fn add(&mut self, hash: u32, group: u64) {
         self.groups.insert(hash, group);
         self.of_group.entry(group).or_default().push(hash);
@@ -50,5 +55,14 @@ mod tests {
         assert_eq!(awaited.group_passed(2).collect::<Vec<_>>(), [7]);
         assert_eq!(awaited.group_passed(2).count(), 0);
         assert!(!awaited.contains(7));
+    }
+
+    #[test]
+    fn no_object_waits_whose_hash_is_used_again() {
+        let mut awaited = Awaited::default();
+        awaited.add(7, 1);
+        awaited.forget(7);
+        assert!(!awaited.contains(7));
+        assert_eq!(awaited.group_passed(1).count(), 0, "it may be another object's by now");
     }
 }

@@ -105,7 +105,7 @@ const FEW_STEPS: u32 = if cfg!(test) { 8 } else { 256 };
 /// A part before it is applied.
 enum Settling {
     Elsewhere(Promise<Settled>),
-    /// Not before its turn.
+    /// It is settled when its turn to be applied has come.
     Here(Box<Known>),
 }
 
@@ -312,6 +312,7 @@ impl<'a, R: Rows> Taker<'a> for Objects<'a, R> {
                     alloc.object = object;
                     // Nothing can name an object whose hash is used again.
                     if before.is_some() {
+                        self.awaited.forget(hash);
                         let before = self.forward.living.replace(hash);
                         last_named.extend(before.map(|before| (named.key, before.node())));
                     }

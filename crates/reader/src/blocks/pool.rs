@@ -26,7 +26,7 @@ type Job<'env, H> = Box<dyn FnOnce(&mut H) + Send + 'env>;
 
 struct State<'env, H> {
     jobs: [VecDeque<Job<'env, H>>; URGENCIES],
-    /// Number of threads that wait for a change. Notifying none is a system call as well.
+    /// Number of threads that wait for a change.
     waiting: usize,
     is_closed: bool,
     panic: Option<Box<dyn Any + Send>>,
@@ -75,7 +75,7 @@ impl<'env, H> Pool<'env, H> {
         promise
     }
 
-    /// Tells those that wait of a change.
+    /// Tells those that wait of a change. Without this look at their number, it would be a system call even if there are none.
     fn notify(&self, state: MutexGuard<'_, State<'env, H>>) {
         let is_awaited = state.waiting > 0;
         drop(state);

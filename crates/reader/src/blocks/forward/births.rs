@@ -45,7 +45,7 @@ impl<R: Rows> Forward<'_, R> {
     /// Applies the next part.
     ///
     /// # Errors
-    /// [`BlocksError::Surprise`] if it stores into an object that nothing seemed to name any more.
+    /// [`BlocksError::Surprise`] if a store names an object that nothing seemed to name any more, and what the slot holds matters.
     pub(super) fn apply_births(&mut self, settled: Settled) -> Result<(), BlocksError> {
         let Settled { mut known, nodes, stored, mut unchanged, born_in, .. } = settled;
         if let Some(marker) = &mut self.marker {
@@ -105,7 +105,7 @@ impl<R: Rows> Forward<'_, R> {
     /// Applies stores, which tells which of them are none.
     ///
     /// # Errors
-    /// [`BlocksError::Surprise`] if what a slot holds is needed, and has been forgotten.
+    /// [`BlocksError::Surprise`] if what a slot holds is needed, and the slot, or what is stored, has been forgotten.
     fn store_for_births(
         &mut self,
         part: &Applying<'_>,

@@ -222,7 +222,7 @@ fn what_slots_hold_is_known_while_the_block_that_made_their_objects_goes_on() {
         builder.events(2, 1, &events);
         let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
         let (recording, outcome) = record(&trace, Limits::default()).unwrap();
-        assert_eq!(outcome.totals.of('U'), 1, "a second store changes nothing");
+        assert_eq!(outcome.totals.of('U'), 1, "one store changes something");
         for in_order in [false, true] {
             // It is not read again.
             let options = Options { in_order, most_rows: Some(1), ..Options::default() };
