@@ -80,15 +80,16 @@ impl Step {
 
     /// The first `summary` of a trace: on one core, without and with deaths; from records.
     fn compared(et_trace: &Path, trace: &Path) -> [Self; 3] {
-        let mut deathless = Command::new("taskset");
-        deathless.args(["-c", "0"]).arg(et_trace).args(["summary", "--deaths", "none"]).arg(trace);
-        let mut one_core = Command::new("taskset");
-        one_core.args(["-c", "0"]).arg(et_trace).arg("summary").arg(trace);
+        let on_one_core = |arguments: &[&str]| {
+            let mut command = Command::new("taskset");
+            command.args(["-c", "0"]).arg(et_trace).args(arguments).arg(trace);
+            command
+        };
         let mut by_records = Command::new(et_trace);
         by_records.arg("summary").arg(trace).env("ET_LIVES_BY_RECORDS", "1");
         let all = [
-            ("summary --deaths none, one core", deathless),
-            ("summary, one core", one_core),
+            ("summary --deaths none, one core", on_one_core(&["summary", "--deaths", "none"])),
+            ("summary, one core", on_one_core(&["summary"])),
             ("summary, from records", by_records),
         ];
         all.map(|(shown, command)| Self { shown: shown.to_owned(), command, is_first: true })
