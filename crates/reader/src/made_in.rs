@@ -146,7 +146,7 @@ pub struct Places<'a> {
 }
 
 /// The properties of an object that determine the answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Made {
     pub kind: AllocKind,
     pub site: SiteId,

@@ -5,22 +5,21 @@
 mod apply;
 mod births;
 mod glimpses;
-mod held;
 mod used;
 
 use et_format::Nanos;
 use rustc_hash::FxHashMap;
 
 pub use self::glimpses::Plan;
-use self::held::HeldByLocals;
 use super::glimpse::Glimpse;
 use super::living::{Entry, Living};
 use super::usage;
 use super::weak::{Seen, WeakReferences};
-use super::{BlocksError, HeldByLocal, Late, LifeRow, RowDeath, Rows, Wanted};
+use super::{BlocksError, Kind, Late, LifeRow, RowDeath, Rows, Wanted};
 use crate::lifetimes::{HeldByStack, Known as KnownStep, WeakSlots, held_by_stacks};
-use crate::model::{ContextId, Contexts, Heap, Marks, Node, Objects, OnStack};
+use crate::model::{ContextId, Contexts, FrameRef, Heap, Marks, Node, Objects, OnStack};
 use crate::moment::Moment;
+use crate::observed::held::{Candidate, Dead, Held};
 use crate::observed::usage::{InUse, Tally, Usage};
 use crate::record::{Alloc, AllocKind, ObjectId, RecordKind, Slot, StackId, ThreadId, Totals};
 use crate::resolve::thread::Subject;
@@ -56,14 +55,6 @@ enum AllocFrame {
     Open(u32),
 }
 
-/// A frame that had an object in hand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Holder {
-    thread: u32,
-    depth: u32,
-    serial: u64,
-}
-
 /// What a look at all objects of the graph needs of each. The rest, which is several times as large, is kept elsewhere ([`Life`]).
 #[derive(Clone, Copy, Debug, Default)]
 struct Gist {
@@ -87,7 +78,8 @@ struct Life {
     last_use: u64,
     in_use_as: InUse,
     escaped_thread: bool,
-    holder: Option<Holder>,
+    /// The frame that had it in hand.
+    holder: Option<FrameRef>,
     /// The last step that is known to have kept it alive.
     last: At,
 }
@@ -152,7 +144,24 @@ struct Stack {
 struct Row {
     row: LifeRow,
     step: u64,
-    holder: Option<Holder>,
+    /// Number of the record of that step, or of the last one before it.
+    record: u64,
+    /// The frame that had it in hand, unless it is known to have ended.
+    holder: Option<FrameRef>,
+}
+
+impl Row {
+    /// As far as local variables are concerned, for which objects do not count that existed when tracing began.
+    fn dead(&self) -> Option<Dead<Kind>> {
+        let LifeRow { number, alloc, context, .. } = self.row;
+        (alloc.kind != AllocKind::Initial).then(|| Dead {
+            record: self.record,
+            kind: ((&alloc).into(), context),
+            number,
+            bytes: alloc.size,
+            holder: self.holder,
+        })
+    }
 }
 
 /// Number of rows that wait, and of new objects, at which dead ones are looked for: what it costs to follow the references
@@ -199,7 +208,7 @@ pub struct Forward<'t, R> {
     pub sums: Sums,
     entries: u64,
     noted: Option<u64>,
-    held: HeldByLocals,
+    held: Held<Kind>,
     usage: Tally,
     about_usage: usage::Known<'t>,
     glimpses: glimpses::Taken,
@@ -307,7 +316,7 @@ impl<'t, R: Rows> Forward<'t, R> {
             sums: Sums::default(),
             entries: 0,
             noted: None,
-            held: HeldByLocals::default(),
+            held: Held::default(),
             usage: Tally::default(),
             about_usage: usage::Known::of(trace),
             glimpses: glimpses::Taken::by(plan),
@@ -456,7 +465,9 @@ impl<'t, R: Rows> Forward<'t, R> {
         self.sums.totals.0[RecordKind::Death as usize] += order.len() as u64;
         for (step, at) in order {
             let row = self.waiting[at as usize];
-            self.held.died(&row);
+            if let Some(dead) = row.dead() {
+                self.held.died(&dead);
+            }
             match step < self.passed_on {
                 true => self.late.push(row),
                 false => {
@@ -479,7 +490,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         }
         self.passed_on = self.sums.steps;
         let (held, stacks) = (&mut self.held, &self.stacks);
-        held.tidy(|holder| running(stacks, holder).is_some());
+        held.tidy(|holder| running(stacks, &holder).is_some());
     }
 
     fn collect(&mut self) {
@@ -547,7 +558,7 @@ impl<'t, R: Rows> Forward<'t, R> {
 
     fn row_of(&self, node: Node, is_dead: bool) -> Row {
         let life = &self.lives[node.0 as usize];
-        let step = life.last.step;
+        let At { step, record, .. } = life.last;
         let has_left = |left: u64| !is_dead || left < step;
         let escaped_frame = match life.frame {
             AllocFrame::None => None,
@@ -557,6 +568,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         // An object that a frame has in hand that has ended since is held by it no more.
         Row {
             step,
+            record,
             holder: life.holder.filter(|holder| is_dead && running(&self.stacks, holder).is_some()),
             row: LifeRow {
                 number: self.heap.get(node).data.number,
@@ -608,15 +620,8 @@ impl<'t, R: Rows> Forward<'t, R> {
             self.usage.remains(&life.alloc, self.about_usage.kind(life.alloc.ty), &life.in_use_as);
             self.rows.row(&row.row);
         }
-        let held_by_locals = self
-            .held
-            .all
-            .iter()
-            .filter_map(|((holder, _), held)| {
-                let frame = running(&self.stacks, holder)?;
-                Some(HeldByLocal { method: frame.method, ..*held })
-            })
-            .collect();
+        let held = std::mem::take(&mut self.held);
+        let held_by_locals = held.at_end(|holder| Some(running(&self.stacks, &holder)?.method));
         let by_vm = self.heap.iter().filter(|(_, object)| object.data.is_held).map(|(node, _)| node);
         let held_by_stacks = match self.wanted {
             Wanted::Deaths => held_by_stacks(&self.heap, self.on_stacks(), by_vm),
@@ -667,7 +672,7 @@ pub struct Finished<R> {
     pub sums: Sums,
     pub late: Late,
     pub held_by_stacks: Vec<HeldByStack>,
-    pub held_by_locals: Vec<HeldByLocal>,
+    pub held_by_locals: Vec<Candidate<Kind>>,
     /// Threads whose stacks were not empty, with the number of their frames.
     pub frames_left: Vec<(u32, usize)>,
     pub fates: Option<Fates>,
@@ -679,8 +684,8 @@ fn key_of(id: ObjectId) -> u64 {
 }
 
 /// The frame, if it still runs.
-fn running<'s>(stacks: &'s FxHashMap<u32, Stack>, holder: &Holder) -> Option<&'s OpenFrame> {
-    let frame = stacks.get(&holder.thread)?.frames.get(holder.depth as usize)?;
+fn running<'s>(stacks: &'s FxHashMap<u32, Stack>, holder: &FrameRef) -> Option<&'s OpenFrame> {
+    let frame = stacks.get(&holder.thread.0)?.frames.get(holder.depth as usize)?;
     (frame.serial == holder.serial).then_some(frame)
 }
 

@@ -228,7 +228,8 @@ fn changed(part: &mut Part, put: &Put) {
             continue;
         }
         let holder = part.named[number as usize].holder;
-        let holds = runs_on(part, put.at.frame) && !runs_on(part, holder);
+        // Of two frames that both run on, the outer one had it in hand first: they are numbered outermost first.
+        let holds = runs_on(part, put.at.frame) && (!runs_on(part, holder) || put.at.frame < holder);
         let named = &mut part.named[number as usize];
         later(named, put.at);
         if is_use && (named.used == NONE || named.used < put.at.tick) {

@@ -46,7 +46,9 @@ use thiserror::Error;
 
 use crate::file::ReadError;
 use crate::lifetimes::{HeldByStack, Known as KnownStep};
+use crate::made_in::Made;
 use crate::model::{ContextId, Contexts};
+use crate::observed::held::Candidate;
 use crate::observed::usage::Usage;
 use crate::record::{Alloc, RecordKind, ThreadId};
 use crate::resolve::Outcome;
@@ -93,19 +95,8 @@ pub struct RowDeath {
     pub context: ContextId,
 }
 
-/// An object that a local variable of a method that runs at the end may hold, with what died with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldByLocal {
-    /// The frame of the method: its thread, and its place on the stack.
-    pub frame: (u32, u32),
-    pub method: MethodId,
-    /// The step at which it died according to the trace.
-    pub step: u64,
-    pub alloc: Alloc,
-    pub context: ContextId,
-    pub objects: u64,
-    pub bytes: u64,
-}
+/// What makes objects that local variables may hold alike: how they were made, and in which context.
+pub(crate) type Kind = (Made, ContextId);
 
 /// Receives what became of the objects.
 pub trait Rows {
@@ -140,7 +131,7 @@ pub struct Passed {
     /// Which rows of dead objects, and which cleared references, are not in order.
     pub late: Late,
     pub held_by_stacks: Vec<HeldByStack>,
-    pub held_by_locals: Vec<HeldByLocal>,
+    pub(crate) held_by_locals: Vec<Candidate<Kind>>,
     /// How objects were used, if deaths are known.
     pub usage: Usage,
     /// The heap at some moments, if deaths are known and there are many blocks.

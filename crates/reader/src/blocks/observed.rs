@@ -1,12 +1,11 @@
 //! What a reading by blocks has observed besides objects.
 
-use rustc_hash::FxHashMap;
-
 use super::Passed;
-use crate::attribution::{Attribution, Callers, Origins};
+use crate::attribution::{Attribution, Callers};
 use crate::made_in::Places;
+use crate::observed::held::by_origins;
 use crate::observed::{HeldByLocal, Observed, ThreadRecords};
-use crate::record::{AllocKind, ThreadId};
+use crate::record::ThreadId;
 use crate::source::Source;
 
 impl Passed {
@@ -36,32 +35,10 @@ impl Passed {
         let mut places = Places::new(source.naming());
         let types = source.types();
         let callers = Callers::of_contexts(&self.contexts, &mut attribution.owners);
-        let mut last: FxHashMap<((u32, u32), Origins), super::HeldByLocal> = FxHashMap::default();
-        for held in self.held_by_locals.iter().filter(|held| held.alloc.kind != AllocKind::Initial) {
-            let made_in = places.in_context((&held.alloc).into(), held.context, &self.contexts, &types);
-            let of_context = callers.get(held.context.0 as usize).copied().unwrap_or_default();
-            let top = self.contexts.get(held.context).method;
-            let origins = attribution.origins(made_in, held.alloc.ty, of_context, top);
-            let known =
-                last.entry((held.frame, origins)).or_insert(super::HeldByLocal { objects: 0, bytes: 0, ..*held });
-            if known.step < held.step {
-                *known = *held;
-            } else if known.step == held.step {
-                // Two of a kind that die at once may both be held.
-                known.objects += held.objects;
-                known.bytes = known.bytes.saturating_add(held.bytes);
-            }
-        }
-        let mut sums: FxHashMap<_, (u64, u64)> = FxHashMap::default();
-        for ((_, Origins { made_in, ty, .. }), held) in last {
-            // Threads that do the same are one.
-            let sum = sums.entry((held.method, made_in, ty)).or_default();
-            sum.0 += held.objects;
-            sum.1 = sum.1.saturating_add(held.bytes);
-        }
-        let line = |((method, made_in, ty), (objects, bytes))| HeldByLocal { method, made_in, ty, objects, bytes };
-        let mut all: Vec<HeldByLocal> = sums.into_iter().map(line).collect();
-        all.sort_unstable_by_key(|held| (held.method, held.made_in, held.ty));
-        all
+        by_origins(&self.held_by_locals, |&(made, context)| {
+            let made_in = places.in_context(made, context, &self.contexts, &types);
+            let of_context = callers.get(context.0 as usize).copied().unwrap_or_default();
+            Some(attribution.origins(made_in, made.ty, of_context, self.contexts.get(context).method))
+        })
     }
 }

@@ -13,6 +13,7 @@ use crate::lifetimes::{Played, Recording, Step};
 use crate::model::Stacks;
 use crate::moment::Moment;
 use crate::observed::usage::UsageObserver;
+use crate::observed::{Observed, Observer};
 use crate::reading;
 use crate::record::{AllocKind, Clock, ObjectId, Record, Totals};
 use crate::source::{Deaths, Source};
@@ -117,6 +118,7 @@ fn read_in_that_way(trace: &Trace, wanted: Wanted, options: &Options) -> Result<
 pub(crate) fn agrees(
     trace: &Trace,
     recording: &Recording,
+    by_records: &Source,
     outcome: &Outcome,
     (by_events, in_order, threads, most_rows): (bool, bool, usize, usize),
 ) -> Result<(), TestCaseError> {
@@ -152,7 +154,8 @@ pub(crate) fn agrees(
     let cost =
         recording.replay(|_| ControlFlow::Continue(())).map_err(|error| TestCaseError::fail(error.to_string()))?;
     prop_assert_eq!(held(&passed.held_by_stacks), held(&cost.held_by_stacks));
-    let records = passed.records.into_iter().filter(|(_, records)| *records > 0).collect();
+    let records = passed.records.iter().map(|(&thread, &records)| (thread, records));
+    let records = records.filter(|(_, records)| *records > 0).collect();
     prop_assert_eq!(records_by_thread(recording), records);
     let in_order = |rows: &[LifeRow]| rows.is_sorted_by_key(|row| row.death.map(|death| death.step));
     let dead = collected.rows.iter().filter(|row| row.death.is_some()).count();
@@ -176,7 +179,23 @@ pub(crate) fn agrees(
             prop_assert!(is_cleared, "{:?}", steps.get(at));
         }
     }
+    // What is late died with others, of which it is not known any more whether they did.
+    if passed.late.rows.is_empty() {
+        prop_assert_eq!(passed.observed(by_records), observed(by_records));
+    }
     births_agree(trace, outcome, &all, &options)
+}
+
+fn observed(by_records: &Source) -> Observed {
+    let reading = reading::Reading::default();
+    let mut observer = Observer::new(by_records, reading);
+    let ending = by_records
+        .for_each(reading, |record, at| {
+            observer.record(record, at);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    observer.finish(&ending)
 }
 
 /// What slots hold: of an object, or static fields.

@@ -19,7 +19,7 @@ pub struct Frame<T = ()> {
 }
 
 /// Reference to a frame, valid while the frame is on the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrameRef {
     /// The thread whose stack it is on.
     pub thread: ThreadId,

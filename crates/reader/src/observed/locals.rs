@@ -4,7 +4,7 @@ use et_names::MethodId;
 use rustc_hash::FxHashMap;
 
 use super::HeldByLocal;
-use super::held::Held;
+use super::held::{Dead, Held, by_origins};
 use crate::attribution::{Attribution, Callers, NONE, Origins};
 use crate::made_in::Places;
 use crate::model::{FrameRef, Objects, Stacks};
@@ -17,6 +17,8 @@ use crate::types::Types;
 #[derive(Clone, Copy, Debug)]
 struct Life {
     size: u64,
+    /// Number of its allocation.
+    number: u64,
     /// Number of its origins; `None` if it was there when tracing began.
     origins: Option<u32>,
     /// The outermost method that had it in hand and, when that was last looked at, still ran.
@@ -34,7 +36,10 @@ pub(super) struct Locals<'a> {
     numbers: FxHashMap<Origins, u32>,
     stacks: Stacks<Callers>,
     alive: Objects<Life>,
-    held: Held,
+    births: u64,
+    /// Number of records so far, except computed ones.
+    records: u64,
+    held: Held<u32>,
 }
 
 impl<'a> Locals<'a> {
@@ -47,16 +52,15 @@ impl<'a> Locals<'a> {
             numbers: FxHashMap::default(),
             stacks: Stacks::default(),
             alive: Objects::default(),
+            births: 0,
+            records: 0,
             held: Held::default(),
         }
     }
 
     /// The next record, except computed ones.
     pub fn record(&mut self, record: &Record, types: &Types) {
-        // Weak references are cleared between deaths.
-        if !matches!(record, Record::Update { target: ObjectId::NULL, .. }) {
-            self.held.end_of_batch();
-        }
+        self.records += 1;
         self.mentioned(record);
         match *record {
             Record::Entry { method, .. } => self.enter(record, method),
@@ -83,7 +87,9 @@ impl<'a> Locals<'a> {
                 self.origins.len() as u32 - 1
             })
         });
-        self.alive.insert(alloc.object, Life { size: alloc.size, origins, holder: top.map(|(at, ..)| at) });
+        let holder = top.map(|(at, ..)| at);
+        self.alive.insert(alloc.object, Life { size: alloc.size, number: self.births, origins, holder });
+        self.births += 1;
     }
 
     /// What the record names, the method that ran had in hand: the new target of an update as well.
@@ -111,14 +117,17 @@ impl<'a> Locals<'a> {
         }
     }
 
-    /// An object died; holders come before what they hold.
+    /// An object died.
     pub fn died(&mut self, object: ObjectId) {
         let Some(node) = self.alive.forget(object) else { return };
         self.alive.free(node);
-        let Life { size, origins, holder } = self.alive[node];
-        let Some(origins) = origins else { return };
-        let holder = holder.filter(|holder| self.stacks.running(*holder).is_some());
-        self.held.died(origins, size, holder, &self.stacks);
+        let Life { size, number, origins, holder } = self.alive[node];
+        let Some(kind) = origins else { return };
+        let Self { stacks, held, .. } = self;
+        let runs = |frame| stacks.running(frame).is_some();
+        held.tidy(runs);
+        let holder = holder.filter(|holder| runs(*holder));
+        held.died(&Dead { record: self.records, kind, number, bytes: size, holder });
     }
 
     /// Methods that were entered, in no particular order.
@@ -127,18 +136,9 @@ impl<'a> Locals<'a> {
     }
 
     /// What methods that still run may hold, by method and place.
-    pub fn held(&self) -> Vec<HeldByLocal> {
-        let mut sums: FxHashMap<_, (u64, u64)> = FxHashMap::default();
-        for (method, number, objects, bytes) in self.held.at_end(&self.stacks) {
-            let Some(Origins { made_in, ty, .. }) = self.origins.get(number as usize) else { continue };
-            // Threads that do the same are one.
-            let sum = sums.entry((method, *made_in, *ty)).or_default();
-            sum.0 += objects;
-            sum.1 += bytes;
-        }
-        let line = |((method, made_in, ty), (objects, bytes))| HeldByLocal { method, made_in, ty, objects, bytes };
-        let mut all: Vec<HeldByLocal> = sums.into_iter().map(line).collect();
-        all.sort_unstable_by_key(|held| (held.method, held.made_in, held.ty));
-        all
+    pub fn held(self) -> Vec<HeldByLocal> {
+        let Self { stacks, origins, held, .. } = self;
+        let candidates = held.at_end(|frame| stacks.running(frame).map(|frame| frame.method));
+        by_origins(&candidates, |number| origins.get(*number as usize).copied())
     }
 }

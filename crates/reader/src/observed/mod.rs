@@ -1,6 +1,6 @@
 //! What the rows of objects do not tell of a trace, in a few numbers: with both, a summary needs no records.
 
-mod held;
+pub(crate) mod held;
 mod locals;
 pub mod usage;
 

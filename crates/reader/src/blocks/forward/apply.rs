@@ -7,10 +7,10 @@ use super::super::local::{Caller, Dead, Known, Nodes, Settled, Stored};
 use super::super::usage::{FieldStore, InOrder};
 use super::super::walk::{NONE, Named, Part, Put, Stamp};
 use super::super::{BlocksError, LifeRow, Rows, Wanted};
-use super::{AllocFrame, At, Forward, Gist, Holder, Life, OpenFrame, Row, Stack, Sums, death, key_of, running};
-use crate::model::{ContextId, Contexts, Node};
+use super::{AllocFrame, At, Forward, Gist, Life, OpenFrame, Row, Stack, Sums, death, key_of, running};
+use crate::model::{ContextId, Contexts, FrameRef, Node};
 use crate::observed::usage::InUse;
-use crate::record::{Alloc, ObjectId, RecordKind, Slot, StackId};
+use crate::record::{Alloc, ObjectId, RecordKind, Slot, StackId, ThreadId};
 
 /// The context of a frame, relative or absolute.
 fn context_of(caller: Caller, frames: &mut [OpenFrame], nodes: &[ContextId], all: &mut Contexts) -> ContextId {
@@ -69,6 +69,8 @@ struct Steps {
     unchanged: Vec<u32>,
     /// Objects, by number, used by stores that might have been none.
     used: Vec<(u32, Stamp)>,
+    /// Objects that such stores have named, and the frame.
+    in_hand: Vec<(Node, u32)>,
     /// Objects that such stores have named, and those that have lost a reference.
     named: Vec<(Node, Stamp, Caller)>,
     in_order: InOrder,
@@ -171,6 +173,10 @@ impl<R: Rows> Forward<'_, R> {
         }
         self.name(&mut part, &scale, &died, &last_in)?;
         self.name_also(&mut part, &scale, &steps.used, steps.named);
+        for (node, frame) in steps.in_hand {
+            let holder = self.holder(&known.part, frame, &part.stack);
+            self.hold_in_hand(&part, node, holder);
+        }
         self.add_dead(&mut part, &scale, &dead);
         self.add_usage(&part, &died, &scale.unchanged, &steps.in_order, usage);
         self.leave_and_enter(part, &scale);
@@ -294,6 +300,7 @@ impl<R: Rows> Forward<'_, R> {
                     continue;
                 }
                 steps.used.push((origin, first.at));
+                steps.in_hand.extend(of.into_iter().chain(target).map(|node| (node, first.at.frame)));
                 steps.named.extend(of.into_iter().chain(target).map(|node| (node, first.at, first.in_context)));
             }
             steps.named.extend(old.map(|old| (old, first.at, first.in_context)));
@@ -331,6 +338,7 @@ impl<R: Rows> Forward<'_, R> {
             }
             if put.if_changed {
                 steps.used.push((put.origin, put.at));
+                steps.in_hand.extend(of.into_iter().chain(to).map(|node| (node, put.at.frame)));
                 steps.named.extend(of.into_iter().chain(to).map(|node| (node, put.at, *in_context)));
             }
             steps.named.extend(lost.take().map(|old| (old, put.at, *in_context)));
@@ -356,9 +364,7 @@ impl<R: Rows> Forward<'_, R> {
                 }
             };
             let holder = self.holder(of, named.holder, &part.stack);
-            let keeps = self.lives[node.0 as usize].holder.is_some_and(|old| {
-                self.stays(part, &old) && holder.is_none_or(|new| old.thread != thread || old.depth <= new.depth)
-            });
+            self.hold_in_hand(part, node, holder);
             let stamp = (!named.last.is_never()).then(|| {
                 let context = part.context(last_in[number], &mut self.contexts);
                 scale.at(named.last, context)
@@ -376,9 +382,6 @@ impl<R: Rows> Forward<'_, R> {
             if named.used != NONE {
                 life.last_use = known.tick(named.used);
             }
-            if !keeps {
-                life.holder = holder;
-            }
             if let Some(frame) = frame {
                 life.frame = frame;
                 life.time = scale.time_at(of.births[named.birth as usize].step);
@@ -387,9 +390,20 @@ impl<R: Rows> Forward<'_, R> {
         Ok(())
     }
 
+    /// A frame has had the object in hand, if it still runs at the end of the part.
+    fn hold_in_hand(&mut self, part: &Applying<'_>, node: Node, holder: Option<FrameRef>) {
+        // Of two frames of a stack that both run on, the outer one had it in hand first.
+        let is_before = |old: FrameRef, new: FrameRef| old.thread != new.thread || old.depth <= new.depth;
+        let old = self.lives[node.0 as usize].holder.filter(|old| self.stays(part, old));
+        let keeps = old.is_some_and(|old| holder.is_none_or(|new| is_before(old, new)));
+        if !keeps {
+            self.life(node).holder = holder;
+        }
+    }
+
     /// Whether a frame that had an object in hand still runs at the end of the part.
-    fn stays(&self, part: &Applying<'_>, holder: &Holder) -> bool {
-        if holder.thread != part.part.thread {
+    fn stays(&self, part: &Applying<'_>, holder: &FrameRef) -> bool {
+        if holder.thread.0 != part.part.thread {
             return running(&self.stacks, holder).is_some();
         }
         let stay = part.part.base - part.part.left.len() as u32;
@@ -455,6 +469,7 @@ impl<R: Rows> Forward<'_, R> {
             let left = if birth.frame == NONE { None } else { Some(of.left_at(birth.frame)) };
             self.waiting.push(Row {
                 step: at.step,
+                record: at.record,
                 holder: self.holder(of, named.holder, &part.stack),
                 row: LifeRow {
                     number: known.births + u64::from(named.birth),
@@ -523,7 +538,7 @@ impl<R: Rows> Forward<'_, R> {
     }
 
     /// The frame, if it still runs at the end of the part.
-    fn holder(&self, part: &Part, frame: u32, stack: &Stack) -> Option<Holder> {
+    fn holder(&self, part: &Part, frame: u32, stack: &Stack) -> Option<FrameRef> {
         if frame == NONE || part.left_at(frame) != NONE {
             return None;
         }
@@ -536,6 +551,6 @@ impl<R: Rows> Forward<'_, R> {
             (depth, at) = (depth + 1, entered.caller);
         }
         let below = if at == NONE { 0 } else { at + 1 };
-        Some(Holder { thread: part.thread, depth: below + depth - 1, serial })
+        Some(FrameRef { thread: ThreadId(part.thread), depth: below + depth - 1, serial })
     }
 }
