@@ -78,6 +78,13 @@ impl Step {
         Self { shown, command, is_first: false }
     }
 
+    /// A command whose last option names the file or folder that it makes.
+    fn into_file(tools: &Tools, shown: &str, output: &Path, trace: &Path) -> Self {
+        let mut command = Command::new(tools.et_trace());
+        command.args(shown.split(' ')).args([output, trace]);
+        Self::new(shown.to_owned(), command)
+    }
+
     /// The first `summary` of a trace: on one core, without and with deaths; from records.
     fn compared(et_trace: &Path, trace: &Path) -> [Self; 3] {
         let on_one_core = |arguments: &[&str]| {
@@ -121,9 +128,7 @@ impl Steps {
         let mut made = Vec::new();
         if options.compare {
             let page = trace.with_extension("html");
-            let mut report = Command::new(tools.et_trace());
-            report.args(["report", "-o"]).args([&page, trace]);
-            all.push(Step::new("report -o".to_owned(), report));
+            all.push(Step::into_file(tools, "report -o", &page, trace));
             all.extend(Step::compared(&tools.et_trace(), trace));
             made.push(page);
         }
@@ -132,12 +137,13 @@ impl Steps {
 
     fn that_make(layout: &Layout, tools: &Tools, trace: &Path) -> Result<Self> {
         let (page, tables) = (trace.with_extension("html"), trace.with_extension("tables"));
-        let mut all = Vec::new();
-        for (shown, output) in [("summary", None), ("report -o", Some(&page)), ("tables -o", Some(&tables))] {
-            let mut command = Command::new(tools.et_trace());
-            command.args(shown.split(' ')).args(output).arg(trace);
-            all.push(Step::new(shown.to_owned(), command));
-        }
+        let mut summary = Command::new(tools.et_trace());
+        summary.arg("summary").arg(trace);
+        let mut all = vec![
+            Step::new("summary".to_owned(), summary),
+            Step::into_file(tools, "report -o", &page, trace),
+            Step::into_file(tools, "tables -o", &tables, trace),
+        ];
         let duckdb = python::path(&[python::fetched(layout, python::DUCKDB)?])?;
         let mut queries: Vec<String> = fs::read_dir(layout.repo.join("queries"))?
             .filter_map(|file| file.ok()?.file_name().into_string().ok()?.strip_suffix(".sql").map(str::to_owned))
@@ -172,8 +178,8 @@ struct Measured {
     records: u64,
     objects: u64,
     trace_bytes: u64,
-    /// Largest size of the program's heap after a collection.
-    heap: u64,
+    /// Largest size of the program's heap after a collection, if there was one.
+    heap: Option<u64>,
     /// The cost, or why the command failed.
     costs: Vec<(String, Result<Cost, String>)>,
     /// Files created, and their sizes in bytes.
@@ -257,7 +263,7 @@ fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Step
         records,
         objects: ["A", "I", "N", "P", "V"].into_iter().map(of_kind).sum(),
         trace_bytes: number(&summary["traceBytes"])?,
-        heap: heaps.max().unwrap_or(0),
+        heap: heaps.max(),
         costs,
         made: steps.made.iter().flat_map(|path| parts(path)).collect(),
     })
@@ -293,13 +299,14 @@ fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
     );
     for Measured { scale, records, objects, trace_bytes, heap, costs, made } in measured {
         let millions = *records as f64 / 1e6;
+        let heap = heap.map_or("no garbage collection".to_owned(), |heap| {
+            format!("the program's heap held {:.0} MB behind a collection at most", heap as f64 / 1e6)
+        });
         text += &format!(
-            "\nScale {scale}: {millions:.1} million records, {:.2} million objects, a trace of {:.0} MB; the program's heap held {:.0} MB \
-             behind a collection at most.\n\n\
+            "\nScale {scale}: {millions:.1} million records, {:.2} million objects, a trace of {:.0} MB; {heap}.\n\n\
              | et-trace | s | CPU s | cores | M records/s | peak MB |\n|---|--:|--:|--:|--:|--:|\n",
             *objects as f64 / 1e6,
-            *trace_bytes as f64 / 1e6,
-            *heap as f64 / 1e6
+            *trace_bytes as f64 / 1e6
         );
         for (shown, cost) in costs {
             text += &match cost {
@@ -344,7 +351,7 @@ mod tests {
             records: 100_000_000,
             objects: 2_500_000,
             trace_bytes: 110_000_000,
-            heap: 50_000_000,
+            heap: Some(50_000_000),
             costs,
             made: vec![("h2-6.html".into(), 2_300_000)],
         }];

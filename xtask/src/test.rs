@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::thread;
+use std::time::Instant;
 
 use anyhow::Result;
 
@@ -44,21 +45,22 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say_room(&layout.target);
     say_room(&env::temp_dir());
     let mut phases = Phases::begin();
-    setup::for_tests(layout)?;
-    phases.end("setup");
-    if !options.no_lints {
-        command::run(command::cargo(&layout.repo).args(["fmt", "--all", "--check"]))?;
-        command::run(command::cargo(&layout.repo).args([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ]))?;
-        phases.end("lints");
-    }
+    // Build scripts need it.
+    jdks::compiler(layout)?;
+    phases.end("a JDK");
+    // What is installed comes over the network, and lints keep the processors busy.
+    let (setup, lints) = thread::scope(|scope| {
+        let setup = scope.spawn(|| {
+            let begun = Instant::now();
+            setup::for_tests(layout).map(|()| begun.elapsed())
+        });
+        let lints = if options.no_lints { Ok(()) } else { lints(layout) };
+        (setup.join(), lints)
+    });
+    let took = setup.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    phases.end(if options.no_lints { "setup" } else { "lints, and setup beside them" });
+    eprintln!("setup took {:.0} s", took.as_secs_f64());
+    lints?;
     // Without MMTk and allocators, which take minutes to compile: `cargo xtask collectors` tests them.
     build::for_tests(layout)?;
     phases.end("build");
@@ -104,6 +106,20 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     eprint!("{}{phases}", times::of_last_run(&layout.target));
     let is_tidy = before.map_or(Ok(()), |before| before.ensure_unchanged(&layout.repo));
     outcome.and(is_tidy)
+}
+
+/// Whether the sources are formatted, and what Clippy says of them.
+fn lints(layout: &Layout) -> Result<()> {
+    command::run(command::cargo(&layout.repo).args(["fmt", "--all", "--check"]))?;
+    command::run(command::cargo(&layout.repo).args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))
 }
 
 /// The variable of nextest for the number of tests at a time; its option `--test-threads` prevails.
