@@ -78,7 +78,7 @@ impl Step {
         Self { shown, command, is_first: false }
     }
 
-    /// A command whose last option names the file or folder that it makes.
+    /// A command whose last option takes an output path.
     fn into_file(tools: &Tools, shown: &str, output: &Path, trace: &Path) -> Self {
         let mut command = Command::new(tools.et_trace());
         command.args(shown.split(' ')).args([output, trace]);
@@ -300,7 +300,7 @@ fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
     for Measured { scale, records, objects, trace_bytes, heap, costs, made } in measured {
         let millions = *records as f64 / 1e6;
         let heap = heap.map_or("no garbage collection".to_owned(), |heap| {
-            format!("the program's heap held {:.0} MB behind a collection at most", heap as f64 / 1e6)
+            format!("at most {:.0} MB of the program's heap were in use after a collection", heap as f64 / 1e6)
         });
         text += &format!(
             "\nScale {scale}: {millions:.1} million records, {:.2} million objects, a trace of {:.0} MB; {heap}.\n\n\

@@ -75,7 +75,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Assets => assets::run(&layout),
         Task::Docs => docs::run(&layout),
         Task::Book => book::run(&layout),
-        Task::Setup => setup::for_tests(&layout),
+        Task::Setup => setup::for_tests(&layout).map(|lacks| setup::report(&lacks)),
         Task::Lab(_) => return lab::run(&layout),
     }
     .map(|()| ExitCode::SUCCESS)

@@ -10,36 +10,31 @@ use crate::plugins::maven;
 use crate::workloads;
 
 /// Installs what the whole test suite needs in addition to cargo: a JDK with a compiler, the jars of the workloads,
-/// other JDKs.
-pub fn for_tests(layout: &Layout) -> Result<()> {
+/// other JDKs. Returns what could not be installed: tests that need it report that, and all others still run.
+pub fn for_tests(layout: &Layout) -> Result<Vec<String>> {
     jdks::compiler(layout)?;
-    // Without the packages all other tests still run; tests that need them report that.
+    let package = |name: &str| packages::ensure(&[name.to_owned()]);
+    let mut lacks = Vec::new();
+    let mut wants = |what: &str, installed: Result<()>| {
+        if let Err(error) = installed {
+            lacks.push(format!("{what}: {error:#}"));
+        }
+    };
     // Of the other languages only that of a program which tests run.
-    if let Err(error) = programs(layout).and_then(|()| packages::ensure(&["groovy".to_owned()])) {
-        eprintln!("note: tests with real programs will be skipped: {error:#}");
-    }
-    if let Err(error) = packages::ensure(&["zsh".to_owned()]) {
-        eprintln!("note: the test of zsh completions will be skipped: {error:#}");
-    }
-    if let Err(error) = packages::ensure(&["libxml2-utils".to_owned()]) {
-        eprintln!("note: logs of the monitor agent will not be checked against their schema: {error:#}");
-    }
-    if let Err(error) = packages::ensure(&["libmockito-java".to_owned()]) {
-        eprintln!("note: tests with mocks and advice will be skipped: {error:#}");
-    }
-    if let Err(error) = packages::ensure(&["junit5".to_owned()]) {
-        eprintln!("note: limits of allocations in JUnit 5 will not be tested: {error:#}");
-    }
-    if let Err(error) = build_tools() {
-        eprintln!("note: tests of plugins will be skipped: {error:#}");
-    }
-    if let Err(error) = browser::ensure() {
-        eprintln!("note: tests of reports in a browser will be skipped: {error:#}");
-    }
-    if let Err(error) = jdks::fetch_missing(layout) {
-        eprintln!("note: tests on some JDKs will be skipped: {error:#}");
-    }
-    Ok(())
+    wants("tests with real programs will be skipped", programs(layout).and_then(|()| package("groovy")));
+    wants("the test of zsh completions will be skipped", package("zsh"));
+    wants("logs of the monitor agent will not be checked against their schema", package("libxml2-utils"));
+    wants("tests with mocks and advice will be skipped", package("libmockito-java"));
+    wants("limits of allocations in JUnit 5 will not be tested", package("junit5"));
+    wants("tests of plugins will be skipped", build_tools());
+    wants("tests of reports in a browser will be skipped", browser::ensure());
+    wants("tests on some JDKs will be skipped", jdks::fetch_missing(layout));
+    Ok(lacks)
+}
+
+/// Says what [`for_tests`] could not install.
+pub fn report(lacks: &[String]) {
+    lacks.iter().for_each(|lack| eprintln!("note: {lack}"));
 }
 
 /// Installs the packages of the nine programs.

@@ -45,22 +45,26 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say_room(&layout.target);
     say_room(&env::temp_dir());
     let mut phases = Phases::begin();
-    // Build scripts need it.
-    jdks::compiler(layout)?;
-    phases.end("a JDK");
-    // What is installed comes over the network, and lints keep the processors busy.
-    let (setup, lints) = thread::scope(|scope| {
-        let setup = scope.spawn(|| {
-            let begun = Instant::now();
-            setup::for_tests(layout).map(|()| begun.elapsed())
+    if options.no_lints {
+        setup::report(&setup::for_tests(layout)?);
+        phases.end("setup");
+    } else {
+        command::run(command::cargo(&layout.repo).args(["fmt", "--all", "--check"]))?;
+        // Setup waits for the network while Clippy uses the processors.
+        let (setup, lints) = thread::scope(|scope| {
+            let setup = scope.spawn(|| {
+                let begun = Instant::now();
+                setup::for_tests(layout).map(|lacks| (lacks, begun.elapsed()))
+            });
+            let lints = clippy(layout);
+            (setup.join(), lints)
         });
-        let lints = if options.no_lints { Ok(()) } else { lints(layout) };
-        (setup.join(), lints)
-    });
-    let took = setup.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    phases.end(if options.no_lints { "setup" } else { "lints, and setup beside them" });
-    eprintln!("setup took {:.0} s", took.as_secs_f64());
-    lints?;
+        lints?;
+        let (lacks, took) = setup.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        phases.end("lints, and setup beside them");
+        setup::report(&lacks);
+        eprintln!("setup took {:.0} s", took.as_secs_f64());
+    }
     // Without MMTk and allocators, which take minutes to compile: `cargo xtask collectors` tests them.
     build::for_tests(layout)?;
     phases.end("build");
@@ -108,9 +112,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     outcome.and(is_tidy)
 }
 
-/// Whether the sources are formatted, and what Clippy says of them.
-fn lints(layout: &Layout) -> Result<()> {
-    command::run(command::cargo(&layout.repo).args(["fmt", "--all", "--check"]))?;
+fn clippy(layout: &Layout) -> Result<()> {
     command::run(command::cargo(&layout.repo).args([
         "clippy",
         "--workspace",

@@ -78,7 +78,7 @@ struct Life {
     last_use: u64,
     in_use_as: InUse,
     escaped_thread: bool,
-    /// The frame that had it in hand.
+    /// The outermost frame that has used it and is still active.
     holder: Option<FrameRef>,
     /// The last step that is known to have kept it alive.
     last: At,
@@ -144,14 +144,14 @@ struct Stack {
 struct Row {
     row: LifeRow,
     step: u64,
-    /// Number of the record of that step, or of the last one before it.
+    /// Number of the record at that step, or of the last record before it.
     record: u64,
-    /// The frame that had it in hand, unless it is known to have ended.
+    /// The frame that had used it, unless it is known to have returned.
     holder: Option<FrameRef>,
 }
 
 impl Row {
-    /// As far as local variables are concerned, for which objects do not count that existed when tracing began.
+    /// What [`Held`] needs to know. `None` for objects that existed when tracing began: they are not counted.
     fn dead(&self) -> Option<Dead<Kind>> {
         let LifeRow { number, alloc, context, .. } = self.row;
         (alloc.kind != AllocKind::Initial).then(|| Dead {
@@ -466,6 +466,7 @@ impl<'t, R: Rows> Forward<'t, R> {
         for (step, at) in order {
             let row = self.waiting[at as usize];
             if let Some(dead) = row.dead() {
+                self.held.tidy(|holder| running(&self.stacks, &holder).is_some());
                 self.held.died(&dead);
             }
             match step < self.passed_on {
@@ -489,8 +490,6 @@ impl<'t, R: Rows> Forward<'t, R> {
             }
         }
         self.passed_on = self.sums.steps;
-        let (held, stacks) = (&mut self.held, &self.stacks);
-        held.tidy(|holder| running(stacks, &holder).is_some());
     }
 
     fn collect(&mut self) {

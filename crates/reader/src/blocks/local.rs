@@ -222,14 +222,13 @@ fn later(named: &mut Named, at: Stamp) {
 
 /// A store that turned out to be one names origin and target.
 fn changed(part: &mut Part, put: &Put) {
-    let runs_on = |part: &Part, frame: u32| frame != NONE && part.left_at(frame) == NONE;
     for (number, is_use) in [(put.origin, true), (put.target, false)] {
         if number == NONE {
             continue;
         }
         let holder = part.named[number as usize].holder;
-        // Of two frames that both run on, the outer one had it in hand first: they are numbered outermost first.
-        let holds = runs_on(part, put.at.frame) && (!runs_on(part, holder) || put.at.frame < holder);
+        // If both frames are still active at the end of the part, the outer one used it first. Outer frames have lower numbers.
+        let holds = part.runs_on(put.at.frame) && (!part.runs_on(holder) || put.at.frame < holder);
         let named = &mut part.named[number as usize];
         later(named, put.at);
         if is_use && (named.used == NONE || named.used < put.at.tick) {

@@ -95,7 +95,7 @@ pub struct RowDeath {
     pub context: ContextId,
 }
 
-/// What makes objects that local variables may hold alike: how they were made, and in which context.
+/// What identifies a kind of object that local variables may hold: how it was allocated, and in which context.
 pub(crate) type Kind = (Made, ContextId);
 
 /// Receives what became of the objects.

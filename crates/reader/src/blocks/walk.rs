@@ -211,6 +211,12 @@ impl Part {
         }
     }
 
+    /// Whether there is a frame, and it is still active at the end of the part.
+    #[inline]
+    pub fn runs_on(&self, frame: u32) -> bool {
+        frame != NONE && self.left_at(frame) == NONE
+    }
+
     /// By how much the clock has advanced since the beginning of the part, from the clock relative to the part.
     #[inline]
     pub fn advance(&self, tick: u32) -> u64 {

@@ -5,8 +5,8 @@
 //! in a loop holds the last of them: so for each running method only the last one counts of those that were made in one
 //! place for one caller, with all that died with it.
 //!
-//! The result does not depend on the order in which the deaths of a step are found, nor on when it is known that a
-//! frame has ended: both differ between reading in order and by blocks.
+//! The result depends neither on the order in which the deaths of one record are found, nor on when a frame is found to
+//! have returned: both differ between reading by records and by blocks.
 
 use std::hash::Hash;
 
@@ -18,32 +18,34 @@ use crate::amount::Amount;
 use crate::attribution::Origins;
 use crate::model::FrameRef;
 
-/// Number of entries at which those are first removed that no longer matter.
-const TIDY_AT: usize = 1024;
+/// Obsolete entries are first removed when there are this many.
+const TIDY_AT: usize = if cfg!(test) { 4 } else { 1024 };
 
-/// What died with one record of what a frame had in hand, of one kind.
+/// Objects of one kind, used by one frame, that died with the same record.
 #[derive(Clone, Copy, Debug)]
 struct InHand<K> {
     record: u64,
     frame: FrameRef,
     kind: K,
-    /// Number of the first of them to be made.
+    /// Allocation number of the oldest.
     oldest: u64,
     amount: Amount,
 }
 
-/// Objects that died while a frame was running that had had them in hand, and what died with them. `K` tells kinds of
-/// objects apart.
+/// Objects that died while a frame that had used them was still active, and what died with them. `K` identifies a kind
+/// of object.
 #[derive(Debug)]
 pub(crate) struct Held<K> {
     entries: Vec<InHand<K>>,
-    /// Of each frame and kind the entry with the last record.
+    /// For each frame and kind, the index of its latest entry.
     last: FxHashMap<(FrameRef, K), usize>,
     /// What else died with the record of an entry.
     others: Vec<(u64, Amount)>,
-    /// Number of the record of the last death, and what died with it that no frame had in hand.
+    /// Number of the record of the last death, and what died with it that no active frame had used.
     record: u64,
     other: Amount,
+    /// The last record of all. Deaths found late have an earlier one.
+    newest: u64,
     tidy_at: usize,
 }
 
@@ -55,6 +57,7 @@ impl<K> Default for Held<K> {
             others: Vec::new(),
             record: 0,
             other: Amount::default(),
+            newest: 0,
             tidy_at: TIDY_AT,
         }
     }
@@ -69,7 +72,7 @@ pub(crate) struct Dead<K> {
     /// Number of its allocation.
     pub number: u64,
     pub bytes: u64,
-    /// The frame that had it in hand, unless it has ended.
+    /// The frame that had used it, unless that has returned.
     pub holder: Option<FrameRef>,
 }
 
@@ -79,17 +82,19 @@ impl<K: Copy + Eq + Hash> Held<K> {
         if dead.record != self.record {
             self.end_of_record();
             self.record = dead.record;
+            self.newest = self.newest.max(dead.record);
         }
         let Some(frame) = dead.holder else { return self.other.add(dead.bytes) };
-        let key = (frame, dead.kind);
-        let known = self.last.get(&key).map(|&at| (at, self.entries[at].record));
-        if let Some((at, _)) = known.filter(|(_, record)| *record == dead.record) {
-            let entry = &mut self.entries[at];
-            entry.oldest = entry.oldest.min(dead.number);
-            return entry.amount.add(dead.bytes);
-        }
-        if known.is_none_or(|(_, record)| record < dead.record) {
-            self.last.insert(key, self.entries.len());
+        let new = self.entries.len();
+        let last = self.last.entry((frame, dead.kind)).or_insert(new);
+        match self.entries.get_mut(*last) {
+            Some(entry) if entry.record == dead.record => {
+                entry.oldest = entry.oldest.min(dead.number);
+                return entry.amount.add(dead.bytes);
+            }
+            // Found late: a later one has its place already.
+            Some(entry) if entry.record > dead.record => {}
+            _ => *last = new,
         }
         let amount = Amount { objects: 1, bytes: dead.bytes };
         self.entries.push(InHand { record: dead.record, frame, kind: dead.kind, oldest: dead.number, amount });
@@ -97,14 +102,17 @@ impl<K: Copy + Eq + Hash> Held<K> {
 
     fn end_of_record(&mut self) {
         let other = std::mem::take(&mut self.other);
-        if other.objects > 0 && self.entries.last().is_some_and(|last| last.record == self.record) {
+        // Of what is found late, the entry may be anywhere.
+        let is_late = self.record < self.newest;
+        if other.objects > 0 && (is_late || self.entries.last().is_some_and(|last| last.record == self.record)) {
             self.others.push((self.record, other));
         }
     }
 
-    /// Removes what no longer matters, if there is much.
+    /// Removes obsolete entries once enough have accumulated. What stays are the records with the latest entry of some
+    /// active frame and kind, with all that died with them.
     pub fn tidy(&mut self, runs: impl Fn(FrameRef) -> bool) {
-        if self.entries.len() < self.tidy_at {
+        if self.entries.len() + self.others.len() < self.tidy_at {
             return;
         }
         let last = self.last.iter().filter(|((frame, _), _)| runs(*frame)).map(|(_, at)| self.entries[*at].record);
@@ -119,17 +127,17 @@ impl<K: Copy + Eq + Hash> Held<K> {
                 *last = at;
             }
         }
-        self.tidy_at = (self.entries.len() * 2).max(TIDY_AT);
+        self.tidy_at = ((self.entries.len() + self.others.len()) * 2).max(TIDY_AT);
     }
 
-    /// What methods had in hand that run at the end.
+    /// What methods that are still active at the end had used.
     pub fn at_end(mut self, running: impl Fn(FrameRef) -> Option<MethodId>) -> Vec<Candidate<K>> {
         self.end_of_record();
         let mut others: FxHashMap<u64, Amount> = FxHashMap::default();
         self.others.iter().for_each(|(record, other)| *others.entry(*record).or_default() += *other);
         let mut all: Vec<Candidate<K>> = Vec::new();
-        // Containers are older than what they contain: with a record, the oldest object in hand counts as what held the
-        // others. What a frame had in hand that has ended is no longer in hand.
+        // Containers are older than what they contain: of the objects that died with a record, the oldest one in use is
+        // taken to have held the others. Objects used only by frames that have returned count among the others.
         let mut oldest: FxHashMap<u64, (u64, usize)> = FxHashMap::default();
         for &InHand { record, frame, kind, oldest: number, amount } in &self.entries {
             let Some(method) = running(frame) else {
@@ -147,7 +155,7 @@ impl<K: Copy + Eq + Hash> Held<K> {
     }
 }
 
-/// What a method may hold in a local variable that runs at the end, if it had nothing of the kind in hand later.
+/// What a method active at the end may hold in a local variable, unless it later used another object of that kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate<K> {
     /// Number of the record after which it died.
@@ -245,8 +253,19 @@ mod tests {
         assert_eq!(lines(held), [(1, 0, 1, 4), (2, 1, 1, 16)]);
     }
 
+    #[test]
+    fn what_died_with_it_may_be_found_late() {
+        let mut held = Held::default();
+        held.died(&dead(1, 0, 0, 16, Some(1)));
+        held.died(&dead(2, 2, 1, 24, Some(1)));
+        held.died(&dead(1, 4, 2, 100, None));
+        // Nothing of interest died with it.
+        held.died(&dead(0, 4, 3, 1000, None));
+        assert_eq!(lines(held), [(1, 0, 2, 116), (1, 1, 1, 24)]);
+    }
+
     proptest! {
-        /// Nor does it matter when it is tidied, and what of frames is known by then.
+        /// Nor does it matter when `tidy` runs, or which frames are known to have returned by then.
         #[test]
         fn order_within_a_record_does_not_matter(
             deaths in prop::collection::vec((0..6u64, 0..6u32, prop::option::of(0..5u32)), 0..40)

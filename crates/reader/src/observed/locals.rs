@@ -92,7 +92,7 @@ impl<'a> Locals<'a> {
         self.births += 1;
     }
 
-    /// What the record names, the method that ran had in hand: the new target of an update as well.
+    /// The active method has used whatever the record names, including the new target of an update.
     fn mentioned(&mut self, record: &Record) {
         let in_hand = match *record {
             // The frame is about to end, and nothing is in hand before it is allocated.

@@ -23,6 +23,9 @@ const FORM: &str = env!("ET_FORM_OF_REPORT");
 /// The form of what the rows of a life table do not tell: a hash of its types, as [`FORM`].
 const OBSERVED_FORM: &str = env!("ET_FORM_OF_OBSERVED");
 
+/// Increased when what is kept means something else though its types are the same.
+const MEANING: u32 = 2;
+
 /// All objects of a trace, and what their rows do not tell: kept with the life table, or from one reading of the trace.
 /// Without deaths the rows only say how objects were made.
 pub(super) fn observed(
@@ -91,15 +94,15 @@ pub(super) fn keep_report(lives: &LifeTable, report: &Report) {
 }
 
 fn summary_file(clock: ClockArg) -> String {
-    format!("summary-{FORM}-{}.json", clock.name())
+    format!("summary-{FORM}-{MEANING}-{}.json", clock.name())
 }
 
 fn observed_file() -> String {
-    format!("observed-{OBSERVED_FORM}.json")
+    format!("observed-{OBSERVED_FORM}-{MEANING}.json")
 }
 
 fn report_file() -> String {
-    format!("report-{FORM}.json")
+    format!("report-{FORM}-{MEANING}.json")
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ struct Steps {
     unchanged: Vec<u32>,
     /// Objects, by number, used by stores that might have been none.
     used: Vec<(u32, Stamp)>,
-    /// Objects that such stores have named, and the frame.
+    /// Objects that such stores have named, and the frame that stored, if it is still active at the end of the part.
     in_hand: Vec<(Node, u32)>,
     /// Objects that such stores have named, and those that have lost a reference.
     named: Vec<(Node, Stamp, Caller)>,
@@ -300,7 +300,9 @@ impl<R: Rows> Forward<'_, R> {
                     continue;
                 }
                 steps.used.push((origin, first.at));
-                steps.in_hand.extend(of.into_iter().chain(target).map(|node| (node, first.at.frame)));
+                if part.part.runs_on(first.at.frame) {
+                    steps.in_hand.extend(of.into_iter().chain(target).map(|node| (node, first.at.frame)));
+                }
                 steps.named.extend(of.into_iter().chain(target).map(|node| (node, first.at, first.in_context)));
             }
             steps.named.extend(old.map(|old| (old, first.at, first.in_context)));
@@ -338,7 +340,9 @@ impl<R: Rows> Forward<'_, R> {
             }
             if put.if_changed {
                 steps.used.push((put.origin, put.at));
-                steps.in_hand.extend(of.into_iter().chain(to).map(|node| (node, put.at.frame)));
+                if part.part.runs_on(put.at.frame) {
+                    steps.in_hand.extend(of.into_iter().chain(to).map(|node| (node, put.at.frame)));
+                }
                 steps.named.extend(of.into_iter().chain(to).map(|node| (node, put.at, *in_context)));
             }
             steps.named.extend(lost.take().map(|old| (old, put.at, *in_context)));
@@ -390,9 +394,9 @@ impl<R: Rows> Forward<'_, R> {
         Ok(())
     }
 
-    /// A frame has had the object in hand, if it still runs at the end of the part.
+    /// Records that a frame has used the object. `holder` is `None` if that frame returns before the part ends.
     fn hold_in_hand(&mut self, part: &Applying<'_>, node: Node, holder: Option<FrameRef>) {
-        // Of two frames of a stack that both run on, the outer one had it in hand first.
+        // If both frames are still active at the end of the part, the outer one used it first.
         let is_before = |old: FrameRef, new: FrameRef| old.thread != new.thread || old.depth <= new.depth;
         let old = self.lives[node.0 as usize].holder.filter(|old| self.stays(part, old));
         let keeps = old.is_some_and(|old| holder.is_none_or(|new| is_before(old, new)));
@@ -539,7 +543,7 @@ impl<R: Rows> Forward<'_, R> {
 
     /// The frame, if it still runs at the end of the part.
     fn holder(&self, part: &Part, frame: u32, stack: &Stack) -> Option<FrameRef> {
-        if frame == NONE || part.left_at(frame) != NONE {
+        if !part.runs_on(frame) {
             return None;
         }
         let serial = match part.frame(frame) {
