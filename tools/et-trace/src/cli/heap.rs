@@ -62,8 +62,8 @@ pub(super) struct HeapArgs {
     /// What --diff groups objects by
     #[arg(long, value_enum, default_value = "class", requires = "diff")]
     by: ByArg,
-    /// Only objects of classes with this name, as reports write it; * is any text. Of paths those on which such an object is, of
-    /// holders those that are one, of dominators those that no other such object dominates
+    /// Only objects of classes with this name, as reports write it; * is any text. Shows paths that contain such
+    /// an object, holders that are one, and dominators that no other such object dominates
     #[arg(long = "match", value_name = "CLASS")]
     matching: Option<String>,
     /// How many classes, objects or paths to list

@@ -14,7 +14,7 @@ struct StartArgs {
     /// Only what these threads allocated: their names, in which * is any text, or their numbers
     #[arg(long, value_delimiter = ',', value_name = "THREAD,…")]
     threads: Vec<String>,
-    /// Only what was allocated behind this moment: 40% (of calls and returns), 12.5s, tick:N or bytes:N (allocated)
+    /// Only what was allocated after this moment: 40% (of calls and returns), 12.5s, tick:N or bytes:N (allocated)
     #[arg(long, value_name = "MOMENT")]
     from: Option<Moment>,
 }
