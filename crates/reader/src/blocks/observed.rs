@@ -38,7 +38,7 @@ impl Passed {
         by_origins(&self.held_by_locals, |&(made, context)| {
             let made_in = places.in_context(made, context, &self.contexts, &types);
             let of_context = callers.get(context.0 as usize).copied().unwrap_or_default();
-            Some(attribution.origins(made_in, made.ty, of_context, self.contexts.get(context).method))
+            attribution.origins(made_in, made.ty, of_context, self.contexts.get(context).method)
         })
     }
 }

@@ -162,19 +162,15 @@ pub(crate) struct Candidate<K> {
     record: u64,
     frame: FrameRef,
     method: MethodId,
-    pub kind: K,
+    kind: K,
     amount: Amount,
 }
 
 /// Only the last of those with the same origins counts, in each frame.
-pub(crate) fn by_origins<K>(
-    candidates: &[Candidate<K>],
-    mut origins: impl FnMut(&K) -> Option<Origins>,
-) -> Vec<HeldByLocal> {
+pub(crate) fn by_origins<K>(candidates: &[Candidate<K>], mut origins: impl FnMut(&K) -> Origins) -> Vec<HeldByLocal> {
     let mut last: FxHashMap<(FrameRef, Origins), (u64, MethodId, Amount)> = FxHashMap::default();
     for Candidate { record, frame, method, kind, amount } in candidates {
-        let Some(origins) = origins(kind) else { continue };
-        let (known, _, sum) = last.entry((*frame, origins)).or_insert((*record, *method, Amount::default()));
+        let (known, _, sum) = last.entry((*frame, origins(kind))).or_insert((*record, *method, Amount::default()));
         if *known < *record {
             (*known, *sum) = (*record, Amount::default());
         }
@@ -212,8 +208,8 @@ mod tests {
         (frame.depth < 3).then_some(MethodId(frame.depth))
     }
 
-    fn origins(of: &u32) -> Option<Origins> {
-        Some(Origins { made_in: MadeIn::Nowhere(Means::Initial), caller: MethodId(0), ty: TypeId(*of / 2) })
+    fn origins(of: &u32) -> Origins {
+        Origins { made_in: MadeIn::Nowhere(Means::Initial), caller: MethodId(0), ty: TypeId(*of / 2) }
     }
 
     fn dead(record: u64, kind: u32, number: u64, bytes: u64, holder: Option<u32>) -> Dead<u32> {

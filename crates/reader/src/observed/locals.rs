@@ -139,6 +139,6 @@ impl<'a> Locals<'a> {
     pub fn held(self) -> Vec<HeldByLocal> {
         let Self { stacks, origins, held, .. } = self;
         let candidates = held.at_end(|frame| stacks.running(frame).map(|frame| frame.method));
-        by_origins(&candidates, |number| origins.get(*number as usize).copied())
+        by_origins(&candidates, |number| origins[*number as usize])
     }
 }

@@ -70,10 +70,27 @@ struct Steps {
     /// Objects, by number, used by stores that might have been none.
     used: Vec<(u32, Stamp)>,
     /// Objects that such stores have named, and the frame that stored, if it is still active at the end of the part.
-    in_hand: Vec<(Node, u32)>,
+    in_hand: Vec<(Node, FrameRef)>,
     /// Objects that such stores have named, and those that have lost a reference.
     named: Vec<(Node, Stamp, Caller)>,
     in_order: InOrder,
+}
+
+impl Steps {
+    /// A store that might have been none has changed its slot: it uses its origin, and names origin and target.
+    fn changed(
+        &mut self,
+        (at, in_context): (Stamp, Caller),
+        origin: u32,
+        names: [Option<Node>; 2],
+        by: Option<FrameRef>,
+    ) {
+        self.used.push((origin, at));
+        for node in names.into_iter().flatten() {
+            self.in_hand.extend(by.map(|frame| (node, frame)));
+            self.named.push((node, at, in_context));
+        }
+    }
 }
 
 /// A store into a weak slot: step, the target before it according to the stores alone, reference, slot, target.
@@ -174,8 +191,7 @@ impl<R: Rows> Forward<'_, R> {
         self.name(&mut part, &scale, &died, &last_in)?;
         self.name_also(&mut part, &scale, &steps.used, steps.named);
         for (node, frame) in steps.in_hand {
-            let holder = self.holder(&known.part, frame, &part.stack);
-            self.hold_in_hand(&part, node, holder);
+            self.hold_in_hand(&part, node, Some(frame));
         }
         self.add_dead(&mut part, &scale, &dead);
         self.add_usage(&part, &died, &scale.unchanged, &steps.in_order, usage);
@@ -299,11 +315,8 @@ impl<R: Rows> Forward<'_, R> {
                     steps.unchanged.push(first.at.step);
                     continue;
                 }
-                steps.used.push((origin, first.at));
-                if part.part.runs_on(first.at.frame) {
-                    steps.in_hand.extend(of.into_iter().chain(target).map(|node| (node, first.at.frame)));
-                }
-                steps.named.extend(of.into_iter().chain(target).map(|node| (node, first.at, first.in_context)));
+                let by = self.holder(part.part, first.at.frame, &part.stack);
+                steps.changed((first.at, first.in_context), origin, [of, target], by);
             }
             steps.named.extend(old.map(|old| (old, first.at, first.in_context)));
         }
@@ -339,11 +352,8 @@ impl<R: Rows> Forward<'_, R> {
                 steps.in_order.weak.push(FieldStore { step, origin, target, field });
             }
             if put.if_changed {
-                steps.used.push((put.origin, put.at));
-                if part.part.runs_on(put.at.frame) {
-                    steps.in_hand.extend(of.into_iter().chain(to).map(|node| (node, put.at.frame)));
-                }
-                steps.named.extend(of.into_iter().chain(to).map(|node| (node, put.at, *in_context)));
+                let by = self.holder(part.part, put.at.frame, &part.stack);
+                steps.changed((put.at, *in_context), put.origin, [of, to], by);
             }
             steps.named.extend(lost.take().map(|old| (old, put.at, *in_context)));
         }
