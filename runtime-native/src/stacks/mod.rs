@@ -18,6 +18,9 @@ pub use tree::{Frame, Tree};
 #[derive(Debug)]
 pub struct Stacks {
     state: Mutex<State>,
+    /// What was counted by the walks that are over. Under a lock of its own, which nobody holds while calling the VM: a thread may be suspended in the
+    /// midst of a walk, and then keeps `state`.
+    counted: Mutex<StackCounts>,
     first_table: u64,
 }
 
@@ -65,7 +68,7 @@ impl Stacks {
         let first_table = table.word();
         let (tree, methods) = (Tree::new(most), Methods::default());
         let state = State { table, tree, methods, counts: StackCounts::default(), room: Room::default() };
-        Self { state: Mutex::new(state), first_table }
+        Self { state: Mutex::new(state), counted: Mutex::default(), first_table }
     }
 
     /// Address and size of the table at the beginning, as HeapProxy takes them.
@@ -75,7 +78,10 @@ impl Stacks {
 
     /// Runs `body` while no other thread changes anything.
     pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
-        body(&mut lock(&self.state))
+        let mut state = lock(&self.state);
+        let result = body(&mut state);
+        *lock(&self.counted) = state.counts;
+        result
     }
 
     /// A class gets other methods: what is known of methods is read anew.
@@ -83,8 +89,44 @@ impl Stacks {
         self.with(|state| state.methods.change());
     }
 
-    /// What was counted so far; `None` if there were no stacks.
+    /// What was counted so far; `None` if there were no stacks. Does not wait for a walk: its thread may be suspended.
     pub fn counts(&self) -> Option<StackCounts> {
-        Some(lock(&self.state).counts).filter(|counts| counts.values > 0)
+        Some(*lock(&self.counted)).filter(|counts| counts.values > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread::scope;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_walk_to_learn_what_was_counted() {
+        let stacks = Stacks::new(10);
+        assert_eq!(stacks.counts(), None);
+        stacks.with(|state| state.counts.values += 1);
+        let (resume, suspended) = channel::<()>();
+        let (walking, walks) = channel();
+        let stacks = &stacks;
+        let counts = scope(|scope| {
+            scope.spawn(move || {
+                stacks.with(|state| {
+                    state.counts.values += 1;
+                    walking.send(()).unwrap();
+                    _ = suspended.recv();
+                });
+            });
+            walks.recv().unwrap();
+            let (tell, told) = channel();
+            scope.spawn(move || tell.send(stacks.counts()).unwrap());
+            let counts = told.recv_timeout(Duration::from_secs(20));
+            drop(resume);
+            counts
+        });
+        let values = |counts: Option<StackCounts>| counts.map(|counts| counts.values);
+        assert_eq!((values(counts.unwrap()), values(stacks.counts())), (Some(1), Some(2)));
     }
 }
