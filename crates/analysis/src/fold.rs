@@ -36,13 +36,24 @@ pub fn fold_groups<T: Send>(
     each: impl Fn(&mut T, usize, &Rows) + Sync + Send,
     merge: impl Fn(T, T) -> T + Sync + Send,
 ) -> io::Result<T> {
+    fold_read(groups, |group| all.read(group, columns), new, each, merge)
+}
+
+/// The same with rows that `read` returns.
+pub fn fold_read<T: Send>(
+    groups: &[usize],
+    read: impl Fn(usize) -> io::Result<Rows> + Sync + Send,
+    new: impl Fn() -> T + Sync + Send,
+    each: impl Fn(&mut T, usize, &Rows) + Sync + Send,
+    merge: impl Fn(T, T) -> T + Sync + Send,
+) -> io::Result<T> {
     // A part for each thread: merging costs as much as what was taken in has kinds.
     let part = groups.len().div_ceil(available_parallelism().map_or(1, NonZeroUsize::get)).max(1);
     let parts: Vec<&[usize]> = groups.chunks(part).collect();
     let fold_part = |(): &mut (), number: usize| {
         let mut sum = new();
         for &group in parts[number] {
-            each(&mut sum, group, &all.read(group, columns)?);
+            each(&mut sum, group, &read(group)?);
         }
         Ok::<T, io::Error>(sum)
     };

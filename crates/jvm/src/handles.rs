@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock};
 use jni_sys::{JNIEnv, jint, jobject};
 
 use crate::env::{Env, Global, Object};
+use crate::sync::unpoisoned;
 
 type SetArrayElement = unsafe extern "system" fn(*mut JNIEnv, jobject, jint, jobject);
 
@@ -21,7 +22,7 @@ pub struct Handles {
 }
 
 /// Tag of a global reference, and the one-element array used on the way.
-static HOLDER: OnceLock<Option<(usize, Mutex<Global>)>> = OnceLock::new();
+static HOLDER: OnceLock<(usize, Mutex<Global>)> = OnceLock::new();
 const TAG_BITS: usize = 3;
 
 impl Handles {
@@ -39,11 +40,18 @@ impl Handles {
     /// # Safety
     /// `slot` is the address of such a slot during the call.
     pub unsafe fn resolve<'a>(self, env: Env<'a>, slot: u64) -> Option<Object<'a>> {
-        let prepare = || {
-            let holder = env.global(new_holder(env)?)?;
-            Some((holder.address() & TAG_BITS, Mutex::new(holder)))
+        let (tag, holder) = match HOLDER.get() {
+            Some(known) => known,
+            None => {
+                // Not in `get_or_init`: others would wait for a thread that is suspended while it makes one.
+                let holder = env.global(new_holder(env)?)?;
+                let tag = holder.address() & TAG_BITS;
+                if let Err((_, another)) = HOLDER.set((tag, Mutex::new(holder))) {
+                    env.delete_global(unpoisoned(another.into_inner()));
+                }
+                HOLDER.get()?
+            }
         };
-        let (tag, holder) = HOLDER.get_or_init(prepare).as_ref()?;
         let handle = (slot as usize | tag) as jobject;
         let through = |holder: Object| {
             // SAFETY: an array of objects with such an element; the VM reads the handle like one of its own.

@@ -3,11 +3,26 @@
 //! No panic of an agent reaches the VM: it is caught where C called the agent ([`crate::listener`]), and the program runs on. A thread that
 //! panicked while it held a lock must not make every later callback panic as well, so a poisoned lock is taken as it is.
 
-use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Locks a mutex, poisoned or not.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     unpoisoned(mutex.lock())
+}
+
+/// Locks a mutex that is held while the VM is called, poisoned or not: whoever holds it may have been suspended, so nobody waits longer than that.
+pub fn in_time<T: ?Sized>(mutex: &Mutex<T>, patience: Duration) -> Option<MutexGuard<'_, T>> {
+    let start = Instant::now();
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if start.elapsed() > patience => return None,
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_micros(200)),
+        }
+    }
 }
 
 /// Locks for reading, poisoned or not.
@@ -29,6 +44,18 @@ pub fn unpoisoned<T>(result: LockResult<T>) -> T {
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_lock_that_is_never_released_is_waited_for_in_vain_but_not_forever() {
+        let mutex = Mutex::new(1);
+        let held = lock(&mutex);
+        assert!(thread::scope(|scope| scope
+            .spawn(|| in_time(&mutex, Duration::from_millis(5)).is_none())
+            .join()
+            .unwrap()));
+        drop(held);
+        assert_eq!(in_time(&mutex, Duration::ZERO).as_deref(), Some(&1));
+    }
 
     #[test]
     fn a_panic_does_not_keep_others_out() {

@@ -94,6 +94,11 @@ impl Classes {
         Some(before.checked_sub(1).map_or(first, |last| later[last]))
     }
 
+    /// Whether an object with this id has been the mirror of a class.
+    pub fn is_mirror(&self, object: ObjectHash) -> bool {
+        self.by_mirror.contains_key(&object.0)
+    }
+
     /// Whether the id of each mirror stands for the same class all the time.
     pub fn have_own_mirrors(&self) -> bool {
         self.reused.is_empty()

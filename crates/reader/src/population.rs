@@ -157,6 +157,11 @@ impl Columns {
         Self(self.0 | others.0)
     }
 
+    /// Whether the set contains one of `columns`.
+    pub fn has_any(self, columns: Self) -> bool {
+        self.0 & columns.0 != 0
+    }
+
     /// This set but for others.
     #[must_use]
     pub const fn without(self, others: Self) -> Self {
@@ -210,6 +215,16 @@ pub trait Groups: Send + Sync {
 
     /// Reads columns of a group. Fails if the file cannot be read or is damaged.
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows>;
+
+    /// As [`read`](Self::read), for sums: objects that differ only in their ids, sizes and births may share a row, which then stands for several
+    /// ([`Rows::counts`]) and has the number and the birth of the first of them. Of each of the ticks `bounds`, which ascend, either all objects
+    /// of a row are born after it, or none.
+    ///
+    /// # Errors
+    /// As for `read`.
+    fn read_joined(&self, group: usize, columns: Columns, _bounds: &[u64]) -> io::Result<Rows> {
+        self.read(group, columns)
+    }
 
     /// What is alive at the end only because methods that have not returned hold it; empty if that is unknown.
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>>;

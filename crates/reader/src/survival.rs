@@ -291,32 +291,47 @@ pub struct InOrder<'f> {
 impl InOrder<'_> {
     /// The fates of these objects, of which the first has that number and the others follow.
     pub fn all(&mut self, first: u64, objects: &[ObjectId]) -> Vec<Option<Fate>> {
-        /// Ids are random, so that each look waits for memory: those of a loop that does nothing else wait together.
         const AT_ONCE: usize = 64;
         let mut all = Vec::with_capacity(objects.len());
         for (number, objects) in (first..).step_by(AT_ONCE).zip(objects.chunks(AT_ONCE)) {
-            let look = |sum, object: &ObjectId| sum ^ self.fates.special.touch(object.0 as u32 & 0x7fff_ffff);
-            std::hint::black_box(objects.iter().fold(0, look));
-            let hashes = objects.iter().filter_map(|object| object.identity_hash());
-            let special = hashes.filter(|hash| self.fates.special.may_have(*hash));
-            std::hint::black_box(special.filter(|hash| self.fates.presence.last.contains_key(hash)).count());
+            self.touch(objects.iter().copied());
             all.extend((number..).zip(objects).map(|(number, object)| self.of(number, *object)));
         }
         all
     }
 
+    /// Has what is known of these objects in the processor's caches. Ids are random, so that each look waits for memory: those of a loop that does
+    /// nothing else wait together.
+    pub fn touch(&self, objects: impl Iterator<Item = ObjectId> + Clone) {
+        let look = |sum, object: ObjectId| sum ^ self.fates.special.touch(object.0 as u32 & 0x7fff_ffff);
+        std::hint::black_box(objects.clone().fold(0, look));
+        let hashes = objects.filter_map(ObjectId::identity_hash);
+        let special = hashes.filter(|hash| self.fates.special.may_have(*hash));
+        std::hint::black_box(special.filter(|hash| self.fates.presence.last.contains_key(hash)).count());
+    }
+
     /// As [`Fates::of`].
     #[inline]
     pub fn of(&mut self, number: u64, object: ObjectId) -> Option<Fate> {
-        match object.identity_hash() {
-            Some(hash) if !self.fates.special.may_have(hash) => {
-                if !self.numbers.contains(&number) {
-                    self.go_to(number, object);
-                }
-                self.fate
-            }
-            _ => self.fates.of(number, object),
+        match self.may_differ(object) {
+            true => self.fates.of(number, object),
+            false => self.shared(number, object).0,
         }
+    }
+
+    /// Whether a walk may tell something of the object itself, so that its fate need not be that of those around it.
+    #[inline]
+    pub fn may_differ(&self, object: ObjectId) -> bool {
+        object.identity_hash().is_none_or(|hash| self.fates.special.may_have(hash))
+    }
+
+    /// The fate of an object that [does not differ](Self::may_differ), and the number before which those after it have the same.
+    #[inline]
+    pub fn shared(&mut self, number: u64, object: ObjectId) -> (Option<Fate>, u64) {
+        if !self.numbers.contains(&number) {
+            self.go_to(number, object);
+        }
+        (self.fate, self.numbers.end)
     }
 
     #[cold]

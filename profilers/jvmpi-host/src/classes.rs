@@ -10,7 +10,7 @@ use std::time::Duration;
 use et_jvm::env::{Env, FieldId, MethodId, Object};
 use et_jvm::jvmti::{STATIC, class_status};
 use et_jvm::profiling::Line;
-use et_jvm::sync::{read, write};
+use et_jvm::sync::{in_time, read, write};
 use jni_sys::{JNIEnv, jmethodID};
 use rustc_hash::FxHashMap;
 
@@ -128,7 +128,7 @@ pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
     if let Some(id) = ids::of_class(host, class) {
         return id;
     }
-    let _alone = host::in_time(&GIVING, PATIENCE);
+    let _alone = in_time(&GIVING, PATIENCE);
     ids::of_class(host, class).unwrap_or_else(|| ids::give_class(host, env, class, |id| known(id).is_some()))
 }
 

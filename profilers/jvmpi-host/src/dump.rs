@@ -15,13 +15,14 @@ use et_jvm::env::{Env, Global, Object};
 use et_jvm::jvmti::reference;
 use et_jvm::mark_word;
 use et_jvm::profiling::{Contents, Edge, reference_kind};
+use et_jvm::sync::in_time;
 use jni_sys::{JNIEnv, jint, jlong, jvalue};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::abi::{self, CallFrame, CallTrace, Details, ObjectId, kind, record};
 use crate::classes::{self, Class, Shape};
 use crate::deliver;
-use crate::host::{self, Host};
+use crate::host::Host;
 use crate::ids;
 use crate::layout::{self, Layout, bytes_of, is_reference};
 use crate::records;
@@ -335,7 +336,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
     let known = classes::for_dump(host, env);
     let layouts = layout::of_all(&known, level > 1);
     let class_of_classes = classes::of_classes(host, env);
-    let Some(alone) = host::in_time(&DUMPING, PATIENCE) else { return false };
+    let Some(alone) = in_time(&DUMPING, PATIENCE) else { return false };
     let stopped = Stopped::others(host, env);
     let (mut envs, mut shown_frames) = (FxHashMap::default(), FxHashMap::default());
     let mut stacks: Vec<(usize, Vec<CallFrame>)> = Vec::new();

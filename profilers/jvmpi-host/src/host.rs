@@ -2,10 +2,8 @@
 
 use std::ffi::CString;
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use et_jvm::env::{Env, Vm};
 use et_jvm::hotspot::{HotSpot, Layout};
@@ -119,19 +117,6 @@ pub fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
 /// Loads the host, once. None if there is one already.
 pub fn set(host: Host) -> Option<&'static Host> {
     HOST.set(host).ok().and_then(|()| HOST.get())
-}
-
-/// Acquires a lock with a timeout: for those that are held while the VM is called.
-pub fn in_time(mutex: &Mutex<()>, patience: Duration) -> Option<MutexGuard<'_, ()>> {
-    let start = Instant::now();
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if start.elapsed() > patience => return None,
-            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_micros(200)),
-        }
-    }
 }
 
 /// Why there are no events in a traced run: both need the VM's only allocation event.

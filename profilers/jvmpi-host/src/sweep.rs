@@ -11,13 +11,14 @@ use std::{fs, thread};
 
 use et_jvm::env::{Env, Object};
 use et_jvm::jvmti::JvmtiError;
+use et_jvm::sync::in_time;
 use et_jvm::threads::agent_thread_in;
 use rustc_hash::FxHashSet;
 
 use crate::abi::{ClassUnload, Details, GcInfo, ObjFree, ObjectId, event};
 use crate::classes::{self, Class, Shape};
 use crate::deliver;
-use crate::host::{self, Host, Phase};
+use crate::host::{Host, Phase};
 use crate::ids;
 use crate::objects;
 use crate::records;
@@ -97,7 +98,7 @@ pub fn batch(host: &Host, env: Env) {
         return;
     }
     // Held during the heap walk. Waiting for it has a timeout, and events do not wait for it.
-    let Some(_alone) = host::in_time(&BATCH, PATIENCE) else { return };
+    let Some(_alone) = in_time(&BATCH, PATIENCE) else { return };
     let collections = PENDING.swap(0, Ordering::AcqRel);
     let Dead { unloaded, dead, left } = if host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD]) {
         dead(host, env).unwrap_or_default()

@@ -39,7 +39,7 @@ pub fn tag_of(monitor: &Monitor, env: Env, class: Object) -> ClassTag {
         let class_of_classes = class_of_classes.map(|class| tag_of(monitor, env, class).id);
         let definition = monitor.xml.as_ref().map(|_| describe(monitor, env, class, name));
         let size = monitor.jvmti.object_size(class).ok();
-        let _one = tags::tagging();
+        let _one = tags::tagging_in_callback();
         if let Some(tag) = there() {
             return tag;
         }

@@ -22,7 +22,7 @@ pub fn of(monitor: &Monitor, env: Env, object: Object) -> u64 {
             return classes::tag_of(monitor, env, object).id;
         }
         let class_id = classes::tag_of(monitor, env, class).id;
-        let _one = tags::tagging();
+        let _one = tags::tagging_in_callback();
         let there = known(monitor, object);
         if there != 0 {
             return there;

@@ -71,7 +71,7 @@ pub fn allocated(monitor: &Monitor, env: Env, object: Object, class: Object, siz
         };
         let method = frame.map(|frame| method_of(monitor, xml, env, MethodId(frame.method)));
         let line = frame.and_then(|frame| monitor.jvmti.line_at(MethodId(frame.method), frame.location));
-        let _one = tags::tagging();
+        let _one = tags::tagging_in_callback();
         // Java code may have got hold of it before, and entered its monitor.
         if ids::known(monitor, object) != 0 {
             return;

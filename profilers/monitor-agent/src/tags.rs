@@ -1,8 +1,9 @@
 //! Tags of JVMTI's: the numbers in them, counted from 1, and what those of classes say besides.
 
-use et_jvm::sync::lock;
+use et_jvm::sync::{in_time, lock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// Flag in a class's tag: it is decided whether its objects are reported.
 pub const DECIDED: i64 = 1 << 61;
@@ -12,6 +13,8 @@ pub const EXCLUDED: i64 = 1 << 62;
 /// Two threads must not assign ids to the same object. The VM is called while it is held; callbacks during collections
 /// never take it.
 static TAGGING: Mutex<()> = Mutex::new(());
+/// For how long a callback waits. Walks through a large heap take seconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// The id in a tag.
@@ -27,6 +30,12 @@ pub fn fresh() -> u64 {
 /// To be held while assigning ids.
 pub fn tagging() -> MutexGuard<'static, ()> {
     lock(&TAGGING)
+}
+
+/// The same in a callback, whose thread may have suspended others: `None` if one of them seems to hold the lock, and will not release it before. Then
+/// an object may get two numbers.
+pub fn tagging_in_callback() -> Option<MutexGuard<'static, ()>> {
+    in_time(&TAGGING, PATIENCE)
 }
 
 /// The content of a class's tag.

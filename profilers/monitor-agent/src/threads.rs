@@ -25,7 +25,13 @@ mod state_bit {
 pub fn id(env: Env, thread: Object) -> u32 {
     static FIELD: OnceLock<Option<Field>> = OnceLock::new();
     let find = || env.frame(2, |env| env.field(env.find_class(c"java/lang/Thread")?, c"tid", c"J"));
-    FIELD.get_or_init(find).map_or(0, |field| env.get_long(thread, field) as u32)
+    // Not in `get_or_init`: others would wait for a thread that is suspended meanwhile.
+    let field = FIELD.get().copied().unwrap_or_else(|| {
+        let found = find();
+        _ = FIELD.set(found);
+        found
+    });
+    field.map_or(0, |field| env.get_long(thread, field) as u32)
 }
 
 /// Converts JVMTI's state bits; `None` if the thread has ended.

@@ -74,6 +74,11 @@ pub fn record_what_exists(
     let walker = Jvmti::new(tracer.machine.vm).ok_or(StartError::NotHotSpot)?;
     walker.add_capabilities(&[Capability::TagObjects])?;
     heap::link_archived(&tracer.machine, env)?;
+    // Whatever may wait for a class loader or an initializer comes before other threads are stopped: they may be in one.
+    heap::initialize_wrappers(env);
+    if tracer.records_monitors {
+        monitors::prepare(env);
+    }
     let mut threads = jvmti.all_threads(env)?;
     threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
     let is_current = |other: Object| thread.is_some_and(|thread| env.is_same(other, thread));
@@ -97,9 +102,6 @@ pub fn record_what_exists(
             .output
             .queue
             .problem("objects that existed at the start and share their id with another", found.shared_ids as u64);
-    }
-    if tracer.records_monitors {
-        monitors::prepare(env);
     }
     for kind in events(tracer) {
         jvmti.set_event(kind, true)?;

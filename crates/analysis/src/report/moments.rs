@@ -136,9 +136,13 @@ pub(super) struct Courses {
 }
 
 impl Courses {
-    /// Goes through all objects.
+    /// Goes through all objects. Without deaths nothing is known of how many were alive, nor how old they became: what is shown is chosen, and nothing
+    /// more.
     pub fn of(population: &Population, naming: Naming<'_>, totals: &Totals) -> io::Result<Self> {
         let none = Self::new(totals, &population.end);
+        if !population.has_deaths {
+            return Ok(none);
+        }
         rows::fold(population, naming, rows::OF_LIVES, || none.clone(), Self::object, Self::add)
     }
 

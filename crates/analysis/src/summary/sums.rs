@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::Amount;
 use super::peak::{Course, PeakTally};
 use super::rows::{KindCounts, Row, Sum};
-use crate::fold::{add_all, fold_groups};
+use crate::fold::{add_all, fold_read};
 use crate::place::Spot;
 use crate::survival;
 use et_reader::attribution::{Attribution, Callers, Origins};
@@ -47,10 +47,9 @@ impl<'a> Sums<'a> {
         let walks = population.survival.as_deref().map(survival::middle);
         let columns = walks.map_or(Part::columns(), |_| Part::columns() | survival::columns());
         let groups: Vec<usize> = (0..population.groups.len()).collect();
-        let part = fold_groups(
-            &*population.groups,
+        let part = fold_read(
             &groups,
-            columns,
+            |group| population.groups.read_joined(group, columns, &[middle]),
             || Part { survived: walks.map(|_| survival::Sums::default()), ..Part::default() },
             |part, group, rows| {
                 part.group(group, rows, middle, &askers);

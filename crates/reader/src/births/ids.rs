@@ -1,63 +1,221 @@
-//! Which ids may have been given more than once: looked for on all cores, in no order.
+//! Which ids have been given more than once, and which pieces give certain ids.
+//!
+//! The runtime takes ids from a generator, mostly one after the other, so those of a piece are a few stretches of its sequence. If two stretches
+//! have an id in common, one of them has the first id of the other. So it is enough to look for these first ids, which takes neither unpacked events
+//! nor memory for each object.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use et_names::hashes;
+use et_system::threads::on_all_cores;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::survival::Special;
+
+/// Ids that follow each other in the sequence of the generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    first: u32,
+    count: u32,
+}
+
+impl Stretch {
+    #[inline]
+    fn ids(self) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(self.first), |id| Some(hashes::next(*id))).take(self.count as usize)
+    }
+}
+
+/// The ids of a piece, in the order in which they are given.
+#[derive(Debug, Default)]
+pub struct Stretches {
+    all: Vec<Stretch>,
+    /// What would continue the last one; 0, which is no id, if there is none.
+    next: u32,
+}
+
+impl Stretches {
+    #[inline]
+    pub fn add(&mut self, id: u32) {
+        match self.all.last_mut() {
+            Some(last) if id == self.next => last.count += 1,
+            _ => self.all.push(Stretch { first: id, count: 1 }),
+        }
+        self.next = hashes::next(id);
+    }
+
+    pub fn finish(self) -> Vec<Stretch> {
+        self.all
+    }
+}
+
+/// What was found about the ids of all pieces.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Those that pieces give and that had been given before, by another event or before tracing began.
+    pub again: FxHashSet<u32>,
+    /// The pieces that give one of these, or one that was asked for, in ascending order.
+    pub pieces: Vec<usize>,
+}
+
+/// Looks at the ids of all pieces. `initial` are those given before tracing began, `asked` is asked for. `None` if more than `most` are given again.
+pub fn look(pieces: &[Vec<Stretch>], initial: &FxHashSet<u32>, asked: &FxHashSet<u32>, most: usize) -> Option<Looked> {
+    let mut firsts: FxHashMap<u32, u32> = FxHashMap::default();
+    for stretch in pieces.iter().flatten() {
+        *firsts.entry(stretch.first).or_default() += 1;
+    }
+    let special = Special::of(firsts.keys().chain(initial).chain(asked).copied());
+    // Ids that matter: those given before tracing, and whether a stretch has the first id of another.
+    let look_at = |(): &mut (), piece: usize| {
+        let (mut is_wanted, mut overlaps, mut again) = (false, false, Vec::new());
+        for stretch in &pieces[piece] {
+            for (at, id) in stretch.ids().enumerate() {
+                if !special.may_have(id) {
+                    continue;
+                }
+                overlaps |= firsts.get(&id).is_some_and(|times| at > 0 || *times > 1);
+                is_wanted |= asked.contains(&id);
+                if initial.contains(&id) {
+                    again.push(id);
+                }
+            }
+        }
+        Ok::<_, Infallible>((is_wanted, overlaps, again))
+    };
+    let Ok((looked, _)) = on_all_cores(pieces.len(), 1, || (), look_at);
+    if looked.iter().any(|(_, overlaps, _)| *overlaps) {
+        return look_at_all(pieces, initial, asked, most);
+    }
+    let again = looked.iter().flat_map(|(.., again)| again).copied().collect();
+    let wanted = looked.iter().enumerate().filter(|(_, (is_wanted, _, again))| *is_wanted || !again.is_empty());
+    Some(Looked { again, pieces: wanted.map(|(piece, _)| piece).collect() })
+}
+
+/// The same where some stretches have ids in common.
+fn look_at_all(
+    pieces: &[Vec<Stretch>],
+    initial: &FxHashSet<u32>,
+    asked: &FxHashSet<u32>,
+    most: usize,
+) -> Option<Looked> {
+    let count: u64 = pieces.iter().flatten().map(|stretch| u64::from(stretch.count)).sum();
+    let seen = Seen::new(count as usize + initial.len());
+    initial.iter().for_each(|id| _ = seen.add(*id));
+    let add = |again: &mut FxHashSet<u32>, piece: usize| {
+        let there = pieces[piece].iter().flat_map(|stretch| stretch.ids()).filter(|id| seen.add(*id));
+        again.extend(there.take(most + 1));
+        if again.len() > most { Err(()) } else { Ok(()) }
+    };
+    let (_, found) = on_all_cores(pieces.len(), 1, FxHashSet::default, add).ok()?;
+    drop(seen);
+    let mut perhaps = FxHashSet::default();
+    found.into_iter().for_each(|ids| perhaps.extend(ids));
+    // Ids may share a bit. How often each is given decides.
+    let special = Special::of(perhaps.iter().chain(asked).copied());
+    let count = |times: &mut FxHashMap<u32, u32>, piece: usize| {
+        let mut is_wanted = false;
+        for id in pieces[piece].iter().flat_map(|stretch| stretch.ids()).filter(|id| special.may_have(*id)) {
+            is_wanted |= asked.contains(&id);
+            if perhaps.contains(&id) {
+                *times.entry(id).or_default() += 1;
+                is_wanted = true;
+            }
+        }
+        Ok::<_, Infallible>(is_wanted)
+    };
+    let Ok((wanted, counted)) = on_all_cores(pieces.len(), 1, FxHashMap::default, count);
+    let mut times: FxHashMap<u32, u32> = initial.iter().filter(|id| perhaps.contains(id)).map(|id| (*id, 1)).collect();
+    for (id, more) in counted.into_iter().flatten() {
+        *times.entry(id).or_default() += more;
+    }
+    times.retain(|_, times| *times > 1);
+    let pieces = wanted.iter().enumerate().filter(|(_, is_wanted)| **is_wanted).map(|(piece, _)| piece).collect();
+    (times.len() <= most).then(|| Looked { again: times.into_keys().collect(), pieces })
+}
 
 /// Bits for each object, as long as there are fewer than one for each id: few objects then share one.
 const BITS: usize = 64;
 const MOST_BITS: usize = 1 << 31;
-/// Ids that are looked at together. Each look waits for memory, and those of a loop that does nothing else wait together.
-const AT_ONCE: usize = 64;
 
 /// A set of ids, perhaps with others that share their bits.
 #[derive(Debug)]
-pub struct Seen {
+struct Seen {
     words: Vec<AtomicU64>,
 }
 
 impl Seen {
     /// For that many objects.
-    pub fn new(objects: usize) -> Self {
+    fn new(objects: usize) -> Self {
         let bits = objects.saturating_mul(BITS).next_power_of_two().clamp(64, MOST_BITS);
         Self { words: std::iter::repeat_with(AtomicU64::default).take(bits / 64).collect() }
     }
 
+    /// Adds an id. Returns whether it may have been there.
     #[inline]
-    fn place(&self, id: u32) -> (usize, u64) {
-        (id as usize >> 6 & (self.words.len() - 1), 1 << (id & 63))
-    }
-
-    pub fn may_have(&self, id: u32) -> bool {
-        let (word, bit) = self.place(id);
-        self.words[word].load(Ordering::Relaxed) & bit != 0
-    }
-
-    /// Adds ids. Those that may have been there go to `again`.
-    pub fn add(&self, ids: &[u32], again: &mut Vec<u32>) {
-        for ids in ids.chunks(AT_ONCE) {
-            let look = |sum, id: &u32| sum ^ self.words[self.place(*id).0].load(Ordering::Relaxed);
-            std::hint::black_box(ids.iter().fold(0, look));
-            for &id in ids {
-                let (word, bit) = self.place(id);
-                if self.words[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
-                    again.push(id);
-                }
-            }
-        }
+    fn add(&self, id: u32) -> bool {
+        let (word, bit) = (id as usize >> 6 & (self.words.len() - 1), 1 << (id & 63));
+        self.words[word].fetch_or(bit, Ordering::Relaxed) & bit != 0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
+    fn stretches(ids: impl IntoIterator<Item = u32>) -> Vec<Stretch> {
+        let mut stretches = Stretches::default();
+        ids.into_iter().for_each(|id| stretches.add(id));
+        stretches.finish()
+    }
+
     #[test]
-    fn ids_that_come_again_are_found() {
-        let seen = Seen::new(1000);
-        let (mut again, ids) = (Vec::new(), Vec::from_iter(1..=1000u32));
-        seen.add(&ids, &mut again);
-        assert_eq!(again, [0; 0]);
-        seen.add(&[2000, 7, 1000], &mut again);
-        assert_eq!(again, [7, 1000]);
-        assert!(seen.may_have(2000) && !seen.may_have(2001));
+    fn ids_of_the_generator_are_stretches() {
+        let from = |steps, count| (steps..steps + count).map(|steps| hashes::after(hashes::SEED, steps));
+        let found = stretches(from(0, 5).chain(from(9, 1)).chain(from(10, 3)).chain([0x7fff_ffff, 7]));
+        let expected = [(hashes::SEED, 5), (hashes::after(hashes::SEED, 9), 4), (0x7fff_ffff, 1), (7, 1)];
+        assert_eq!(found, expected.map(|(first, count)| Stretch { first, count }));
+        assert_eq!(found[1].ids().collect::<Vec<_>>(), from(9, 4).collect::<Vec<_>>());
+        assert_eq!(stretches([]), []);
+    }
+
+    /// Pieces, each of stretches of so many ids from a place of the generator on, of which there are few.
+    fn pieces() -> impl Strategy<Value = Vec<Vec<(u32, u32)>>> {
+        prop::collection::vec(prop::collection::vec((0..400u32, 1..30u32), 0..4), 0..8)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_given_again_is_found(
+            pieces in pieces(),
+            initial in prop::collection::hash_set(0..400u32, 0..3),
+            asked in prop::collection::hash_set(0..400u32, 0..3),
+        ) {
+            let id = |steps: u32| hashes::after(hashes::SEED, steps);
+            let set = |steps: std::collections::HashSet<u32>| steps.into_iter().map(id).collect::<FxHashSet<u32>>();
+            let (initial, asked) = (set(initial), set(asked));
+            let ids: Vec<Vec<u32>> = pieces
+                .iter()
+                .map(|piece| piece.iter().flat_map(|(from, count)| (*from..from + count).map(id)).collect())
+                .collect();
+            let mut times: BTreeMap<u32, u32> = initial.iter().map(|id| (*id, 1)).collect();
+            ids.iter().flatten().for_each(|id| *times.entry(*id).or_default() += 1);
+            let again: FxHashSet<u32> = times.iter().filter(|(_, times)| **times > 1).map(|(id, _)| *id).collect();
+            let all: Vec<Vec<Stretch>> = ids.iter().map(|ids| stretches(ids.iter().copied())).collect();
+            let found = look(&all, &initial, &asked, 1000).unwrap();
+            prop_assert_eq!(&found.again, &again);
+            for (piece, ids) in ids.iter().enumerate() {
+                // More may be read than is needed.
+                if ids.iter().any(|id| again.contains(id) || asked.contains(id)) {
+                    prop_assert!(found.pieces.contains(&piece));
+                }
+            }
+            prop_assert!(found.pieces.is_sorted_by(|one, other| one < other));
+            prop_assert_eq!(look(&all, &initial, &asked, 0).is_some(), again.is_empty() || again.is_subset(&initial));
+        }
     }
 }

@@ -9,7 +9,7 @@ use et_system::threads::on_all_cores;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::events::{Item, Items, ObjectEvent, Unfit};
-use super::ids::Seen;
+use super::ids::{self, Looked, Stretch, Stretches};
 use super::made::{Made, Maker};
 use crate::classes::ClassIndex;
 use crate::file::ReadError;
@@ -24,11 +24,9 @@ use crate::stack_contexts::StackContexts;
 use crate::survival::{Fates, Marker, Special};
 use crate::trace::Trace;
 
-/// Bytes of the shortest event that tells of an object.
-const LEAST_BYTES: u64 = 16;
 /// Bytes of the largest piece: many times what the runtime writes.
 const MOST_BYTES: u64 = 1 << 22;
-/// Number of runs, ids that may come twice and events that ask what was before, up to which a trace is read in this way: each takes up to 150 bytes. If
+/// Number of runs, stretches of ids, ids that come again and events that ask what was before, up to which a trace is read in this way: each takes up to 150 bytes. If
 /// there are more, threads take turns all the time, or there were two billion objects, after which all ids come again.
 const MOST: usize = 1 << 23;
 /// Tickets up to which a place in the order of all fits 64 bits, and the bits for the word of the piece.
@@ -124,6 +122,8 @@ pub struct Index {
 #[derive(Default)]
 struct Found {
     runs: Vec<Run>,
+    /// The ids that are given.
+    ids: Vec<Stretch>,
     perhaps: Vec<Perhaps>,
     /// How often fields are stored to.
     fields: FxHashMap<FieldRefId, u64>,
@@ -172,8 +172,6 @@ struct Happened {
 struct Hands<'a> {
     events: Vec<u8>,
     maker: Maker<'a>,
-    ids: Vec<u32>,
-    again: Vec<u32>,
 }
 
 /// For each stack, where in the order of all something is allocated on it first. Behind the stacks of the trace are those of its threads when
@@ -238,12 +236,8 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     let mut pieces = pieces(trace);
     let firsts = FirstUses::of(trace);
     let kept = AtomicUsize::new(0);
-    let bytes: u64 =
-        pieces.iter().map(|piece| trace.file.event_bytes(&trace.file.threads()[piece.thread], piece.number)).sum();
-    let seen = Seen::new((bytes / LEAST_BYTES) as usize + initial.times.len());
-    seen.add(&Vec::from_iter(initial.times.keys().copied()), &mut Vec::new());
-    let hands = || Hands { events: Vec::new(), maker: Maker::new(trace), ids: Vec::new(), again: Vec::new() };
-    let look = |hands: &mut Hands<'_>, piece| first_look(trace, &pieces, piece, hands, (&seen, &firsts, &kept));
+    let hands = || Hands { events: Vec::new(), maker: Maker::new(trace) };
+    let look = |hands: &mut Hands<'_>, piece| first_look(trace, &pieces, piece, hands, (&firsts, &kept));
     let (mut found, hands) = on_all_cores(pieces.len(), 1, hands, look).ok()?;
     let mut totals = Totals::default();
     let mut records: FxHashMap<u32, u64> = FxHashMap::default();
@@ -260,11 +254,7 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
         *records.entry(thread.index).or_default() += frames;
         anomalies.frames_at_thread_end += if thread.end.is_some() { frames } else { 0 };
     }
-    let mut twice: FxHashSet<u32> = FxHashSet::default();
-    for hands in hands {
-        anomalies.add(&hands.maker.anomalies);
-        twice.extend(hands.again);
-    }
+    hands.iter().for_each(|hands| anomalies.add(&hands.maker.anomalies));
     let (runs, places) = in_order(&pieces, &mut found)?;
     let mut happened = mirrors(trace, &runs);
     for (piece, found) in found.iter().enumerate() {
@@ -280,27 +270,30 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     for (field, stores) in found.iter().flat_map(|found| &found.fields) {
         fields.stored(*field, *stores, &trace.names, &trace.types, &mut anomalies);
     }
-    drop(found);
+    let given: Vec<Vec<Stretch>> = found.into_iter().map(|found| found.ids).collect();
     let hash_of = |happened: &Happened| match happened.what {
         Happening::Mirror(class, _) => trace.classes.get(class).record.class.0,
         Happening::Born(hash) => hash,
         Happening::Asked(Asked::New(told)) => told.object().0,
         Happening::Asked(Asked::Known(object)) => object.0,
     };
-    twice.extend(happened.iter().map(hash_of).filter(|hash| seen.may_have(*hash)));
-    drop(seen);
-    if !twice.is_empty() {
+    // What was there when tracing began is known in any case.
+    let initially: FxHashSet<u32> = initial.times.keys().copied().collect();
+    let asked: FxHashSet<u32> = happened.iter().map(hash_of).filter(|hash| !initially.contains(hash)).collect();
+    let Looked { again, pieces: giving } = ids::look(&given, &initially, &asked, MOST)?;
+    if !giving.is_empty() {
         trace.file.begin_events("looking for ids that come again");
-        let special = Special::of(twice.iter().copied());
-        let twice = |hash: u32| special.may_have(hash) && twice.contains(&hash);
-        let look = |events: &mut Vec<u8>, piece| second_look(trace, &pieces, piece, events, &twice);
-        let (born, _) = on_all_cores(pieces.len(), 1, Vec::new, look).ok()?;
-        for (piece, born) in born.into_iter().enumerate() {
+        let special = Special::of(again.iter().chain(&asked).copied());
+        let is_wanted = |hash: u32| special.may_have(hash) && (again.contains(&hash) || asked.contains(&hash));
+        let look = |events: &mut Vec<u8>, at: usize| second_look(trace, &pieces, giving[at], events, &is_wanted);
+        let (born, _) = on_all_cores(giving.len(), 1, Vec::new, look).ok()?;
+        for (piece, born) in giving.into_iter().zip(born) {
             for born in born {
                 happened.push(Happened { run: *places[piece].get(born.run as usize)?, ..born });
             }
         }
     }
+    drop(given);
     // Mirrors of a run are in the order of their classes, which is that of the list.
     happened.sort_by_key(|happened| (happened.run, happened.offset));
     let mut deciding = Deciding {
@@ -390,16 +383,16 @@ fn first_look(
     pieces: &[Piece],
     number: usize,
     hands: &mut Hands<'_>,
-    (seen, firsts, kept): (&Seen, &FirstUses, &AtomicUsize),
+    (firsts, kept): (&FirstUses, &AtomicUsize),
 ) -> Result<Found, Unfit> {
-    let Hands { events, maker, ids, again } = hands;
+    let Hands { events, maker } = hands;
     let mut items = load(trace, &pieces[number], events)?;
     let (mut found, mut run) = (Found::default(), None);
     let base = pieces[number].base;
     // The last array of each depth that an instruction has made.
     let mut arrays: Vec<ObjectHash> = Vec::new();
     maker.begin();
-    ids.clear();
+    let mut ids = Stretches::default();
     while let Some((offset, item)) = items.next()? {
         if let Item::Ticket(ticket) = item {
             if ticket.0 >= MOST_TICKET {
@@ -428,7 +421,7 @@ fn first_look(
                 run.bytes += made.size;
                 run.has_records = true;
                 found.totals.0[made.kind.record_kind() as usize] += 1;
-                ids.push(told.object().0);
+                ids.add(told.object().0);
                 if let ObjectEvent::Array { depth, object, .. } = told {
                     arrays.resize(usize::from(depth) + 1, ObjectHash::NULL);
                     arrays[usize::from(depth)] = object;
@@ -455,9 +448,8 @@ fn first_look(
         }
     }
     found.runs.extend(run);
-    let before = again.len();
-    seen.add(ids, again);
-    let more = found.runs.len() + found.perhaps.len() + found.fields.len() + again.len() - before;
+    found.ids = ids.finish();
+    let more = found.runs.len() + found.perhaps.len() + found.fields.len() + found.ids.len();
     if kept.fetch_add(more, Ordering::Relaxed) > MOST { Err(Unfit) } else { Ok(found) }
 }
 

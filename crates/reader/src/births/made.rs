@@ -12,8 +12,10 @@ use crate::resolve::sizes::Layout;
 use crate::trace::Trace;
 use crate::types::TypeId;
 
-/// Number of entries, a power of two.
+/// Number of entries for events of a kind, a power of two.
 const ENTRIES: usize = 1 << 12;
+/// Kinds of events: those of hooks at allocations, objects that the VM has made, objects that were found.
+const KINDS: usize = 3;
 
 /// Of an entry that says nothing: no class has that id.
 const NO_KEY: u64 = u64::MAX;
@@ -38,7 +40,7 @@ impl From<Alloc> for Made {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The site of an event, and its class or, for an array, the depth with a bit that no class has.
+    /// The site of an event, and its class or, for an array of a hook, the depth with a bit that no class has.
     key: u64,
     made: Made,
     /// Of arrays, which differ in size.
@@ -71,7 +73,7 @@ impl<'a> Maker<'a> {
         Self {
             trace,
             allocs: Allocs::new(trace),
-            recent: vec![entry; ENTRIES],
+            recent: vec![entry; KINDS * ENTRIES],
             round: 0,
             anomalies: Anomalies::default(),
         }
@@ -85,20 +87,26 @@ impl<'a> Maker<'a> {
     /// What an event says, and whether it may be the first since [`begin`](Self::begin) to say it.
     #[inline]
     pub fn of(&mut self, told: ObjectEvent, now: Ticket) -> (Made, bool) {
-        let (site, second) = match told {
-            ObjectEvent::New { site, class, .. } => (site, class.0),
-            ObjectEvent::Array { depth, site, .. } => (site, 1 << 31 | u32::from(depth)),
-            ObjectEvent::Sighted { .. } => return (self.look_up(told, now), true),
+        let (kind, site, second, length) = match told {
+            ObjectEvent::New { site, class, .. } => (0, site, class.0, None),
+            ObjectEvent::Array { depth, site, length, .. } => (0, site, 1 << 31 | u32::from(depth), Some(length)),
+            ObjectEvent::Sighted { object, .. } if self.trace.classes.is_mirror(object) => {
+                return (self.look_up(told, now), true);
+            }
+            ObjectEvent::Sighted { kind, site, class, length, .. } => {
+                (1 + usize::from(kind == AllocKind::Found), site, class.0, u32::try_from(length).ok())
+            }
         };
         let key = u64::from(site.0) << 32 | u64::from(second);
-        let place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % ENTRIES;
+        let hash = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+        let place = kind * ENTRIES + hash % ENTRIES;
         let entry = &mut self.recent[place];
-        if entry.key != key {
+        if entry.key != key || entry.layout.is_some() != length.is_some() {
             return (self.remember(told, now, key, place), true);
         }
         let is_first = std::mem::replace(&mut entry.round, self.round) != self.round;
         let mut made = entry.made;
-        if let (Some(layout), ObjectEvent::Array { length, .. }) = (&entry.layout, told) {
+        if let (Some(layout), Some(length)) = (&entry.layout, length) {
             (made.size, made.length) = (layout.size(length), length);
         }
         (made, is_first)
@@ -112,8 +120,9 @@ impl<'a> Maker<'a> {
         let found = std::mem::replace(&mut self.anomalies, before);
         self.anomalies.add(&found);
         let layout = match told {
-            ObjectEvent::Array { .. } => self.allocs.layout(made.ty),
-            ObjectEvent::New { .. } | ObjectEvent::Sighted { .. } => None,
+            ObjectEvent::Sighted { length, .. } if length < 0 => None,
+            ObjectEvent::Array { .. } | ObjectEvent::Sighted { .. } => self.allocs.layout(made.ty),
+            ObjectEvent::New { .. } => None,
         };
         if is_usual && self.trace.classes.have_own_mirrors() {
             self.recent[place] = Entry { key, made, layout, round: self.round };

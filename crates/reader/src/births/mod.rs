@@ -11,6 +11,7 @@
 mod events;
 mod ids;
 mod index;
+mod joined;
 mod made;
 mod rows;
 #[cfg(test)]

@@ -6,10 +6,12 @@ use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use et_format::Nanos;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::events::{Item, Items};
 use super::index::{Before, Order, Run, stack_of};
+use super::joined::{self, Joining};
 use super::made::{Made, Maker};
 use crate::lifetimes::HeldByStack;
 use crate::model::ContextId;
@@ -81,6 +83,11 @@ impl MadeRows {
         Some(Self { trace, order, of_stacks, fates, groups, unpacked: Mutex::default() })
     }
 
+    /// What tells the fates, if they are wanted and there are any.
+    fn fates_for(&self, columns: Columns) -> Option<InOrder<'_>> {
+        self.fates.as_ref().filter(|_| columns.has(Columns::FATE)).map(|fates| fates.in_order())
+    }
+
     /// The objects of a group, by their numbers, and the bytes allocated before each.
     fn extent(&self, group: &Group) -> (Range<u64>, RangeInclusive<u64>) {
         match group {
@@ -115,24 +122,54 @@ impl MadeRows {
         Ok(events)
     }
 
-    /// Adds the mirrors that become known before a run.
-    fn mirrors(&self, run: usize, maker: &Maker<'_>, making: &mut Making<'_>) {
+    /// Shows all objects of a group in the order of their births.
+    fn each(&self, group: &Group, see: impl FnMut(&Born)) -> io::Result<()> {
+        let (numbers, _) = self.extent(group);
+        let now = Before { births: numbers.start, ..Before::default() };
+        let mut walk = Walk { see, now, unpacked: FxHashMap::default() };
+        match group {
+            Group::Initial(objects) => {
+                for alloc in &self.order.initial[objects.clone()] {
+                    walk.born(&Made::from(*alloc), alloc.object, ThreadId(0), ContextId::EMPTY);
+                }
+            }
+            Group::Runs(runs, is_last) => {
+                let mut maker = Maker::new(&self.trace);
+                if let Some(first) = self.order.runs.get(runs.start) {
+                    walk.now = first.before;
+                }
+                for place in runs.clone() {
+                    walk.now.time = self.order.runs[place].before.time;
+                    self.run(place, &mut maker, &mut walk)?;
+                }
+                if *is_last {
+                    walk.now.time = self.order.end.time;
+                    self.mirrors(self.order.runs.len(), &maker, &mut walk);
+                }
+            }
+        }
+        // Nothing but a change of the file can have made them others.
+        if walk.now.births == numbers.end { Ok(()) } else { Err(changed()) }
+    }
+
+    /// Shows the mirrors that become known before a run.
+    fn mirrors(&self, run: usize, maker: &Maker<'_>, walk: &mut Walk<impl FnMut(&Born)>) {
         let first = self.order.mirrors.partition_point(|mirror| (mirror.run as usize) < run);
         for mirror in self.order.mirrors[first..].iter().take_while(|mirror| mirror.run as usize == run) {
             let hash = self.trace.classes.get(mirror.class).record.class;
-            making.add(&maker.mirror(mirror.class), id(hash, mirror.number), ThreadId(0), ContextId::EMPTY);
+            walk.born(&maker.mirror(mirror.class), id(hash, mirror.number), ThreadId(0), ContextId::EMPTY);
         }
     }
 
-    /// Adds the objects of a run.
-    fn run(&self, place: usize, maker: &mut Maker<'_>, making: &mut Making<'_>) -> io::Result<()> {
+    /// Shows the objects of a run.
+    fn run(&self, place: usize, maker: &mut Maker<'_>, walk: &mut Walk<impl FnMut(&Born)>) -> io::Result<()> {
         let Run { ticket, piece: number, offset, .. } = self.order.runs[place];
         let piece = &self.order.pieces[number as usize];
-        self.mirrors(place, maker, making);
-        making.now.time = making.now.time.max(piece.wall.map(|wall| wall.begin));
+        self.mirrors(place, maker, walk);
+        walk.now.time = walk.now.time.max(piece.wall.map(|wall| wall.begin));
         let first = piece.decided.partition_point(|decided| decided.offset < offset);
         let mut decided = piece.decided[first..].iter().peekable();
-        let events = match making.unpacked.entry(number) {
+        let events = match walk.unpacked.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(self.unpack(number)?),
         };
@@ -152,7 +189,7 @@ impl MadeRows {
             };
             let (made, _) = maker.of(told, ticket);
             let context = self.of_stacks[stack_of(&made, piece.base).0 as usize];
-            making.add(&made, id(told.object(), number), ThreadId(piece.of), context);
+            walk.born(&made, id(told.object(), number), ThreadId(piece.of), context);
         }
         Ok(())
     }
@@ -162,6 +199,39 @@ fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the trace has changed while it was read")
 }
 
+/// An object of a group.
+#[derive(Clone, Copy)]
+pub(super) struct Born {
+    pub number: u64,
+    pub object: ObjectId,
+    pub made: Made,
+    pub thread: ThreadId,
+    pub context: ContextId,
+    /// Bytes allocated before it, and with it.
+    pub before: u64,
+    pub bytes: u64,
+    pub time: Option<Nanos>,
+}
+
+/// A walk through the objects of a group, which are shown to `see`.
+struct Walk<S> {
+    see: S,
+    now: Before,
+    /// The pieces of the group so far.
+    unpacked: FxHashMap<u32, Arc<Vec<u8>>>,
+}
+
+impl<S: FnMut(&Born)> Walk<S> {
+    #[inline]
+    fn born(&mut self, made: &Made, object: ObjectId, thread: ThreadId, context: ContextId) {
+        let Before { births: number, bytes: before, time } = self.now;
+        // What was there before tracing does not count.
+        let bytes = before + if made.kind == AllocKind::Initial { 0 } else { made.size };
+        (self.now.births, self.now.bytes) = (number + 1, bytes);
+        (self.see)(&Born { number, object, made: *made, thread, context, before, bytes, time });
+    }
+}
+
 /// Rows that are being made.
 struct Making<'f> {
     rows: Rows,
@@ -169,20 +239,13 @@ struct Making<'f> {
     /// If they are wanted, and of which objects.
     fates: Option<InOrder<'f>>,
     objects: Vec<ObjectId>,
-    /// The pieces of the group so far.
-    unpacked: FxHashMap<u32, Arc<Vec<u8>>>,
-    now: Before,
 }
 
 impl Making<'_> {
     #[inline]
-    fn add(&mut self, made: &Made, object: ObjectId, thread: ThreadId, context: ContextId) {
-        let Self { rows, columns, fates, objects, now, .. } = self;
-        let number = now.births;
-        let before = now.bytes;
-        now.births += 1;
-        // What was there before tracing does not count.
-        now.bytes += if made.kind == AllocKind::Initial { 0 } else { made.size };
+    fn add(&mut self, born: &Born) {
+        let Self { rows, columns, fates, objects } = self;
+        let &Born { number, object, made, thread, context, before, bytes, time } = born;
         rows.len += 1;
         macro_rules! put {
             ($($name:ident: $column:ident = $value:expr;)*) => {
@@ -202,8 +265,8 @@ impl Making<'_> {
             CONTEXT: context = context;
             THREAD: thread = thread;
             BIRTH_TICK: birth_tick = before;
-            BIRTH_BYTES: birth_bytes = now.bytes;
-            BIRTH_NANOS: birth_nanos = now.time.map(|time| time.0);
+            BIRTH_BYTES: birth_bytes = bytes;
+            BIRTH_NANOS: birth_nanos = time.map(|time| time.0);
         }
         if fates.is_some() {
             objects.push(object);
@@ -212,7 +275,7 @@ impl Making<'_> {
 
     /// That many objects are to come.
     fn reserve(&mut self, len: usize) {
-        let Self { rows, columns, fates, objects, .. } = self;
+        let Self { rows, columns, fates, objects } = self;
         macro_rules! reserve {
             ($($name:ident: $column:ident,)*) => {
                 $(if columns.has(Columns::$name) {
@@ -239,36 +302,40 @@ impl Making<'_> {
         }
     }
 
-    /// What no event tells is the same for all.
-    fn finish(self) -> Rows {
-        let Self { mut rows, columns, fates, objects, now, .. } = self;
-        let len = rows.len;
+    /// The rows, of which the first object has that number.
+    fn finish(self, first: u64) -> Rows {
+        let Self { mut rows, columns, fates, objects } = self;
         if columns.has(Columns::FATE) {
             rows.fate = match fates {
-                Some(mut fates) => fates.all(now.births - len as u64, &objects),
-                None => vec![None; len],
+                Some(mut fates) => fates.all(first, &objects),
+                None => vec![None; rows.len],
             };
         }
-        macro_rules! fill {
-            ($($name:ident: $column:ident = $value:expr;)*) => {
-                $(if columns.has(Columns::$name) {
-                    rows.$column = vec![$value; len];
-                })*
-            };
-        }
-        fill! {
-            LAST_USE_TICK: last_use_tick = UNKNOWN_USE;
-            DEATH_TICK: death_tick = None;
-            DEATH_BYTES: death_bytes = None;
-            DEATH_NANOS: death_nanos = None;
-            DEATH_THREAD: death_thread = None;
-            DEATH_CONTEXT: death_context = None;
-            ESCAPED_THREAD: escaped_thread = None;
-            ESCAPED_FRAME: escaped_frame = None;
-            DEATH_RECORD: death_record = None;
-            DEATH_KIND: death_kind = None;
-        }
+        untold(&mut rows, columns);
         rows
+    }
+}
+
+/// Adds columns of what no event tells: it is the same for all.
+pub(super) fn untold(rows: &mut Rows, columns: Columns) {
+    macro_rules! fill {
+        ($($name:ident: $column:ident = $value:expr;)*) => {
+            $(if columns.has(Columns::$name) {
+                rows.$column = vec![$value; rows.len];
+            })*
+        };
+    }
+    fill! {
+        LAST_USE_TICK: last_use_tick = UNKNOWN_USE;
+        DEATH_TICK: death_tick = None;
+        DEATH_BYTES: death_bytes = None;
+        DEATH_NANOS: death_nanos = None;
+        DEATH_THREAD: death_thread = None;
+        DEATH_CONTEXT: death_context = None;
+        ESCAPED_THREAD: escaped_thread = None;
+        ESCAPED_FRAME: escaped_frame = None;
+        DEATH_RECORD: death_record = None;
+        DEATH_KIND: death_kind = None;
     }
 }
 
@@ -294,38 +361,20 @@ impl Groups for MadeRows {
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
         let group = &self.groups[group];
-        let fates = self.fates.as_ref().filter(|_| columns.has(Columns::FATE)).map(|fates| fates.in_order());
         let (numbers, _) = self.extent(group);
-        let now = Before { births: numbers.start, ..Before::default() };
-        let mut making =
-            Making { rows: Rows::default(), columns, fates, objects: Vec::new(), unpacked: FxHashMap::default(), now };
+        let mut making = Making { rows: Rows::default(), columns, fates: self.fates_for(columns), objects: Vec::new() };
         making.reserve((numbers.end - numbers.start) as usize);
-        match group {
-            Group::Initial(objects) => {
-                for alloc in &self.order.initial[objects.clone()] {
-                    making.add(&Made::from(*alloc), alloc.object, ThreadId(0), ContextId::EMPTY);
-                }
-            }
-            Group::Runs(runs, is_last) => {
-                let mut maker = Maker::new(&self.trace);
-                if let Some(first) = self.order.runs.get(runs.start) {
-                    making.now = first.before;
-                }
-                for place in runs.clone() {
-                    making.now.time = self.order.runs[place].before.time;
-                    self.run(place, &mut maker, &mut making)?;
-                }
-                if *is_last {
-                    making.now.time = self.order.end.time;
-                    self.mirrors(self.order.runs.len(), &maker, &mut making);
-                }
-            }
+        self.each(group, |born| making.add(born))?;
+        Ok(making.finish(numbers.start))
+    }
+
+    fn read_joined(&self, group: usize, columns: Columns, bounds: &[u64]) -> io::Result<Rows> {
+        if columns.has_any(joined::NEVER) {
+            return self.read(group, columns);
         }
-        // Nothing but a change of the file can have made them others.
-        if making.rows.len as u64 != numbers.end - numbers.start {
-            return Err(changed());
-        }
-        Ok(making.finish())
+        let mut joining = Joining::new(columns, self.fates_for(columns), bounds);
+        self.each(&self.groups[group], |born| joining.add(born))?;
+        Ok(joining.finish())
     }
 
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {

@@ -293,6 +293,22 @@ fn each_store_to_an_unknown_field_counts() {
     assert_eq!((observed.anomalies.unknown_field_refs, &observed), (2, &by_observer));
 }
 
+/// What rows have in common that joined ones share: how many objects they are, their bytes, and the number and birth of the first.
+fn sums(rows: &Rows, bounds: &[u64]) -> BTreeMap<String, (u64, u64, [u64; 3], Option<u64>)> {
+    let mut sums = BTreeMap::new();
+    for row in 0..rows.len {
+        let passed = bounds.iter().filter(|bound| **bound < rows.birth_tick[row]).count();
+        let alike = (rows.class[row], rows.kind[row], rows.site[row], rows.context[row], rows.thread[row]);
+        let first = [rows.number[row], rows.birth_tick[row], rows.birth_bytes[row]];
+        let new = (0, 0, first, rows.birth_nanos[row]);
+        let key = format!("{passed} {alike:?} {:?} {:?}", rows.fate[row], rows.death_tick[row]);
+        let (objects, bytes, ..) = sums.entry(key).or_insert(new);
+        *objects += rows.objects(row);
+        *bytes += rows.size[row];
+    }
+    sums
+}
+
 proptest! {
     #[test]
     fn rows_are_those_of_the_records(story in stories(), group in 1..20u64) {
@@ -320,6 +336,13 @@ proptest! {
             let some = population.groups.read(group, Columns::SIZE | Columns::FATE).unwrap();
             prop_assert_eq!((some.len, &some.size, &some.fate), (of_group.len, &of_group.size, &of_group.fate));
             prop_assert_eq!(some.number.len() + some.context.len(), 0);
+            let columns = Columns::ALL.without(Columns::OBJECT | Columns::LENGTH);
+            for bounds in [&[][..], &[end.tick / 3], &[end.tick / 4, end.tick / 2]] {
+                let joined = population.groups.read_joined(group, columns, bounds).unwrap();
+                prop_assert_eq!(sums(&joined, bounds), sums(&of_group, bounds));
+            }
+            let with_ids = population.groups.read_joined(group, Columns::OBJECT, &[]).unwrap();
+            prop_assert_eq!(&with_ids.object, &of_group.object);
             rows.append(of_group);
         }
         prop_assert_eq!(rows.len, expected.len);

@@ -126,6 +126,11 @@ impl Drop for Held<'_> {
     }
 }
 
+/// Has the classes initialized that have the mirrors of primitive types in their fields.
+pub fn initialize_wrappers(env: Env) {
+    env.frame(32, |env| _ = primitives(env));
+}
+
 /// The mirrors of primitive types, which the VM does not list.
 fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
     let mirror = |name| {

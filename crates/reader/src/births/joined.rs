@@ -1,0 +1,146 @@
+//! Rows for sums: each stands for all objects of a group that are alike in what sums tell apart.
+
+use et_names::SiteId;
+use rustc_hash::FxHashMap;
+
+use super::rows::{Born, untold};
+use crate::model::ContextId;
+use crate::population::{Columns, Rows};
+use crate::record::{AllocKind, ThreadId};
+use crate::survival::{Fate, InOrder};
+use crate::types::TypeId;
+
+/// Columns that differ from object to object: where they are wanted, each object has its row.
+pub const NEVER: Columns = Columns::OBJECT.and(Columns::LENGTH);
+
+/// What the objects of a row have in common, besides their fate and between which bounds they are born.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Alike {
+    class: TypeId,
+    site: SiteId,
+    context: ContextId,
+    thread: ThreadId,
+    kind: AllocKind,
+}
+
+/// Objects that are looked up together: ids are random, so that each look-up waits for memory, and those of a loop that does nothing else wait together.
+const AT_ONCE: usize = 64;
+
+/// Rows that are being made, of objects in the order of their births.
+pub(super) struct Joining<'f> {
+    rows: Rows,
+    columns: Columns,
+    fates: Option<InOrder<'f>>,
+    bounds: &'f [u64],
+    /// Objects that are not in a row yet.
+    waiting: Vec<Born>,
+    /// Rows to which objects can be added: those since the last bound and the last change of fates.
+    open: FxHashMap<Alike, u32>,
+    /// Objects up to this number have the same fate, unless they have one of their own.
+    same_until: u64,
+    fate: Option<Fate>,
+}
+
+impl<'f> Joining<'f> {
+    pub fn new(columns: Columns, fates: Option<InOrder<'f>>, bounds: &'f [u64]) -> Self {
+        Self {
+            rows: Rows::default(),
+            columns,
+            // Without fates, all have the same.
+            same_until: if fates.is_some() { 0 } else { u64::MAX },
+            fates,
+            bounds,
+            waiting: Vec::with_capacity(AT_ONCE),
+            open: FxHashMap::default(),
+            fate: None,
+        }
+    }
+
+    #[inline]
+    pub fn add(&mut self, born: &Born) {
+        self.waiting.push(*born);
+        if self.waiting.len() == AT_ONCE {
+            self.join();
+        }
+    }
+
+    #[inline(never)]
+    fn join(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        if let Some(fates) = &self.fates {
+            fates.touch(waiting.iter().map(|born| born.object));
+        }
+        for born in waiting.drain(..) {
+            self.join_one(&born);
+        }
+        self.waiting = waiting;
+    }
+
+    #[inline]
+    fn join_one(&mut self, born: &Born) {
+        let &Born { number, object, made, thread, context, before, .. } = born;
+        if self.bounds.first().is_some_and(|bound| *bound < before) {
+            let passed = self.bounds.partition_point(|bound| *bound < before);
+            self.bounds = &self.bounds[passed..];
+            self.open.clear();
+        }
+        if let Some(fates) = &mut self.fates {
+            if fates.may_differ(object) {
+                let fate = fates.of(number, object);
+                self.begin(born, fate);
+                return;
+            }
+            if number >= self.same_until {
+                (self.fate, self.same_until) = fates.shared(number, object);
+                self.open.clear();
+            }
+        }
+        let alike = Alike { class: made.ty, site: made.site, context, thread, kind: made.kind };
+        if let Some(&row) = self.open.get(&alike) {
+            self.rows.counts[row as usize] += 1;
+            self.rows.size[row as usize] += made.size;
+            return;
+        }
+        self.open.insert(alike, self.rows.len as u32);
+        self.begin(born, self.fate);
+    }
+
+    /// Begins a row.
+    fn begin(&mut self, born: &Born, fate: Option<Fate>) {
+        let Self { rows, columns, .. } = self;
+        let &Born { number, object: _, made, thread, context, before, bytes, time } = born;
+        rows.len += 1;
+        rows.counts.push(1);
+        // Sizes are summed up whether or not they are wanted.
+        rows.size.push(made.size);
+        macro_rules! put {
+            ($($name:ident: $column:ident = $value:expr;)*) => {
+                $(if columns.has(Columns::$name) {
+                    rows.$column.push($value);
+                })*
+            };
+        }
+        put! {
+            NUMBER: number = number;
+            CLASS: class = made.ty;
+            KIND: kind = made.kind;
+            SITE: site = made.site;
+            CONTEXT: context = context;
+            THREAD: thread = thread;
+            BIRTH_TICK: birth_tick = before;
+            BIRTH_BYTES: birth_bytes = bytes;
+            BIRTH_NANOS: birth_nanos = time.map(|time| time.0);
+            FATE: fate = fate;
+        }
+    }
+
+    pub fn finish(mut self) -> Rows {
+        self.join();
+        let Self { mut rows, columns, .. } = self;
+        if !columns.has(Columns::SIZE) {
+            rows.size = Vec::new();
+        }
+        untold(&mut rows, columns);
+        rows
+    }
+}
