@@ -14,12 +14,19 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Locks a mutex that is held while the VM is called, poisoned or not: whoever holds it may have been suspended, so nobody waits longer than that.
 pub fn in_time<T: ?Sized>(mutex: &Mutex<T>, patience: Duration) -> Option<MutexGuard<'_, T>> {
+    /// Attempts before it sleeps between them: most locks are held for a moment only.
+    const QUICK: u32 = 100;
     let start = Instant::now();
+    let mut attempts = 0;
     loop {
         match mutex.try_lock() {
             Ok(guard) => return Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if start.elapsed() > patience => return None,
+            Err(TryLockError::WouldBlock) if attempts < QUICK => {
+                attempts += 1;
+                thread::yield_now();
+            }
             Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_micros(200)),
         }
     }

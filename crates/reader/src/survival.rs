@@ -278,6 +278,9 @@ impl Fates {
     }
 }
 
+/// Number of objects of which [`InOrder::touch`] is told together.
+pub(crate) const AT_ONCE: usize = 64;
+
 /// Fates of objects that are asked for in the order of their births, or nearly: of most objects no walk tells anything of their own, so
 /// that those between two walks or collections have the same.
 #[derive(Debug)]
@@ -291,7 +294,6 @@ pub struct InOrder<'f> {
 impl InOrder<'_> {
     /// The fates of these objects, of which the first has that number and the others follow.
     pub fn all(&mut self, first: u64, objects: &[ObjectId]) -> Vec<Option<Fate>> {
-        const AT_ONCE: usize = 64;
         let mut all = Vec::with_capacity(objects.len());
         for (number, objects) in (first..).step_by(AT_ONCE).zip(objects.chunks(AT_ONCE)) {
             self.touch(objects.iter().copied());

@@ -304,9 +304,14 @@ fn is_left_out(host: &'static Host, env: Env) -> bool {
     let carries = CARRIES.get().unwrap_or_else(|| {
         // Finding out may itself run hooks.
         CARRIES.set(Some(false));
-        let carrier = CARRIER
-            .get_or_init(|| env.find_class(c"jdk/internal/misc/CarrierThread").and_then(|class| env.global(class)));
-        let carries = carrier.is_some_and(|class| {
+        // Not in `get_or_init`: others would wait for a thread that is suspended meanwhile.
+        if CARRIER.get().is_none() {
+            let class = env.find_class(c"jdk/internal/misc/CarrierThread").and_then(|class| env.global(class));
+            if let Err(Some(another)) = CARRIER.set(class) {
+                env.delete_global(another);
+            }
+        }
+        let carries = CARRIER.get().and_then(Option::as_ref).is_some_and(|class| {
             env.frame(8, |env| {
                 starts::platform_thread(host, env).is_some_and(|thread| env.is_instance(thread, class.get()))
             })

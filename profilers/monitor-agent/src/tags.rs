@@ -1,7 +1,7 @@
 //! Tags of JVMTI's: the numbers in them, counted from 1, and what those of classes say besides.
 
 use et_jvm::sync::{in_time, lock};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -32,10 +32,15 @@ pub fn tagging() -> MutexGuard<'static, ()> {
     lock(&TAGGING)
 }
 
-/// The same in a callback, whose thread may have suspended others: `None` if one of them seems to hold the lock, and will not release it before. Then
-/// an object may get two numbers.
+/// The same in a callback, whose thread may have suspended others: `None` if one of them seems to hold the lock, and will not release it before. Then,
+/// as during a walk through the heap that takes longer, an object may get two numbers.
 pub fn tagging_in_callback() -> Option<MutexGuard<'static, ()>> {
-    in_time(&TAGGING, PATIENCE)
+    /// The last callback has waited in vain: the next ones need not, until the lock is released.
+    static GAVE_UP: AtomicBool = AtomicBool::new(false);
+    let patience = if GAVE_UP.load(Ordering::Relaxed) { Duration::ZERO } else { PATIENCE };
+    let tagging = in_time(&TAGGING, patience);
+    GAVE_UP.store(tagging.is_none(), Ordering::Relaxed);
+    tagging
 }
 
 /// The content of a class's tag.

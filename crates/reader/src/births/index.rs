@@ -281,6 +281,7 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
     let initially: FxHashSet<u32> = initial.times.keys().copied().collect();
     let asked: FxHashSet<u32> = happened.iter().map(hash_of).filter(|hash| !initially.contains(hash)).collect();
     let Looked { again, pieces: giving } = ids::look(&given, &initially, &asked, MOST)?;
+    drop(given);
     if !giving.is_empty() {
         trace.file.begin_events("looking for ids that come again");
         let special = Special::of(again.iter().chain(&asked).copied());
@@ -293,7 +294,6 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
             }
         }
     }
-    drop(given);
     // Mirrors of a run are in the order of their classes, which is that of the list.
     happened.sort_by_key(|happened| (happened.run, happened.offset));
     let mut deciding = Deciding {

@@ -7,7 +7,7 @@ use super::rows::{Born, untold};
 use crate::model::ContextId;
 use crate::population::{Columns, Rows};
 use crate::record::{AllocKind, ThreadId};
-use crate::survival::{Fate, InOrder};
+use crate::survival::{AT_ONCE, Fate, InOrder};
 use crate::types::TypeId;
 
 /// Columns that differ from object to object: where they are wanted, each object has its row.
@@ -23,9 +23,6 @@ struct Alike {
     kind: AllocKind,
 }
 
-/// Objects that are looked up together: ids are random, so that each look-up waits for memory, and those of a loop that does nothing else wait together.
-const AT_ONCE: usize = 64;
-
 /// Rows that are being made, of objects in the order of their births.
 pub(super) struct Joining<'f> {
     rows: Rows,
@@ -36,7 +33,7 @@ pub(super) struct Joining<'f> {
     waiting: Vec<Born>,
     /// Rows to which objects can be added: those since the last bound and the last change of fates.
     open: FxHashMap<Alike, u32>,
-    /// Objects up to this number have the same fate, unless they have one of their own.
+    /// Objects before this number have the same fate, unless they have one of their own.
     same_until: u64,
     fate: Option<Fate>,
 }
@@ -46,12 +43,11 @@ impl<'f> Joining<'f> {
         Self {
             rows: Rows::default(),
             columns,
-            // Without fates, all have the same.
-            same_until: if fates.is_some() { 0 } else { u64::MAX },
             fates,
             bounds,
             waiting: Vec::with_capacity(AT_ONCE),
             open: FxHashMap::default(),
+            same_until: 0,
             fate: None,
         }
     }

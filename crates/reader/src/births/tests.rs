@@ -309,6 +309,40 @@ fn sums(rows: &Rows, bounds: &[u64]) -> BTreeMap<String, (u64, u64, [u64; 3], Op
     sums
 }
 
+/// Objects of two sites in turn are two rows for sums, four if there is a bound between them.
+#[test]
+fn objects_that_are_alike_share_a_row() {
+    let step = |number: u32| Step {
+        thread: 1,
+        what: 0,
+        object: number,
+        choice: (2 + number % 2) << 8,
+        has_ticket: false,
+        begins: false,
+    };
+    let story = Story {
+        steps: (1..21).map(step).collect(),
+        classes: Vec::new(),
+        initial: Vec::new(),
+        collections: Vec::new(),
+        walks: Vec::new(),
+        has_times: false,
+        is_packed: false,
+        has_frames: false,
+    };
+    let (population, _) = read(&told(&story)).unwrap().unwrap();
+    let groups = &population.groups;
+    let rows = groups.read(0, Columns::NUMBER | Columns::BIRTH_TICK).unwrap();
+    let joined = groups.read_joined(0, Columns::NUMBER, &[]).unwrap();
+    assert_eq!((rows.len, joined.len, &joined.counts, &joined.number), (20, 2, &vec![10, 10], &vec![0, 1]));
+    assert!(joined.size.is_empty(), "it was not asked for");
+    // All have the same size, 0 if it is not known.
+    let bound = rows.birth_tick[9];
+    let split = groups.read_joined(0, Columns::NUMBER | Columns::SIZE, &[bound]).unwrap();
+    let expected = if bound < rows.birth_tick[10] { vec![5, 5, 5, 5] } else { vec![10, 10] };
+    assert_eq!((split.counts, split.size.iter().sum::<u64>()), (expected, population.end.bytes));
+}
+
 proptest! {
     #[test]
     fn rows_are_those_of_the_records(story in stories(), group in 1..20u64) {
