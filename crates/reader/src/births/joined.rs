@@ -3,7 +3,7 @@
 use et_names::SiteId;
 use rustc_hash::FxHashMap;
 
-use super::rows::{Born, untold};
+use super::rows::{Born, push, untold};
 use crate::model::ContextId;
 use crate::population::{Columns, Rows};
 use crate::record::{AllocKind, ThreadId};
@@ -104,29 +104,12 @@ impl<'f> Joining<'f> {
     /// Begins a row.
     fn begin(&mut self, born: &Born, fate: Option<Fate>) {
         let Self { rows, columns, .. } = self;
-        let &Born { number, object: _, made, thread, context, before, bytes, time } = born;
-        rows.len += 1;
+        push(rows, *columns, born);
         rows.counts.push(1);
         // Sizes are summed up whether or not they are wanted.
-        rows.size.push(made.size);
-        macro_rules! put {
-            ($($name:ident: $column:ident = $value:expr;)*) => {
-                $(if columns.has(Columns::$name) {
-                    rows.$column.push($value);
-                })*
-            };
-        }
-        put! {
-            NUMBER: number = number;
-            CLASS: class = made.ty;
-            KIND: kind = made.kind;
-            SITE: site = made.site;
-            CONTEXT: context = context;
-            THREAD: thread = thread;
-            BIRTH_TICK: birth_tick = before;
-            BIRTH_BYTES: birth_bytes = bytes;
-            BIRTH_NANOS: birth_nanos = time.map(|time| time.0);
-            FATE: fate = fate;
+        rows.size.push(born.made.size);
+        if columns.has(Columns::FATE) {
+            rows.fate.push(fate);
         }
     }
 

@@ -232,6 +232,31 @@ impl<S: FnMut(&Born)> Walk<S> {
     }
 }
 
+/// Adds a row for an object, but for what differs from object to object: its id, size and length.
+#[inline]
+pub(super) fn push(rows: &mut Rows, columns: Columns, born: &Born) {
+    let &Born { number, object: _, made, thread, context, before, bytes, time } = born;
+    rows.len += 1;
+    macro_rules! put {
+        ($($name:ident: $column:ident = $value:expr;)*) => {
+            $(if columns.has(Columns::$name) {
+                rows.$column.push($value);
+            })*
+        };
+    }
+    put! {
+        NUMBER: number = number;
+        CLASS: class = made.ty;
+        KIND: kind = made.kind;
+        SITE: site = made.site;
+        CONTEXT: context = context;
+        THREAD: thread = thread;
+        BIRTH_TICK: birth_tick = before;
+        BIRTH_BYTES: birth_bytes = bytes;
+        BIRTH_NANOS: birth_nanos = time.map(|time| time.0);
+    }
+}
+
 /// Rows that are being made.
 struct Making<'f> {
     rows: Rows,
@@ -245,28 +270,16 @@ impl Making<'_> {
     #[inline]
     fn add(&mut self, born: &Born) {
         let Self { rows, columns, fates, objects } = self;
-        let &Born { number, object, made, thread, context, before, bytes, time } = born;
-        rows.len += 1;
-        macro_rules! put {
-            ($($name:ident: $column:ident = $value:expr;)*) => {
-                $(if columns.has(Columns::$name) {
-                    rows.$column.push($value);
-                })*
-            };
+        let &Born { object, made, .. } = born;
+        push(rows, *columns, born);
+        if columns.has(Columns::OBJECT) {
+            rows.object.push(object);
         }
-        put! {
-            NUMBER: number = number;
-            OBJECT: object = object;
-            CLASS: class = made.ty;
-            KIND: kind = made.kind;
-            SIZE: size = made.size;
-            LENGTH: length = made.length;
-            SITE: site = made.site;
-            CONTEXT: context = context;
-            THREAD: thread = thread;
-            BIRTH_TICK: birth_tick = before;
-            BIRTH_BYTES: birth_bytes = bytes;
-            BIRTH_NANOS: birth_nanos = time.map(|time| time.0);
+        if columns.has(Columns::SIZE) {
+            rows.size.push(made.size);
+        }
+        if columns.has(Columns::LENGTH) {
+            rows.length.push(made.length);
         }
         if fates.is_some() {
             objects.push(object);

@@ -50,6 +50,22 @@ struct Story {
     has_frames: bool,
 }
 
+impl Story {
+    /// Of these steps, and nothing else.
+    fn of(steps: Vec<Step>) -> Self {
+        Self {
+            steps,
+            classes: Vec::new(),
+            initial: Vec::new(),
+            collections: Vec::new(),
+            walks: Vec::new(),
+            has_times: false,
+            is_packed: false,
+            has_frames: false,
+        }
+    }
+}
+
 fn stories() -> impl Strategy<Value = Story> {
     let step = (1..4u32, any::<u8>(), 1..40u32, any::<u32>(), prop::bool::weighted(0.3), prop::bool::weighted(0.1));
     let step = step.prop_map(|(thread, what, object, choice, has_ticket, begins)| Step {
@@ -277,16 +293,7 @@ fn names_of(contexts: &Contexts) -> Vec<(u32, MethodId)> {
 #[test]
 fn each_store_to_an_unknown_field_counts() {
     let step = |what, choice| Step { thread: 1, what, object: 1, choice, has_ticket: false, begins: false };
-    let story = Story {
-        steps: vec![step(0, 0), step(12, 1), step(12, 2), step(12, 7)],
-        classes: Vec::new(),
-        initial: Vec::new(),
-        collections: Vec::new(),
-        walks: Vec::new(),
-        has_times: false,
-        is_packed: false,
-        has_frames: false,
-    };
+    let story = Story::of(vec![step(0, 0), step(12, 1), step(12, 2), step(12, 7)]);
     let trace = told(&story);
     let (_, observed) = read(&trace).unwrap().unwrap();
     let (.., by_observer, _) = by_records(&Source::from(trace));
@@ -320,16 +327,7 @@ fn objects_that_are_alike_share_a_row() {
         has_ticket: false,
         begins: false,
     };
-    let story = Story {
-        steps: (1..21).map(step).collect(),
-        classes: Vec::new(),
-        initial: Vec::new(),
-        collections: Vec::new(),
-        walks: Vec::new(),
-        has_times: false,
-        is_packed: false,
-        has_frames: false,
-    };
+    let story = Story::of((1..21).map(step).collect());
     let (population, _) = read(&told(&story)).unwrap().unwrap();
     let groups = &population.groups;
     let rows = groups.read(0, Columns::NUMBER | Columns::BIRTH_TICK).unwrap();
