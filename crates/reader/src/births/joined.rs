@@ -3,7 +3,7 @@
 use et_names::SiteId;
 use rustc_hash::FxHashMap;
 
-use super::rows::{Born, push, untold};
+use super::born::{Born, push, untold};
 use crate::model::ContextId;
 use crate::population::{Columns, Rows};
 use crate::record::{AllocKind, ThreadId};

@@ -8,6 +8,7 @@
 //!
 //! Traces with other events, and those of which something is missing, are read in the usual ways ([`blocks`](crate::blocks)).
 
+mod born;
 mod events;
 mod ids;
 mod index;

@@ -6,16 +6,16 @@ use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use et_format::Nanos;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::born::{Born, push, untold};
 use super::events::{Item, Items};
 use super::index::{Before, Order, Run, stack_of};
 use super::joined::{self, Joining};
 use super::made::{Made, Maker};
 use crate::lifetimes::HeldByStack;
 use crate::model::ContextId;
-use crate::population::{Columns, Groups, Key, Rows, UNKNOWN_USE};
+use crate::population::{Columns, Groups, Key, Rows};
 use crate::record::{AllocKind, ObjectId, ThreadId};
 use crate::resolve::object_ids::id;
 use crate::survival::{Fates, InOrder};
@@ -199,20 +199,6 @@ fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the trace has changed while it was read")
 }
 
-/// An object of a group.
-#[derive(Clone, Copy)]
-pub(super) struct Born {
-    pub number: u64,
-    pub object: ObjectId,
-    pub made: Made,
-    pub thread: ThreadId,
-    pub context: ContextId,
-    /// Bytes allocated before it, and with it.
-    pub before: u64,
-    pub bytes: u64,
-    pub time: Option<Nanos>,
-}
-
 /// A walk through the objects of a group, which are shown to `see`.
 struct Walk<S> {
     see: S,
@@ -229,31 +215,6 @@ impl<S: FnMut(&Born)> Walk<S> {
         let bytes = before + if made.kind == AllocKind::Initial { 0 } else { made.size };
         (self.now.births, self.now.bytes) = (number + 1, bytes);
         (self.see)(&Born { number, object, made: *made, thread, context, before, bytes, time });
-    }
-}
-
-/// Adds a row for an object, but for what differs from object to object: its id, size and length.
-#[inline]
-pub(super) fn push(rows: &mut Rows, columns: Columns, born: &Born) {
-    let &Born { number, object: _, made, thread, context, before, bytes, time } = born;
-    rows.len += 1;
-    macro_rules! put {
-        ($($name:ident: $column:ident = $value:expr;)*) => {
-            $(if columns.has(Columns::$name) {
-                rows.$column.push($value);
-            })*
-        };
-    }
-    put! {
-        NUMBER: number = number;
-        CLASS: class = made.ty;
-        KIND: kind = made.kind;
-        SITE: site = made.site;
-        CONTEXT: context = context;
-        THREAD: thread = thread;
-        BIRTH_TICK: birth_tick = before;
-        BIRTH_BYTES: birth_bytes = bytes;
-        BIRTH_NANOS: birth_nanos = time.map(|time| time.0);
     }
 }
 
@@ -326,29 +287,6 @@ impl Making<'_> {
         }
         untold(&mut rows, columns);
         rows
-    }
-}
-
-/// Adds columns of what no event tells: it is the same for all.
-pub(super) fn untold(rows: &mut Rows, columns: Columns) {
-    macro_rules! fill {
-        ($($name:ident: $column:ident = $value:expr;)*) => {
-            $(if columns.has(Columns::$name) {
-                rows.$column = vec![$value; rows.len];
-            })*
-        };
-    }
-    fill! {
-        LAST_USE_TICK: last_use_tick = UNKNOWN_USE;
-        DEATH_TICK: death_tick = None;
-        DEATH_BYTES: death_bytes = None;
-        DEATH_NANOS: death_nanos = None;
-        DEATH_THREAD: death_thread = None;
-        DEATH_CONTEXT: death_context = None;
-        ESCAPED_THREAD: escaped_thread = None;
-        ESCAPED_FRAME: escaped_frame = None;
-        DEATH_RECORD: death_record = None;
-        DEATH_KIND: death_kind = None;
     }
 }
 
