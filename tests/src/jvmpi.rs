@@ -5,13 +5,14 @@ use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use xtask::jdks::Jdk;
 
 use crate::compiled;
 use crate::lab::Lab;
+use crate::program::ended;
 
 /// Why exact counts of allocations cannot be had there: with G1, HotSpot 11 leaves some out (docs/jvmpi.md).
 pub fn leaves_out(_: &Lab, jdk: &Jdk) -> Option<String> {
@@ -83,18 +84,8 @@ pub fn java(lab: &Lab, jdk: &Jdk, tier: Tier, options: &[String], program: &str,
     let mut java = Command::new(launcher);
     java.args(of_tier).args(options).arg("-cp").arg(classes).arg(program);
     let mut child = java.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
-    let end = Instant::now() + Duration::from_secs(300);
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if Instant::now() > end {
-            child.kill()?;
-            child.wait()?;
-            bail!("{program} with {options:?} does not come to an end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let status = ended(&mut child, Duration::from_secs(300))?;
+    let status = status.with_context(|| format!("{program} with {options:?} does not come to an end"))?;
     let mut output = Output { status, stdout: Vec::new(), stderr: Vec::new() };
     for (file, bytes) in [(&mut stdout, &mut output.stdout), (&mut stderr, &mut output.stderr)] {
         file.rewind()?;

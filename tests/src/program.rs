@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use xtask::command;
@@ -29,6 +31,22 @@ pub struct Run {
     pub stdout: String,
     source: Source,
     main_class: String,
+}
+
+/// Waits for the end of a process; `None` if it has not come in time, and the process was killed.
+pub fn ended(child: &mut Child, patience: Duration) -> Result<Option<ExitStatus>> {
+    let end = Instant::now() + patience;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() > end {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        sleep(Duration::from_millis(20));
+    }
 }
 
 /// The folder of the test programs.

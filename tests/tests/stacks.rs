@@ -5,11 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use et_tests::lab::{self, Lab};
-use et_tests::program::{Run, Setup, programs};
+use et_tests::program::{Run, Setup, ended, programs};
 use et_tests::{compiled, flight};
 use serde_json::Value;
 use xtask::instrumented::InstrumentedJdk;
@@ -424,18 +424,8 @@ fn ends_while_others_walk(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for round in 0..RUNS {
         let trace = program.folder.join(format!("{round}.ettrace"));
         let mut child = program.command(&trace).arg("Ends").spawn()?;
-        let start = Instant::now();
-        let status = loop {
-            match child.try_wait()? {
-                None if start.elapsed() > PATIENCE => {
-                    child.kill()?;
-                    child.wait()?;
-                    bail!("run {round} has not ended after {PATIENCE:?}");
-                }
-                None => sleep(Duration::from_millis(20)),
-                Some(status) => break status,
-            }
-        };
+        let status = ended(&mut child, PATIENCE)?;
+        let status = status.with_context(|| format!("run {round} has not ended after {PATIENCE:?}"))?;
         ensure!(status.success(), "run {round}: {status}");
         let summary: Value = serde_json::from_str(&et_trace(lab, &["summary", "--json"], &trace)?)?;
         ensure!(

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock};
 use jni_sys::{JNIEnv, jint, jobject};
 
 use crate::env::{Env, Global, Object};
-use crate::sync::unpoisoned;
+use crate::sync::{made_once, unpoisoned};
 
 type SetArrayElement = unsafe extern "system" fn(*mut JNIEnv, jobject, jint, jobject);
 
@@ -40,18 +40,12 @@ impl Handles {
     /// # Safety
     /// `slot` is the address of such a slot during the call.
     pub unsafe fn resolve<'a>(self, env: Env<'a>, slot: u64) -> Option<Object<'a>> {
-        let (tag, holder) = match HOLDER.get() {
-            Some(known) => known,
-            None => {
-                // Not in `get_or_init`: others would wait for a thread that is suspended while it makes one.
-                let holder = env.global(new_holder(env)?)?;
-                let tag = holder.address() & TAG_BITS;
-                if let Err((_, another)) = HOLDER.set((tag, Mutex::new(holder))) {
-                    env.delete_global(unpoisoned(another.into_inner()));
-                }
-                HOLDER.get()?
-            }
+        let make = || {
+            let holder = env.global(new_holder(env)?)?;
+            Some((holder.address() & TAG_BITS, Mutex::new(holder)))
         };
+        let discard = |(_, another): (usize, Mutex<Global>)| env.delete_global(unpoisoned(another.into_inner()));
+        let (tag, holder) = made_once(&HOLDER, make, discard)?;
         let handle = (slot as usize | tag) as jobject;
         let through = |holder: Object| {
             // SAFETY: an array of objects with such an element; the VM reads the handle like one of its own.

@@ -3,7 +3,9 @@
 //! No panic of an agent reaches the VM: it is caught where C called the agent ([`crate::listener`]), and the program runs on. A thread that
 //! panicked while it held a lock must not make every later callback panic as well, so a poisoned lock is taken as it is.
 
-use std::sync::{LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{
+    LockResult, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,17 @@ pub fn in_time<T: ?Sized>(mutex: &Mutex<T>, patience: Duration) -> Option<MutexG
             Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_micros(200)),
         }
     }
+}
+
+/// The value of a cell, which is made if there is none; `None` if it cannot be made now. Unlike in [`OnceLock::get_or_init`], nobody waits for a thread
+/// that makes it by calls of the VM, and may be suspended meanwhile: each makes one, and all but the first to be done are discarded.
+pub fn made_once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Option<T>, discard: impl FnOnce(T)) -> Option<&T> {
+    if cell.get().is_none()
+        && let Err(another) = cell.set(make()?)
+    {
+        discard(another);
+    }
+    cell.get()
 }
 
 /// Locks for reading, poisoned or not.
@@ -62,6 +75,18 @@ mod tests {
             .unwrap()));
         drop(held);
         assert_eq!(in_time(&mutex, Duration::ZERO).as_deref(), Some(&1));
+    }
+
+    #[test]
+    fn what_another_has_made_meanwhile_stays() {
+        let (cell, mut discarded) = (OnceLock::new(), 0);
+        assert_eq!(made_once(&cell, || None, |_| ()), None);
+        let make = || {
+            cell.set(1).unwrap();
+            Some(2)
+        };
+        assert_eq!((made_once(&cell, make, |value| discarded = value), discarded), (Some(&1), 2));
+        assert_eq!(made_once(&cell, || panic!("there is one"), |_| ()), Some(&1));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use et_jvm::env::{Env, Global, Object, StaticField};
 use et_jvm::profiling::RawFrame;
-use et_jvm::sync::lock;
+use et_jvm::sync::{lock, made_once};
 use et_names::{ClassFlags, DynamicIds, EventSet, ID_LIMIT};
 use et_rewriter::rewrite::{FirstIds, Options, Plan};
 use jni_sys::{JNIEnv, jclass, jint, jmethodID, jobject};
@@ -304,14 +304,9 @@ fn is_left_out(host: &'static Host, env: Env) -> bool {
     let carries = CARRIES.get().unwrap_or_else(|| {
         // Finding out may itself run hooks.
         CARRIES.set(Some(false));
-        // Not in `get_or_init`: others would wait for a thread that is suspended meanwhile.
-        if CARRIER.get().is_none() {
-            let class = env.find_class(c"jdk/internal/misc/CarrierThread").and_then(|class| env.global(class));
-            if let Err(Some(another)) = CARRIER.set(class) {
-                env.delete_global(another);
-            }
-        }
-        let carries = CARRIER.get().and_then(Option::as_ref).is_some_and(|class| {
+        let make = || Some(env.find_class(c"jdk/internal/misc/CarrierThread").and_then(|class| env.global(class)));
+        let discard = |another: Option<Global>| another.into_iter().for_each(|another| env.delete_global(another));
+        let carries = made_once(&CARRIER, make, discard).and_then(Option::as_ref).is_some_and(|class| {
             env.frame(8, |env| {
                 starts::platform_thread(host, env).is_some_and(|thread| env.is_instance(thread, class.get()))
             })

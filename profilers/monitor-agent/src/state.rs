@@ -10,7 +10,7 @@ use et_jvm::env::{Env, Global, Object, Vm};
 use et_jvm::flags::Flags;
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
-use et_jvm::sync::lock;
+use et_jvm::sync::{lock, made_once};
 use et_names::escape;
 
 use crate::filter::Filter;
@@ -121,11 +121,8 @@ impl Monitor {
 
     /// The mirror of `java.lang.Class`.
     pub fn class_of_classes<'a>(&'a self, env: Env<'a>) -> Option<Object<'a>> {
-        if let Some(class) = self.classes.get() {
-            return Some(class.get());
-        }
-        let class = env.find_class(c"java/lang/Class").and_then(|class| env.global(class))?;
-        Some(self.classes.get_or_init(|| class).get())
+        let make = || env.find_class(c"java/lang/Class").and_then(|class| env.global(class));
+        made_once(&self.classes, make, |another| env.delete_global(another)).map(Global::get)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use et_ddm::threads::{AndroidStatus, ThreadState, ThreadStatus};
 use et_jvm::env::{Env, Field, Object};
 use et_jvm::profiling::thread_state;
+use et_jvm::sync::made_once;
 use jni_sys::jint;
 
 use crate::hub::Note;
@@ -25,13 +26,8 @@ mod state_bit {
 pub fn id(env: Env, thread: Object) -> u32 {
     static FIELD: OnceLock<Option<Field>> = OnceLock::new();
     let find = || env.frame(2, |env| env.field(env.find_class(c"java/lang/Thread")?, c"tid", c"J"));
-    // Not in `get_or_init`: others would wait for a thread that is suspended meanwhile.
-    let field = FIELD.get().copied().unwrap_or_else(|| {
-        let found = find();
-        _ = FIELD.set(found);
-        found
-    });
-    field.map_or(0, |field| env.get_long(thread, field) as u32)
+    let field = made_once(&FIELD, || Some(find()), drop).and_then(Option::as_ref);
+    field.map_or(0, |field| env.get_long(thread, *field) as u32)
 }
 
 /// Converts JVMTI's state bits; `None` if the thread has ended.

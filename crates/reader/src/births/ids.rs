@@ -59,13 +59,18 @@ pub struct Looked {
     pub pieces: Vec<usize>,
 }
 
-/// Looks at the ids of all pieces. `initial` are those given before tracing began, `asked` is asked for. `None` if pieces give ids again more than `most` times.
-pub fn look(pieces: &[Vec<Stretch>], initial: &FxHashSet<u32>, asked: &FxHashSet<u32>, most: usize) -> Option<Looked> {
+/// Looks at the ids of all pieces. Those of `initial` were given before tracing began, `asked` is asked for. `None` if pieces give ids again more than `most` times.
+pub fn look(
+    pieces: &[Vec<Stretch>],
+    initial: &FxHashMap<u32, u32>,
+    asked: &FxHashSet<u32>,
+    most: usize,
+) -> Option<Looked> {
     let mut firsts: FxHashMap<u32, u32> = FxHashMap::default();
     for stretch in pieces.iter().flatten() {
         *firsts.entry(stretch.first).or_default() += 1;
     }
-    let special = Special::of(firsts.keys().chain(initial).chain(asked).copied());
+    let special = Special::of(firsts.keys().chain(initial.keys()).chain(asked).copied());
     // Ids that matter: those given before tracing, and whether a stretch has the first id of another.
     let look_at = |(): &mut (), piece: usize| {
         let (mut is_wanted, mut overlaps, mut again) = (false, false, Vec::new());
@@ -76,7 +81,7 @@ pub fn look(pieces: &[Vec<Stretch>], initial: &FxHashSet<u32>, asked: &FxHashSet
                 }
                 overlaps |= firsts.get(&id).is_some_and(|times| at > 0 || *times > 1);
                 is_wanted |= asked.contains(&id);
-                if initial.contains(&id) {
+                if initial.contains_key(&id) {
                     again.push(id);
                 }
             }
@@ -98,13 +103,13 @@ pub fn look(pieces: &[Vec<Stretch>], initial: &FxHashSet<u32>, asked: &FxHashSet
 /// The same where some stretches have ids in common.
 fn look_at_all(
     pieces: &[Vec<Stretch>],
-    initial: &FxHashSet<u32>,
+    initial: &FxHashMap<u32, u32>,
     asked: &FxHashSet<u32>,
     most: usize,
 ) -> Option<Looked> {
     let count: u64 = pieces.iter().flatten().map(|stretch| u64::from(stretch.count)).sum();
     let seen = Seen::new(count as usize + initial.len());
-    initial.iter().for_each(|id| _ = seen.add(*id));
+    initial.keys().for_each(|id| _ = seen.add(*id));
     // Each of them will be looked at, however few ids they have. Chance adds one in 128 of at most 32 million: beyond, no ids share a bit.
     let hits = AtomicUsize::new(0);
     let add = |again: &mut FxHashSet<u32>, piece: usize| {
@@ -133,7 +138,7 @@ fn look_at_all(
         Ok::<_, Infallible>(is_wanted)
     };
     let Ok((wanted, counted)) = on_all_cores(pieces.len(), 1, FxHashMap::default, count);
-    let mut times: FxHashMap<u32, u32> = initial.iter().filter(|id| perhaps.contains(id)).map(|id| (*id, 1)).collect();
+    let mut times: FxHashMap<u32, u32> = initial.keys().filter(|id| perhaps.contains(id)).map(|id| (*id, 1)).collect();
     for (id, more) in counted.into_iter().flatten() {
         *times.entry(id).or_default() += more;
     }
@@ -209,12 +214,13 @@ mod tests {
         ) {
             let id = |steps: u32| hashes::after(hashes::SEED, steps);
             let set = |steps: std::collections::HashSet<u32>| steps.into_iter().map(id).collect::<FxHashSet<u32>>();
-            let (initial, asked) = (set(initial), set(asked));
+            let initial: FxHashMap<u32, u32> = set(initial).into_iter().map(|id| (id, 1)).collect();
+            let asked = set(asked);
             let ids: Vec<Vec<u32>> = pieces
                 .iter()
                 .map(|piece| piece.iter().flat_map(|(from, count)| (*from..from + count).map(id)).collect())
                 .collect();
-            let mut times: BTreeMap<u32, u32> = initial.iter().map(|id| (*id, 1)).collect();
+            let mut times: BTreeMap<u32, u32> = initial.iter().map(|(id, times)| (*id, *times)).collect();
             ids.iter().flatten().for_each(|id| *times.entry(*id).or_default() += 1);
             let again: FxHashSet<u32> = times.iter().filter(|(_, times)| **times > 1).map(|(id, _)| *id).collect();
             let all: Vec<Vec<Stretch>> = ids.iter().map(|ids| stretches(ids.iter().copied())).collect();

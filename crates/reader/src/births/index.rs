@@ -278,9 +278,8 @@ fn indexed(trace: &Trace, initial: Initial, marker: Option<Marker>, mut anomalie
         Happening::Asked(Asked::Known(object)) => object.0,
     };
     // What was there when tracing began is known in any case.
-    let initially: FxHashSet<u32> = initial.times.keys().copied().collect();
-    let asked: FxHashSet<u32> = happened.iter().map(hash_of).filter(|hash| !initially.contains(hash)).collect();
-    let Looked { again, pieces: giving } = ids::look(&given, &initially, &asked, MOST)?;
+    let asked: FxHashSet<u32> = happened.iter().map(hash_of).filter(|hash| !initial.times.contains_key(hash)).collect();
+    let Looked { again, pieces: giving } = ids::look(&given, &initial.times, &asked, MOST)?;
     drop(given);
     if !giving.is_empty() {
         trace.file.begin_events("looking for ids that come again");
