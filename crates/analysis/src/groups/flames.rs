@@ -12,7 +12,7 @@ use crate::flame::{Flame, Parts};
 use crate::fold::add_all;
 use crate::place::Spot;
 use crate::profile::{self, Cells, Profile, Row};
-use crate::report::{Told, flames};
+use crate::report::{Names, flames};
 use et_reader::amount::Amount;
 
 /// What is at the bottom of the graph.
@@ -76,12 +76,12 @@ pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down
         let (place, class) = spot.place(&mut places, population);
         *by_place.entry((context, place, class)).or_default() += amount;
     }
-    let mut told = Told::new(source, population);
+    let mut names = Names::new(source, population);
     let contexts = &population.contexts;
     Ok(match down {
-        Down::Callers => flames::by_context(&by_place, contexts, |label| told.frame(label)),
+        Down::Callers => flames::by_context(&by_place, contexts, |label| names.frame(label)),
         Down::Sites => {
-            flames::by_site(&by_place, contexts, |place| place.method(source.naming()), |label| told.frame(label))
+            flames::by_site(&by_place, contexts, |place| place.method(source.naming()), |label| names.frame(label))
         }
     })
 }

@@ -415,7 +415,7 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
         let mut candidates = grown.contents.iter().filter(counts).filter(|content| !is_inside(descriptor(content)));
         let of_program = candidates.clone().find(|content| {
             let class = descriptor(content).trim_start_matches('[');
-            class.starts_with('L') && self.told.owners.origin_of_descriptor(class) != Origin::Jdk
+            class.starts_with('L') && self.told.origin_of_descriptor(class) != Origin::Jdk
         });
         of_program.or_else(|| candidates.next())
     }
@@ -427,7 +427,7 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
         let caller = self.makers.callers.get(&(place, class));
         Held {
             class: for_people(descriptor),
-            is_programs: self.told.owners.origin_of_descriptor(descriptor) != Origin::Jdk,
+            is_programs: self.told.origin_of_descriptor(descriptor) != Origin::Jdk,
             objects: content.objects,
             new: content.new,
             site: self.told.place(place),

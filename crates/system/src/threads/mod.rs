@@ -13,7 +13,7 @@ use thiserror::Error;
 
 #[cfg(feature = "pool")]
 pub use pool::Pool;
-pub use tasks::on_all_cores;
+pub use tasks::{at_once, on_all_cores};
 
 /// The system refused to start a thread.
 #[derive(Debug, Error)]

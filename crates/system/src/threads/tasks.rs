@@ -66,9 +66,46 @@ fn on_threads(threads: usize, work: &(dyn Fn() + Sync)) {
     });
 }
 
+/// Does both at once: `here` on this thread, `there` on another one, or after `here` if the system refuses to start one.
+///
+/// # Panics
+/// If one of them does.
+pub fn at_once<A, B: Send>(here: impl FnOnce() -> A, there: impl FnOnce() -> B + Send) -> (A, B) {
+    let there = Mutex::new(Some(there));
+    let begin = || {
+        let there = there.lock().unwrap_or_else(PoisonError::into_inner).take();
+        there.map(|there| there())
+    };
+    scope(|scope| {
+        let other = spawn_scoped(scope, begin).ok();
+        let here = here();
+        let there = other.and_then(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        // It is taken once: by the other thread, or here.
+        (here, there.or_else(begin).unwrap_or_else(|| unreachable!("neither thread has done it")))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_are_done_at_once() {
+        let (send, receive) = std::sync::mpsc::channel();
+        // Each waits for the other.
+        let (back, answer) = std::sync::mpsc::channel();
+        let here = || {
+            send.send(3).unwrap();
+            answer.recv().unwrap()
+        };
+        let there = move || {
+            back.send(4).unwrap();
+            receive.recv().unwrap()
+        };
+        assert_eq!(at_once(here, there), (4, 3));
+        let panics = std::panic::catch_unwind(|| at_once(|| 1, || panic!("there")));
+        assert!(panics.is_err());
+    }
 
     #[test]
     fn results_are_in_the_order_of_the_tasks() {
