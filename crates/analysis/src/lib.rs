@@ -34,7 +34,6 @@ pub mod survival;
 mod table;
 #[cfg(test)]
 mod testing;
-pub mod validate;
 
 pub use et_reader::amount::Amount;
 pub use excerpt::Excerpt;

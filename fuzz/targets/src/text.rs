@@ -1,6 +1,6 @@
 //! Texts in any dialect as input, followed by a names file.
 
-use et_analysis::{summary, validate};
+use et_analysis::summary;
 use et_reader::source::{Deaths, Reading, Source};
 use et_reader::text::{Dialect, Holders, TextNames, TextTrace};
 use et_reader::text_writer;
@@ -34,7 +34,7 @@ fn run(data: &[u8]) {
     let text = TextTrace::from_text(text, names.clone());
     let _ = summary::text_info(&text);
     let source = Source::from(text);
-    let _ = validate::validate(&source, Deaths::Trace, 3);
+    let _ = et_validate::validate(&source, Deaths::Trace, 3);
     if let Some(summary) = summarize(&source) {
         let _ = summary::render(&summary);
     }

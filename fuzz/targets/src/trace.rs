@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use et_analysis::heap::{self, Graph, Moment, Request};
-use et_analysis::{compare, summary, validate};
+use et_analysis::{compare, summary};
 use et_format::buffers;
 use et_reader::file::ReadError;
 use et_reader::lifetimes::{Known, Limits};
@@ -97,7 +97,7 @@ fn read(data: &[u8]) {
     }
     read_rows(&counted::counted(&trace).0);
     let source = Source::from(trace);
-    if let Ok(report) = validate::validate(&source, Deaths::Trace, MOST_VIOLATIONS) {
+    if let Ok(report) = et_validate::validate(&source, Deaths::Trace, MOST_VIOLATIONS) {
         let unsound = report.violations.iter().find(|violation| UNSOUND.iter().any(|what| violation.contains(what)));
         assert_eq!(unsound, None, "records of any trace");
     }

@@ -37,8 +37,8 @@ use crate::bar::Bar;
 use crate::output::{Kind, Output, OutputError};
 use et_analysis::compare::{self, CompareError};
 use et_analysis::heap::HeapError;
+use et_analysis::summary;
 use et_analysis::summary::Summary;
-use et_analysis::{summary, validate};
 use et_names::units::counted;
 use et_reader::file::TraceFile;
 use et_reader::lifetimes::Limits;
@@ -606,7 +606,7 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
 fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     let bar = Bar::new(true);
     let (source, lives) = args.input.open(&bar)?;
-    let report = validate::validate(&source, args.input.deaths.into(), args.limit)?;
+    let report = et_validate::validate(&source, args.input.deaths.into(), args.limit)?;
     drop(bar);
     warn_of_lives(lives.as_deref());
     // Losses are among the violations.

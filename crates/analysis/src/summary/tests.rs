@@ -219,7 +219,7 @@ fn validate_reads_the_text_as_well() {
     let text = write(&open(cache().finish()), Dialect::Et);
     let check = |text: &str| {
         let source = TextTrace::from_text(text, None).into();
-        crate::validate::validate(&source, Deaths::Trace, 10).unwrap().violations
+        et_validate::validate(&source, Deaths::Trace, 10).unwrap().violations
     };
     assert_eq!(check(&text), Vec::<String>::new());
     let cut: String = text.split_inclusive('\n').filter(|line| !line.starts_with("# lost")).collect();
@@ -508,7 +508,7 @@ fn unknown_deaths_are_not_reported() {
             );
         }
         assert!(written(&source, Deaths::None).1.is_empty());
-        let report = crate::validate::validate(&source, Deaths::Trace, 5).unwrap();
+        let report = et_validate::validate(&source, Deaths::Trace, 5).unwrap();
         assert_eq!(report.notes.first(), Some(&expected));
         assert_eq!(report.totals.of('D'), 0);
     }
@@ -533,7 +533,7 @@ fn of_the_heap(source: &Source, written: impl Fn(&Source, Deaths) -> (String, Ve
         assert_eq!(summary.ticks, summary.allocated.bytes);
         assert_eq!(summary.warnings, warnings);
         assert!(summary.lifetimes.is_some_and(|lifetimes| lifetimes.drag_byte_ticks.is_none()));
-        let report = crate::validate::validate(source, Deaths::Trace, 5).unwrap();
+        let report = et_validate::validate(source, Deaths::Trace, 5).unwrap();
         assert_eq!(report.violations, [""; 0]);
     }
 }
@@ -610,4 +610,26 @@ fn constants_live_to_the_end_and_other_strings_of_the_vm_do_not() {
     let others: Source =
         TextTrace::from_text(&plain.replace("# held", "#").replace("# with holders", "#"), None).into();
     assert!(!write(&others, Deaths::Trace).contains("\nD e1 "));
+}
+
+#[test]
+fn the_page_on_traces_names_all_keys() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reading-traces.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let summary = Summary {
+        writer_cpu_seconds: Some(1.0),
+        selected: Some(Default::default()),
+        counts: Some("1s".into()),
+        stacks: Some(Default::default()),
+        survival: Some(Default::default()),
+        contention: Some(Default::default()),
+        ..Summary::default()
+    };
+    let json = serde_json::to_value(&summary).expect("JSON");
+    let mut keys: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
+    for part in ["stacks", "survival", "selected"] {
+        keys.extend(json[part].as_object().expect(part).keys().map(String::as_str));
+    }
+    keys.retain(|key| !page.contains(&format!("`{key}`")));
+    assert!(keys.is_empty(), "docs/reading-traces.md lacks {keys:?}");
 }

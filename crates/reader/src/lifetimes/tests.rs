@@ -23,7 +23,7 @@ use oracle::deaths;
 
 /// The violations that validation reports for a text.
 fn violations(text: &str) -> Vec<String> {
-    et_analysis::validate::bytes(text.as_bytes().to_vec(), 5).unwrap().violations
+    et_validate::bytes(text.as_bytes().to_vec(), 5).unwrap().violations
 }
 
 /// This number of cases, unless PROPTEST_CASES is set.

@@ -107,7 +107,7 @@ fn open(builder: &mut TraceBuilder) -> Trace {
 fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
     let bytes = builder.finish();
     let (lines, outcome) = lines_of(&Trace::from_file(TraceFile::from_bytes(bytes.clone(), None).unwrap()).unwrap());
-    let report = et_analysis::validate::bytes(bytes, 10).unwrap();
+    let report = et_validate::bytes(bytes, 10).unwrap();
     assert!(report.is_clean(), "{:#?}\n{lines:#?}", report.violations);
     (lines, outcome)
 }
@@ -964,7 +964,7 @@ fn damaged_events_are_counted_as_lost() {
     let trace = Trace::from_file(TraceFile::from_bytes(bytes.clone(), None).unwrap()).unwrap();
     let outcome = trace.for_each(|_, _| ControlFlow::Continue(())).unwrap();
     assert_eq!((outcome.lost.total(), outcome.lost.undecodable_bytes), (1, 20));
-    assert!(!et_analysis::validate::bytes(bytes, 5).unwrap().is_clean(), "a trace that lost something is not clean");
+    assert!(!et_validate::bytes(bytes, 5).unwrap().is_clean(), "a trace that lost something is not clean");
 }
 
 /// The single event of a leaf results in the same records as its entry and exit.
