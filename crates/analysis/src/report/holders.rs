@@ -62,12 +62,14 @@ pub(super) struct PeakAt {
     pub live_bytes: u64,
 }
 
-/// The heap at the moments of a report.
+/// What the heap at the moments of a report tells.
 pub(super) struct Heaps<'a> {
-    looks: Vec<Look>,
-    /// `None` if most was alive at the end.
-    at_peak: Option<AtPeak>,
     at_end: Snapshot<'a>,
+    retained: Retained,
+    roots: Roots,
+    holdings: Vec<Holding>,
+    /// `None` if most was alive at the end.
+    at_peak: Option<(Retained, Roots)>,
 }
 
 impl<'a> Heaps<'a> {
@@ -89,30 +91,24 @@ impl<'a> Heaps<'a> {
             None => seen.records(reading, peak)?,
         };
         let Seen { looks, at_peak, .. } = seen;
-        Ok(Self { looks, at_peak, at_end })
+        let dominance = heap::lasting_dominance(&at_end);
+        let peak = at_peak.as_ref().map(|peak| &peak.look);
+        let least = (at_end.bytes() / TRIFLE).max(1);
+        let grown = growth::grown(&at_end, &dominance, &looks, peak, least, &mut |field| told.is_outside_jdk(field));
+        let mut teller = Teller::new(&at_end, population, makers, told);
+        let (retained, roots) = teller.retained(&dominance);
+        let holdings = teller.holdings(&grown);
+        let at_peak = at_peak.map(|AtPeak { retained, roots, .. }| (retained, roots));
+        Ok(Self { at_end, retained, roots, holdings, at_peak })
     }
 
-    /// Says of a report all that its heaps tell.
-    pub fn tell(
-        self,
-        population: &Population,
-        report: &mut Report,
-        keys: &[(MadeIn, TypeId)],
-        makers: &Makers<'_>,
-        told: &mut Told<'a>,
-    ) {
-        let Self { looks, at_peak, at_end: snapshot } = self;
+    /// Says of a report, whose lifetimes and growing sites are known, all that its heaps tell.
+    pub fn tell(self, population: &Population, report: &mut Report, keys: &[(MadeIn, TypeId)], told: &mut Told<'a>) {
+        let Self { at_end: snapshot, retained, roots, holdings, at_peak } = self;
         let live = snapshot.bytes();
-        let dominance = heap::lasting_dominance(&snapshot);
-        let peak = at_peak.as_ref().map(|peak| &peak.look);
-        let least = (live / TRIFLE).max(1);
-        let grown = growth::grown(&snapshot, &dominance, &looks, peak, least, &mut |field| told.is_outside_jdk(field));
-        let mut teller = Teller::new(&snapshot, population, makers, told);
-        let (retained, roots) = teller.retained(&dominance);
-        report.suspects.holdings = teller.holdings(&grown);
-        let at_peak = at_peak.map(|AtPeak { retained, roots, .. }| (retained, roots));
         let line = |root: &str| root_line(root, &roots, at_peak.as_ref().map(|(_, roots)| roots));
-        report.suspects.idle = teller.idle(&report.lifetimes.classes, line);
+        report.suspects.holdings = holdings;
+        report.suspects.idle = idle(&snapshot, told, &report.lifetimes.classes, line);
         report.roots = root_lines(&roots, at_peak.as_ref().map(|(_, roots)| roots));
         report.retained = Some(retained);
         report.retained_at_peak = at_peak.map(|(retained, _)| retained);
@@ -265,34 +261,6 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
         Self { snapshot, walk: Walk::lasting(snapshot), population, makers, told }
     }
 
-    /// Describes the path to an object in the program's terms: the static field or other root, and the program's fields
-    /// on the way. The internals of the JDK's collections are omitted.
-    fn way(&mut self, path: &Path) -> String {
-        let mut words = match path.root_field {
-            Some(field) => format!("static {}", self.snapshot.field_text(field)),
-            None => path.root.clone(),
-        };
-        let mut is_near = true;
-        let mut last = None;
-        for step in path.steps.iter().skip(1) {
-            let Some(field) = step.field.filter(|&field| self.told.is_outside_jdk(field)) else {
-                is_near = false;
-                continue;
-            };
-            // Lists are held node by node.
-            if last == Some(field) {
-                continue;
-            }
-            last = Some(field);
-            let text = self.snapshot.field_text(field);
-            // For the object that was just named, the field's name is enough.
-            let name = if is_near { text.rsplit('.').next().unwrap_or(&text) } else { &text };
-            words += &format!(" → {name}");
-            is_near = true;
-        }
-        words
-    }
-
     /// Whether the program's own fields hold it.
     fn is_programs(&mut self, path: &Path) -> bool {
         let fields: Vec<FieldId> =
@@ -302,7 +270,7 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
 
     fn holder(&mut self, node: Node) -> String {
         match self.walk.to(node) {
-            Some(path) => self.way(&path),
+            Some(path) => way_text(self.snapshot, self.told, &path),
             None => String::new(),
         }
     }
@@ -351,25 +319,6 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
         (Retained { tick, bytes, count, objects, classes }, roots)
     }
 
-    /// What holds most of what was not used for long, by the class of which there is most; `line` says what a root holds.
-    fn idle(&mut self, classes: &[LifeLine], line: impl Fn(&str) -> RootLine) -> Option<Idle> {
-        let most = classes.iter().filter(|class| class.stale.bytes > 0).max_by_key(|class| class.stale.bytes)?;
-        let is_it: Vec<bool> =
-            self.snapshot.classes().map(|(_, class)| for_people(&class.descriptor) == most.name).collect();
-        let of_class = self.snapshot.nodes().filter(|(_, object)| is_it[object.class.0 as usize]);
-        let nodes: Vec<Node> = of_class.map(|(node, _)| node).take(OBJECTS).collect();
-        let path = paths::to(self.snapshot, &nodes, &Matching::all(), 1).pop()?;
-        // Of classes and constants that says nothing.
-        if matches!(path.root_kind, "class" | "constant" | "loader") {
-            return None;
-        }
-        let root = match path.root_field {
-            Some(field) => format!("static {}", self.snapshot.field_text(field)),
-            None => path.root.clone(),
-        };
-        Some(Idle { class: most.name.clone(), way: self.way(&path), root: line(&root) })
-    }
-
     fn holdings(&mut self, grown: &[Grown]) -> Vec<Holding> {
         // What has several holders grows together with these.
         let mut explained: Vec<String> = Vec::new();
@@ -379,11 +328,11 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
             let held = content.map(|content| self.held(&content));
             let Some(path) = self.walk.to(grown.node) else { continue };
             let is_programs = self.is_programs(&path);
-            let mut ways = vec![self.way(&path)];
+            let mut ways = vec![way_text(self.snapshot, self.told, &path)];
             if !grown.is_holder {
                 let several = paths::to_one(self.snapshot, grown.node, &Matching::all(), SEVERAL);
                 explained.extend(several.iter().flat_map(|path| &path.steps).map(|step| step.object.clone()));
-                ways = several.iter().map(|path| self.way(path)).collect();
+                ways = several.iter().map(|path| way_text(self.snapshot, self.told, path)).collect();
                 ways.dedup();
             }
             let object = format!("{:x}", self.snapshot.object(grown.node).id.0);
@@ -434,6 +383,57 @@ impl<'t, 's, 'a> Teller<'t, 's, 'a> {
             caller: caller.map(|&caller| self.told.method(caller)),
         }
     }
+}
+
+/// Describes the path to an object in the program's terms: the static field or other root, and the program's fields
+/// on the way. The internals of the JDK's collections are omitted.
+fn way_text(snapshot: &Snapshot<'_>, told: &mut Told<'_>, path: &Path) -> String {
+    let mut words = match path.root_field {
+        Some(field) => format!("static {}", snapshot.field_text(field)),
+        None => path.root.clone(),
+    };
+    let mut is_near = true;
+    let mut last = None;
+    for step in path.steps.iter().skip(1) {
+        let Some(field) = step.field.filter(|&field| told.is_outside_jdk(field)) else {
+            is_near = false;
+            continue;
+        };
+        // Lists are held node by node.
+        if last == Some(field) {
+            continue;
+        }
+        last = Some(field);
+        let text = snapshot.field_text(field);
+        // For the object that was just named, the field's name is enough.
+        let name = if is_near { text.rsplit('.').next().unwrap_or(&text) } else { &text };
+        words += &format!(" → {name}");
+        is_near = true;
+    }
+    words
+}
+
+/// What holds most of what was not used for long, by the class of which there is most; `line` says what a root holds.
+fn idle(
+    snapshot: &Snapshot<'_>,
+    told: &mut Told<'_>,
+    classes: &[LifeLine],
+    line: impl Fn(&str) -> RootLine,
+) -> Option<Idle> {
+    let most = classes.iter().filter(|class| class.stale.bytes > 0).max_by_key(|class| class.stale.bytes)?;
+    let is_it: Vec<bool> = snapshot.classes().map(|(_, class)| for_people(&class.descriptor) == most.name).collect();
+    let of_class = snapshot.nodes().filter(|(_, object)| is_it[object.class.0 as usize]);
+    let nodes: Vec<Node> = of_class.map(|(node, _)| node).take(OBJECTS).collect();
+    let path = paths::to(snapshot, &nodes, &Matching::all(), 1).pop()?;
+    // Of classes and constants that says nothing.
+    if matches!(path.root_kind, "class" | "constant" | "loader") {
+        return None;
+    }
+    let root = match path.root_field {
+        Some(field) => format!("static {}", snapshot.field_text(field)),
+        None => path.root.clone(),
+    };
+    Some(Idle { class: most.name.clone(), way: way_text(snapshot, told, &path), root: line(&root) })
 }
 
 /// Whether objects of the class are what a collection is made of inside.

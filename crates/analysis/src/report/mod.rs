@@ -111,7 +111,7 @@ pub fn report(
         let (suspects, keys) = lines::suspects(&totals, &courses, &uses, &callers, &mut told);
         report.suspects = suspects;
         match heaps {
-            Some(heaps) => heaps.tell(population, &mut report, &keys, &makers, &mut told),
+            Some(heaps) => heaps.tell(population, &mut report, &keys, &mut told),
             // Objects of a range that has ended always are fewer in the end than in its middle.
             None => report.suspects.growing.clear(),
         }

@@ -252,6 +252,7 @@ impl Model {
     }
 
     /// Predicts the rest of an event other than an entry or exit. The event has `words` words.
+    #[inline(always)]
     pub fn extended<S: Side>(&mut self, state: &mut State, side: &mut S, first: u32, words: usize) {
         if first == TICKET {
             return self.ticket(state, side);

@@ -44,7 +44,7 @@ impl Packer {
         self.tickets = 0;
         let (model, batch) = (&mut *self.model, &mut *self.batch);
         let mut state = model.reset();
-        let mut number = 0_u32;
+        let mut number = 0;
         let mut codes = Codes { bytes: &mut self.codes, next: 0 };
         while !words.is_empty() {
             let left = words.len().saturating_sub(BATCH);
@@ -76,24 +76,17 @@ impl Packer {
                         model.enter(&mut state, first & !3, receiver);
                     }
                 } else {
-                    let Some(count) = len_words(first).filter(|&count| count <= known.words.len()) else {
-                        return false;
-                    };
-                    let (event, rest) = known.words.split_at(count);
-                    self.tickets += u64::from(first & 0xff == TICKET);
                     // Copies, because taking references would keep the originals out of registers for all other events.
-                    let mut moved = state;
-                    let mut copy = Known { words: event, batch: &mut *known.batch, ..known };
-                    self.further.push(extended(model, &mut moved, &mut copy, first));
-                    let (digits, controls, values) = (copy.digits, copy.controls, copy.values);
-                    (known.digits, known.controls, known.values, known.words) = (digits, controls, values, rest);
-                    state = moved;
+                    let mut moved = Moved { state, marks, number, tickets: self.tickets };
+                    let mut copy = Known { batch: &mut *known.batch, ..known };
+                    if !extended(model, &mut moved, &mut copy, left, &mut self.further) {
+                        return false;
+                    }
+                    (known.controls, known.values, known.words) = (copy.controls, copy.values, copy.words);
+                    Moved { state, marks, number, tickets: self.tickets } = moved;
+                    continue;
                 }
-                let code = known.digits % (1 << CODE_BITS);
-                known.batch.marks[marks % ROOM] = (number << NUMBER) + code;
-                // Branch-free: whether an event is predicted cannot be predicted any better by the CPU.
-                marks += usize::from(code != 0);
-                number = number.wrapping_add(1);
+                known.mark(&mut marks, &mut number);
             }
             words = known.words;
             let (controls, values) = (known.controls, known.values);
@@ -109,18 +102,55 @@ impl Packer {
     }
 }
 
-/// Packs an event other than an entry or exit; returns the digits that do not fit in its code.
+/// How far packing has come, besides the words.
+#[derive(Clone, Copy)]
+struct Moved {
+    state: State,
+    /// Number of marks in the batch.
+    marks: usize,
+    /// Number of events.
+    number: u32,
+    /// How many of them are tickets.
+    tickets: u64,
+}
+
+/// Packs the next event, which is no entry or exit, and those of its kind that follow it without others in between, as all do where only
+/// allocations are recorded; as long as there are more than `left` words. What digits do not fit in the codes goes to `further`. Returns false
+/// if an event is not a whole one.
 #[inline(never)]
-fn extended(model: &mut Model, state: &mut State, known: &mut Known<'_, '_>, first: u32) -> u8 {
-    let count = known.words.len();
-    // A ticket's first word is requested again, together with the second.
-    let first = if first & 0xff == TICKET { TICKET } else { first };
-    if first != TICKET {
-        known.words = &known.words[1..];
+fn extended(
+    model: &mut Model,
+    moved: &mut Moved,
+    known: &mut Known<'_, '_>,
+    left: usize,
+    further: &mut Vec<u8>,
+) -> bool {
+    let Moved { mut state, mut marks, mut number, mut tickets } = *moved;
+    let mut here = Known { batch: &mut *known.batch, ..*known };
+    while here.words.len() > left {
+        let first = u32::from_le_bytes(here.words[0]);
+        if first & 3 != 3 {
+            break;
+        }
+        let Some(count) = len_words(first).filter(|&count| count <= here.words.len()) else {
+            return false;
+        };
+        let (event, rest) = here.words.split_at(count);
+        (here.digits, here.shift) = (0, 0);
+        let is_ticket = first & 0xff == TICKET;
+        tickets += u64::from(is_ticket);
+        // A ticket's first word is requested again, together with the second.
+        let first = if is_ticket { TICKET } else { first };
+        here.words = if is_ticket { event } else { &event[1..] };
+        model.control(&mut state, &mut here, first);
+        model.extended(&mut state, &mut here, first, count);
+        further.push((here.digits >> CODE_BITS) as u8);
+        here.mark(&mut marks, &mut number);
+        here.words = rest;
     }
-    model.control(state, known, first);
-    model.extended(state, known, first, count);
-    (known.digits >> CODE_BITS) as u8
+    (known.words, known.controls, known.values) = (here.words, here.controls, here.values);
+    *moved = Moved { state, marks, number, tickets };
+    true
 }
 
 /// Output for a number of events before it moves to the streams.
@@ -156,6 +186,16 @@ struct Known<'w, 'b> {
 }
 
 impl Known<'_, '_> {
+    /// Marks the event unless it was predicted in the first way.
+    #[inline(always)]
+    fn mark(&mut self, marks: &mut usize, number: &mut u32) {
+        let code = self.digits % (1 << CODE_BITS);
+        self.batch.marks[*marks % ROOM] = (*number << NUMBER) + code;
+        // Branch-free: whether an event is predicted cannot be predicted any better by the CPU.
+        *marks += usize::from(code != 0);
+        *number = number.wrapping_add(1);
+    }
+
     /// Writes the digit of the first correct prediction, or the last digit if none is. Returns whether none is.
     #[inline(always)]
     fn digit<const WAYS: usize>(&mut self, bits: u32, given: u32, ways: [u32; WAYS]) -> bool {
