@@ -14,7 +14,7 @@ use crate::layout::{Layout, Tools};
 pub const SHARE_JAVA: &str = "/usr/share/java";
 
 /// Size of the work in tests, in percent.
-pub const TEST_SCALE: u32 = 3;
+pub const TEST_SCALE: u32 = 2;
 
 /// Path of the script.
 pub fn script(layout: &Layout) -> PathBuf {
