@@ -218,11 +218,19 @@ impl TableReader {
             }
             read += records;
         }
+        // Collecting results does not know how many there will be, and grows the vector again and again.
+        let mut made = Vec::with_capacity(rows);
         if !is_optional || values.len() == rows {
-            return values.into_iter().map(|value| of(Some(value))).collect();
+            for value in values {
+                made.push(of(Some(value))?);
+            }
+        } else {
+            let mut values = values.into_iter();
+            for level in levels {
+                made.push(of(if level > 0 { values.next() } else { None })?);
+            }
         }
-        let mut values = values.into_iter();
-        levels.into_iter().map(|level| of(if level > 0 { values.next() } else { None })).collect()
+        Ok(made)
     }
 }
 
