@@ -79,9 +79,7 @@ pub fn flame(subject: Subject<'_>, what: What<'_, '_>, query: &Query, down: Down
     let mut names = Names::new(source, population);
     let contexts = &population.contexts;
     Ok(match down {
-        Down::Callers => flames::by_context(&by_place, contexts, |label| names.frame(label)),
-        Down::Sites => {
-            flames::by_site(&by_place, contexts, |place| place.method(source.naming()), |label| names.frame(label))
-        }
+        Down::Callers => flames::by_context(&by_place, contexts, &mut names),
+        Down::Sites => flames::by_site(&by_place, contexts, &mut names),
     })
 }

@@ -1,48 +1,27 @@
 //! Flame graphs by place: from callers to classes, and from sites to callers.
 
-use et_names::{MethodId, SiteId};
-use et_reader::made_in::MadeIn;
 use et_reader::model::{ContextId, Contexts};
-use et_reader::types::TypeId;
 use rustc_hash::FxHashMap;
 
+use super::told::{Label, Names};
 use super::totals::Place;
-use crate::flame::{self, Flame, FrameName, Growing, MOST, Parts, SEEN, is_seen, sum};
-
-/// Label of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Label {
-    Root,
-    /// At this call; 0 if it is not known.
-    Method(MethodId, SiteId),
-    Class(TypeId),
-    Site(MadeIn, TypeId),
-}
+use crate::flame::{self, Flame, Growing, MOST, Parts, SEEN, is_seen, sum};
 
 /// Maximum number of callers distinguished for a site.
 const CALLERS: usize = 48;
 
 /// From the outermost method to the class.
-pub(crate) fn by_context<P: Parts>(
-    places: &FxHashMap<Place, P>,
-    contexts: &Contexts,
-    name: impl FnMut(Label) -> FrameName,
-) -> Flame {
+pub(crate) fn by_context<P: Parts>(places: &FxHashMap<Place, P>, contexts: &Contexts, names: &mut Names<'_>) -> Flame {
     let stack = |index: u32| {
         let context = contexts.get(ContextId(index));
         (context.caller.0, Label::Method(context.method, context.at))
     };
     let leaves = places.iter().map(|((context, _, class), weights)| ((context.0, Label::Class(*class)), *weights));
-    flame::by_context(Label::Root, contexts.len() as u32, stack, leaves).finish(name)
+    flame::by_context(Label::Root, contexts.len() as u32, stack, leaves).finish(|label| names.frame(label))
 }
 
 /// From the site to its callers, innermost first.
-pub(crate) fn by_site<P: Parts>(
-    places: &FxHashMap<Place, P>,
-    contexts: &Contexts,
-    method_of: impl Fn(MadeIn) -> Option<MethodId>,
-    name: impl FnMut(Label) -> FrameName,
-) -> Flame {
+pub(crate) fn by_site<P: Parts>(places: &FxHashMap<Place, P>, contexts: &Contexts, names: &mut Names<'_>) -> Flame {
     let whole = sum(places.values().copied());
     let mut growing = Growing::new(Label::Root, whole);
     // Level by level: each place has a current node and a next caller. Below nodes that are too small it stops, so that
@@ -52,7 +31,7 @@ pub(crate) fn by_site<P: Parts>(
         .map(|(&(context, site, class), weights)| {
             // The method that a site is in is on top of its context, and the site says it.
             let top = (context != ContextId::EMPTY).then(|| contexts.get(context));
-            let is_on_top = top.is_some_and(|top| method_of(site) == Some(top.method));
+            let is_on_top = top.is_some_and(|top| names.method_of_place(site) == Some(top.method));
             let from = top.filter(|_| is_on_top).map_or(context, |top| top.caller);
             (0, Label::Site(site, class), from, weights)
         })
@@ -89,5 +68,5 @@ pub(crate) fn by_site<P: Parts>(
             })
             .collect();
     }
-    growing.finish(name)
+    growing.finish(|label| names.frame(label))
 }

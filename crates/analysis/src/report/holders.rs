@@ -160,14 +160,14 @@ impl<'a> Seen<'_, '_, 'a> {
             moments.insert(ticks.partition_point(|&look| look <= tick), (Moment::Bytes(made_bytes), true));
         }
         let (moments, is_peak): (Vec<Moment>, Vec<bool>) = moments.into_iter().unzip();
-        let source = self.told.source;
+        let source = self.told.source();
         heap::take_on_the_way(source, reading, &moments, |number, snapshot| self.see(snapshot, is_peak[number]))
     }
 
     /// Returns the heap at the end. Without a `peak` most was alive then, also if the glimpse of the peak has what only seemed to be.
     fn glimpses(&mut self, glimpses: &Glimpses, peak: Option<PeakAt>) -> io::Result<Snapshot<'a>> {
         let wanted = glimpses.all.iter().filter(|glimpse| glimpse.when != When::Peak || peak.is_some());
-        let glimpsed = Glimpsed::of(self.told.source, self.population, &glimpses.extra_fields, wanted)?;
+        let glimpsed = Glimpsed::of(self.told.source(), self.population, &glimpses.extra_fields, wanted)?;
         let name = |glimpse: &Glimpse| match glimpse.when {
             When::End => Moment::End.to_string(),
             When::Share(_) | When::Peak => Moment::Tick(glimpse.tick).to_string(),

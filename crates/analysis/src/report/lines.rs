@@ -238,7 +238,7 @@ fn growing(
             let stored_in = key.0.site().map_or(&[][..], |site| uses.stored_in(site, key.1));
             let mut holders: Vec<Holder> = stored_in
                 .iter()
-                .map(|stored| Holder { field: told.source.naming().field(stored.field), bytes: stored.bytes })
+                .map(|stored| Holder { field: told.source().naming().field(stored.field), bytes: stored.bytes })
                 .collect();
             holders.sort_by_key(|holder| (Reverse(holder.bytes), holder.field.clone()));
             holders.truncate(3);
@@ -258,7 +258,7 @@ fn arrays(usage: &Usage, told: &mut Told<'_>) -> Vec<ArrayLine> {
     let mut lines: FxHashMap<(String, String), ArrayLine> = FxHashMap::default();
     for &ArrayUsage { owner, site, ty, fill } in &usage.arrays {
         let owner = match owner {
-            Some(field) => told.source.naming().field(field),
+            Some(field) => told.source().naming().field(field),
             None => told.place(MadeIn::of_site(site)),
         };
         let class = told.class(ty);

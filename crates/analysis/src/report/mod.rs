@@ -1,8 +1,7 @@
 //! The content of a report: where objects were allocated, what was alive when, how long it lived, what retains it, and
-//! suspected problems. Takes two passes over the rows of all objects, and one for each moment at which the heap was kept with the life table, at the
-//! same time as the second;
-//! where it was not, the records are read. Memory depends on the number of classes, sites and contexts, and the output has a few thousand rows, however
-//! many objects there were.
+//! suspected problems. Takes two passes over the rows of all objects and, at the same time as the second, one for each
+//! moment at which the heap was kept with the life table; where it was not, the records are read. Memory depends on the
+//! number of classes, sites and contexts, and the output has a few thousand rows, however many objects there were.
 
 mod bins;
 mod data;
@@ -21,7 +20,6 @@ mod uses;
 use std::io;
 
 use et_reader::blocks::glimpse::Glimpses;
-use et_reader::made_in::MadeIn;
 use et_reader::observed::Observed;
 use et_reader::population::Population;
 use et_reader::source::{Reading, Source, SourceError};
@@ -74,7 +72,6 @@ pub fn report(
 ) -> Result<Report, ReportError> {
     let mut totals = Totals::of(population, source.naming())?;
     let axes = totals.axes();
-    let totals = totals;
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
     let makers = Makers::of(&totals, &callers);
@@ -125,8 +122,7 @@ pub fn report(
 fn flames(totals: &Totals, source: &Source, population: &Population) -> Flames {
     let mut names = Names::new(source, population);
     let contexts = &population.contexts;
-    let by_context = flames::by_context(&totals.places, contexts, |label| names.frame(label));
-    let method_of = |place: MadeIn| place.method(source.naming());
-    let by_site = flames::by_site(&totals.places, contexts, method_of, |label| names.frame(label));
+    let by_context = flames::by_context(&totals.places, contexts, &mut names);
+    let by_site = flames::by_site(&totals.places, contexts, &mut names);
     Flames { by_context, by_site, limits: LIMITS.to_vec(), folded_below: 1000.0 / flame::SEEN as f64 }
 }

@@ -1,6 +1,6 @@
 //! Display names of what a report tells of, and whose code it is.
 
-use et_names::{FieldId, MethodId};
+use et_names::{FieldId, MethodId, SiteId};
 use et_reader::attribution::{Callers, NONE};
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
@@ -10,9 +10,18 @@ use et_reader::source::Source;
 use et_reader::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 
-use super::flames::Label;
 use crate::flame::{self, FrameKind, FrameName};
 use crate::named;
+
+/// Label of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Label {
+    Root,
+    /// At this call; 0 if it is not known.
+    Method(MethodId, SiteId),
+    Class(TypeId),
+    Site(MadeIn, TypeId),
+}
 
 /// Display names of classes, places and frames: all that flame graphs need.
 pub(crate) struct Names<'a> {
@@ -36,7 +45,12 @@ impl<'a> Names<'a> {
         place.text(self.source.naming())
     }
 
-    pub(crate) fn frame(&mut self, label: Label) -> FrameName {
+    /// The method that a place is in, as far as it is known.
+    pub(super) fn method_of_place(&self, place: MadeIn) -> Option<MethodId> {
+        place.method(self.source.naming())
+    }
+
+    pub(super) fn frame(&mut self, label: Label) -> FrameName {
         match label {
             Label::Root => flame::root(),
             Label::Method(method, at) => FrameName {
@@ -53,7 +67,6 @@ impl<'a> Names<'a> {
 
 /// Display names of ids, and on whose behalf contexts run.
 pub(super) struct Told<'a> {
-    pub source: &'a Source,
     names: Names<'a>,
     /// On whose behalf each context runs.
     callers: Vec<Callers>,
@@ -65,7 +78,11 @@ impl<'a> Told<'a> {
     pub fn new(source: &'a Source, population: &'a Population) -> Self {
         let mut names = Names::new(source, population);
         let callers = Callers::of_contexts(&population.contexts, &mut names.owners);
-        Self { source, names, callers, fields: FxHashMap::default() }
+        Self { names, callers, fields: FxHashMap::default() }
+    }
+
+    pub fn source(&self) -> &'a Source {
+        self.names.source
     }
 
     pub fn class(&mut self, class: TypeId) -> String {
@@ -73,7 +90,7 @@ impl<'a> Told<'a> {
     }
 
     pub fn method(&self, method: MethodId) -> String {
-        self.source.naming().method(method)
+        self.source().naming().method(method)
     }
 
     pub fn place(&self, place: MadeIn) -> String {
@@ -81,7 +98,7 @@ impl<'a> Told<'a> {
     }
 
     pub fn origin_of_place(&mut self, place: MadeIn) -> Option<Origin> {
-        let method = place.method(self.source.naming())?;
+        let method = self.names.method_of_place(place)?;
         Some(self.names.owners.origin(method))
     }
 
@@ -94,7 +111,7 @@ impl<'a> Told<'a> {
         if let Some(&known) = self.fields.get(&field) {
             return known;
         }
-        let text = self.source.naming().field(field);
+        let text = self.source().naming().field(field);
         let is_outside = text
             .rsplit_once('.')
             .is_some_and(|(class, _)| self.names.owners.origin_of_class(&class.replace('.', "/")) != Origin::Jdk);
@@ -109,6 +126,6 @@ impl<'a> Told<'a> {
     /// The methods of a context, innermost first.
     pub fn context(&self, context: ContextId, most: usize) -> Vec<String> {
         let frames = self.names.population.contexts.frames(context).take(most);
-        frames.map(|frame| named::frame(self.source.naming(), frame.method, frame.at)).collect()
+        frames.map(|frame| named::frame(self.source().naming(), frame.method, frame.at)).collect()
     }
 }
