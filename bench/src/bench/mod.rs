@@ -9,7 +9,7 @@ mod threads;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use xtask::instrumented::{self, InstrumentedJdk};
@@ -48,6 +48,9 @@ pub struct Options {
     /// Compare the modes of `et-instrument run`, and an agent that walks the stack of each allocation by JVMTI
     #[arg(long, conflicts_with = "witness")]
     modes: bool,
+    /// Of the kinds of runs, only these, by their names in the tables, such as counts,objects
+    #[arg(long, value_delimiter = ',', conflicts_with = "threads")]
+    kinds: Vec<String>,
     /// Do not build the tools: use those built last
     #[arg(long)]
     no_build: bool,
@@ -121,7 +124,13 @@ impl Variant {
 }
 
 impl Options {
-    fn variants(&self) -> &'static [Variant] {
+    fn variants(&self) -> Vec<&'static Variant> {
+        let is_wanted =
+            |variant: &&Variant| self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == variant.name);
+        self.all_variants().iter().filter(is_wanted).collect()
+    }
+
+    fn all_variants(&self) -> &'static [Variant] {
         match (self.witness, self.modes) {
             (true, _) => WITNESSES,
             (false, true) => MODES,
@@ -142,6 +151,9 @@ impl Options {
         }
         if self.modes {
             command += " --modes";
+        }
+        if !self.kinds.is_empty() {
+            command += &format!(" --kinds '{}'", self.kinds.join(","));
         }
         if !self.programs.is_empty() {
             command += &format!(" --programs {}", self.programs.join(","));
@@ -176,6 +188,12 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if !options.threads.is_empty() {
         return threads::run(layout, &build::unless(layout, options.no_build)?, options);
     }
+    if let Some(unknown) =
+        options.kinds.iter().find(|kind| !options.all_variants().iter().any(|one| one.name == **kind))
+    {
+        let known: Vec<_> = options.all_variants().iter().map(|variant| variant.name).collect();
+        bail!("--kinds {unknown}: there are {}", known.join(", "));
+    }
     let programs = match &options.programs[..] {
         [] => workloads::nine(),
         names => workloads::chosen(names)?,
@@ -195,7 +213,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     for jdk in &jdks {
         rewriting.push(rewriting::jdk(&tools, jdk, &folder)?);
         let instrument = |variant: &Variant| InstrumentedJdk::of(&tools, jdk, variant.options);
-        let traced = options.variants().iter().map(instrument).collect::<Result<_>>()?;
+        let traced = options.variants().into_iter().map(instrument).collect::<Result<_>>()?;
         let runner = Runner::new(layout, &folder, options.scale, &compiler, jdk)?;
         benches.push(Bench { options, tools: &tools, folder: &folder, jdk, runner, walker: walker.as_deref(), traced });
     }
@@ -259,7 +277,7 @@ impl Bench<'_> {
             let into = self.place(workload, variant);
             self.runner.instrument(workload, self.tools, &into, variant.options)
         };
-        self.options.variants().iter().map(rewrite).collect()
+        self.options.variants().into_iter().map(rewrite).collect()
     }
 
     /// One run of each kind, plain first.

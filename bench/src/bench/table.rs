@@ -15,9 +15,9 @@ pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], band
     let mut text = format!("`{}`, JDK {}, medians.\n", options.command(), versions.join(" and "));
     for on in jdks {
         text += &format!("\nJDK {}:\n", on.jdk.version);
-        text += &times(options.variants(), &on.measured, "s", |cost| cost.seconds);
-        text += &times(options.variants(), &on.measured, "CPU s", |cost| cost.processor);
-        text += &memory(options.variants(), &on.measured);
+        text += &times(&options.variants(), &on.measured, "s", |cost| cost.seconds);
+        text += &times(&options.variants(), &on.measured, "CPU s", |cost| cost.processor);
+        text += &memory(&options.variants(), &on.measured);
         for (index, variant) in
             options.variants().iter().enumerate().filter(|(_, variant)| variant.kind == Kind::Written)
         {
@@ -28,7 +28,7 @@ pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], band
     text + &rewritten(rewriting)
 }
 
-fn times(variants: &[Variant], measured: &[Measured], unit: &str, of: impl Fn(&Cost) -> f64) -> String {
+fn times(variants: &[&Variant], measured: &[Measured], unit: &str, of: impl Fn(&Cost) -> f64) -> String {
     let heads: String = variants.iter().map(|variant| format!(" {} {unit} | |", variant.name)).collect();
     let mut text = format!("\n| program | plain {unit} |{heads}\n|---|--:|{}\n", "--:|--:|".repeat(variants.len()));
     for program in measured {
@@ -42,7 +42,7 @@ fn times(variants: &[Variant], measured: &[Measured], unit: &str, of: impl Fn(&C
     text + &of_all(variants.len(), measured, |program, run| of(&run.cost) / of(&program.plain))
 }
 
-fn memory(variants: &[Variant], measured: &[Measured]) -> String {
+fn memory(variants: &[&Variant], measured: &[Measured]) -> String {
     let heads: String = variants.iter().map(|variant| format!(" {}, more MB | over plain |", variant.name)).collect();
     let mut text = format!("\n| peak memory | plain MB |{heads}\n|---|--:|{}\n", "--:|--:|".repeat(variants.len()));
     for program in measured {

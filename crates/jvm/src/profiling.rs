@@ -348,7 +348,7 @@ impl Jvmti {
 
 /// JVMTI's `jvmtiFrameInfo`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawFrame {
     pub method: jmethodID,
     pub location: jlong,

@@ -13,7 +13,7 @@ use et_jvm::profiling::RawFrame;
 use et_rewriter::classfile::{Constant, ConstantPool, Reader};
 use et_rewriter::hooks::stacks::{Called, MULTIPLIER, TrackedCode, constant_of, inverse};
 
-use crate::stacks::{Frame, Place, Pools, Room, State};
+use crate::stacks::{Ahead, Frame, Place, Pools, Room, State};
 use crate::tracer::Tracer;
 use crate::tracer::machine::Machine;
 
@@ -22,6 +22,8 @@ use crate::tracer::machine::Machine;
 const FIRST_FRAMES: usize = 8;
 /// More that are asked for in `Object.<init>`: its own and those of constructors.
 const CONSTRUCTORS: usize = 4;
+/// Frames whose values are looked at in the table at once.
+const AHEAD: usize = 8;
 /// What is added to the value that `Object.<init>` has: the stack of the object is another one. HeapProxyStacks has the same.
 const OBJECT: u64 = 0x94d0_49bb_1331_11eb;
 /// Maximum number of frames of a stack.
@@ -224,8 +226,15 @@ impl<'w, 'e> Walk<'w, 'e> {
         let mut certain = None;
         self.room.found.clear();
         self.room.found.extend(made_at.map(|site| (self.stack.key(), site)));
-        while let Some(frame) = self.frame(index) {
-            let (at, place) = (next, self.place(frame));
+        let mut ahead = 0;
+        self.room.ahead.clear();
+        loop {
+            if ahead == self.room.ahead.len() {
+                ahead = 0;
+                self.look_ahead(index, next);
+            }
+            let Some(&Ahead { place, at, look }) = self.room.ahead.get(ahead) else { break };
+            ahead += 1;
             index += 1;
             // The VM has called the constructor, for an exception that it throws: the value is that of an earlier call.
             if self.stack.in_object && self.room.found.is_empty() && matches!(place, Place::Elsewhere { .. }) {
@@ -233,7 +242,7 @@ impl<'w, 'e> Walk<'w, 'e> {
             }
             next = below(at, place);
             let known = |walk: &Self| {
-                let number = walk.state.table.find(at)?;
+                let number = walk.state.table.found(look)?;
                 Some((number, walk.state.tree.get(number)?.site))
             };
             match place {
@@ -260,6 +269,21 @@ impl<'w, 'e> Walk<'w, 'e> {
         // Without such a frame nobody knows which one does not fit.
         self.room.found.truncate(certain.unwrap_or(0));
         None
+    }
+
+    /// Works out where the next frames are and their values, given that of the first of them, and looks at these in the table all at once. There are none if
+    /// the stack has no more.
+    fn look_ahead(&mut self, index: usize, mut value: u64) {
+        self.room.ahead.clear();
+        if self.frame(index).is_none() {
+            return;
+        }
+        for index in index..self.room.frames.len().min(index + AHEAD) {
+            let place = self.place(self.room.frames[index]);
+            let look = self.state.table.look(value);
+            self.room.ahead.push(Ahead { place, at: value, look });
+            value = below(value, place);
+        }
     }
 
     /// The same once more, with frames as JVMTI tells them, and then with what methods have as code now.

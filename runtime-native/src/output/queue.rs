@@ -248,15 +248,21 @@ impl Queue {
         if let Some(rates) = rates::get() {
             rates.stacks(records);
         }
-        let raw = encoded(|raw| records.iter().for_each(|record| record.encode(raw)));
-        let mut waiting = lock(&self.waiting);
-        while waiting.stacks.len() > MOST_STACKS && !waiting.finished {
+        let mut guard = lock(&self.waiting);
+        while guard.stacks.len() > MOST_STACKS && !guard.finished {
             self.wake.notify_one();
-            waiting = wait(&self.taken, waiting, None);
+            guard = wait(&self.taken, guard, None);
         }
-        waiting.keep(BlockKind::Stacks, &raw);
-        waiting.stacks.extend(raw);
-        if waiting.stacks.len() > MANY_STACKS {
+        let Waiting { stacks, journal, .. } = &mut *guard;
+        let before = stacks.len();
+        records.iter().for_each(|record| record.encode(stacks));
+        if let Some(journal) = journal {
+            journal.add(BlockKind::Stacks, &stacks[before..]);
+        }
+        let are_many = stacks.len() > MANY_STACKS;
+        drop(guard);
+        // Once: to wake takes longer than to queue.
+        if are_many && before <= MANY_STACKS {
             self.wake.notify_one();
         }
     }

@@ -33,8 +33,29 @@ impl Place {
 #[derive(Debug, Default)]
 pub struct Methods {
     known: FxHashMap<usize, Option<TrackedCode>>,
+    recent: Recent,
     pools: Pools,
     have_changed: bool,
+}
+
+/// Places of frames that were asked for lately: each frame has one entry where it may be.
+#[derive(Debug)]
+struct Recent(Box<[Option<(RawFrame, Place)>]>);
+
+impl Recent {
+    const BITS: u32 = 12;
+
+    fn entry(&mut self, frame: RawFrame) -> &mut Option<(RawFrame, Place)> {
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let key = (frame.method as u64).wrapping_add((frame.location as u64) << 32);
+        &mut self.0[(key.wrapping_mul(SPREAD) >> (64 - Self::BITS)) as usize]
+    }
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(vec![None; 1 << Self::BITS].into())
+    }
 }
 
 /// The constant pools of the last classes, by the identity hashes of their mirrors: the VM takes longer to tell one than a method is read.
@@ -81,11 +102,21 @@ impl Methods {
 
     fn clear(&mut self) {
         self.known.clear();
+        self.recent.0.fill(None);
         self.pools.0.clear();
     }
 
     /// Where a frame is; `read` returns what the method's code tells.
     pub fn place(&mut self, frame: RawFrame, read: impl FnOnce(&mut Pools) -> Option<TrackedCode>) -> Place {
+        if let Some((_, place)) = self.recent.entry(frame).filter(|(known, _)| *known == frame) {
+            return place;
+        }
+        let place = self.place_in_code(frame, read);
+        *self.recent.entry(frame) = Some((frame, place));
+        place
+    }
+
+    fn place_in_code(&mut self, frame: RawFrame, read: impl FnOnce(&mut Pools) -> Option<TrackedCode>) -> Place {
         if self.known.len() >= MOST {
             self.clear();
         }
@@ -111,5 +142,35 @@ impl Methods {
                 Place::Elsewhere { first_site: code.first_site, sites, nearest: at_index(nearest) }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use et_rewriter::hooks::stacks::TrackedCall;
+
+    use super::*;
+
+    #[test]
+    fn where_a_frame_is_is_known_until_methods_change() {
+        let mut methods = Methods::default();
+        let frame = |location| RawFrame { method: ptr::dangling_mut::<u64>().cast(), location };
+        let code = |first_site| {
+            let calls = vec![TrackedCall { pc: 7, index: 2, called: Called::Other }];
+            move |_: &mut Pools| Some(TrackedCode { first_site, calls })
+        };
+        let site = |place| match place {
+            Place::Site { site, .. } => Some(site),
+            _ => None,
+        };
+        assert_eq!(site(methods.place(frame(7), code(100))), Some(102));
+        assert_eq!(site(methods.place(frame(7), |_| panic!("it is known"))), Some(102));
+        assert_eq!(site(methods.place(frame(8), |_| panic!("its code is known"))), None);
+        methods.change();
+        assert_eq!(site(methods.place(frame(7), code(200))), Some(202));
+        assert!(methods.forget_changed());
+        assert_eq!(site(methods.place(frame(7), code(300))), Some(302));
     }
 }

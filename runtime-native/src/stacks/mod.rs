@@ -11,7 +11,7 @@ use et_jvm::profiling::RawFrame;
 use et_jvm::sync::lock;
 
 pub use methods::{Methods, Place, Pools};
-pub use table::Table;
+pub use table::{Look, Table};
 pub use tree::{Frame, Tree};
 
 /// The state of a run.
@@ -44,10 +44,22 @@ pub struct State {
 pub struct Room {
     /// Frames, innermost first, as far as they have been asked for.
     pub frames: Vec<RawFrame>,
+    /// The next frames.
+    pub ahead: Vec<Ahead>,
     /// Values of stacks, and the sites of their innermost frames.
     pub found: Vec<(u64, u32)>,
     /// What the trace gets.
     pub records: Vec<StackRecord>,
+}
+
+/// A frame whose value is being looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ahead {
+    pub place: Place,
+    /// The value of the stack at the frame.
+    pub at: u64,
+    /// Where the table may have that.
+    pub look: Look,
 }
 
 impl Room {
@@ -55,6 +67,7 @@ impl Room {
     pub fn emptied(mut self) -> Self {
         const KEPT: usize = 1 << 12;
         self.frames.clear();
+        self.ahead.clear();
         self.found.clear();
         self.records.clear();
         if self.frames.capacity() > KEPT { Self::default() } else { self }

@@ -24,6 +24,14 @@ struct Slot {
     unused: u32,
 }
 
+/// The first slot where a value may be. See [`Table::look`].
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    value: u64,
+    at: usize,
+    there: u64,
+}
+
 /// The table.
 #[derive(Debug)]
 pub struct Table {
@@ -63,20 +71,39 @@ impl Table {
     }
 
     fn find_slot(&self, value: u64) -> Result<u32, usize> {
-        let mask = (1 << self.bits) - 1;
-        let mut at = (value.wrapping_mul(SPREAD) >> (64 - self.bits)) as usize & mask;
+        self.find_from(self.look(value))
+    }
+
+    /// Loads the first slot where a value may be. Most are in no cache: if the first slots of several values are loaded before any of the values is
+    /// looked for, the processor waits for all of them at once.
+    pub fn look(&self, value: u64) -> Look {
+        let at = (value.wrapping_mul(SPREAD) >> (64 - self.bits)) as usize & self.mask();
+        Look { value, at, there: self.slots[at].value.load(Ordering::Acquire) }
+    }
+
+    fn mask(&self) -> usize {
+        (1 << self.bits) - 1
+    }
+
+    fn find_from(&self, Look { value, mut at, mut there }: Look) -> Result<u32, usize> {
         loop {
-            match self.slots[at].value.load(Ordering::Acquire) {
+            match there {
                 0 => return Err(at),
-                there if there == value => return Ok(self.slots[at].number.load(Ordering::Relaxed)),
-                _ => at = (at + 1) & mask,
+                _ if there == value => return Ok(self.slots[at].number.load(Ordering::Relaxed)),
+                _ => at = (at + 1) & self.mask(),
             }
+            there = self.slots[at].value.load(Ordering::Acquire);
         }
     }
 
     /// The number of a value, if it has one.
     pub fn find(&self, value: u64) -> Option<u32> {
         self.find_slot(value).ok()
+    }
+
+    /// The number of a value that was looked at; nothing has been added since.
+    pub fn found(&self, look: Look) -> Option<u32> {
+        self.find_from(look).ok()
     }
 
     /// Gives a value other than 0 its number, unless it has one. Returns whether the table is in another place now.

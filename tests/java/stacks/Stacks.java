@@ -1,3 +1,6 @@
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -113,13 +116,14 @@ public class Stacks {
         }
     }
 
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments) throws Throwable {
         for (int i = 0; i < 200; i++) walk(12);
         deep(0); deep(1); deep(900);
         for (int i = 0; i < 30; i++) deep(i % 3).copy();
         for (int i = 0; i < 2; i++) new Made(3);
         Initialized.touch(); Initialized.touch();
         reads(); readsOther();
+        for (int i = 0; i < 10; i++) { onOneLine(); behindCaught(); }
         List<Integer> numbers = new ArrayList<>(List.of(3, 1, 2));
         for (int i = 0; i < 20; i++) {
             numbers.sort((a, b) -> { tell(new Leaf()); return a - b; });
@@ -158,6 +162,28 @@ public class Stacks {
     }
 
     static Leaf same(Leaf leaf) { return leaf; }
+
+    // Several calls on a line: the VM calls an initializer between two of them; a method without hooks catches what one with hooks has thrown, which
+    // leaves the thread with the value of that one's last call.
+
+    static class Third { static final Leaf LEAF = tell(new Leaf()); }
+
+    static Leaf onOneLine() { return last(deep(1), same(Third.LEAF), random(2) == 0 ? deep(0) : deep(2), new Made(1).leaf, deep(1)); }
+
+    static Leaf last(Leaf... leaves) { return leaves[leaves.length - 1]; }
+
+    static final MethodHandle CAUGHT = caught();
+
+    static MethodHandle caught() {
+        try {
+            MethodHandle failing = MethodHandles.lookup().findStatic(Stacks.class, "failing", MethodType.methodType(void.class));
+            return MethodHandles.catchException(failing, IllegalStateException.class, MethodHandles.empty(MethodType.methodType(void.class, IllegalStateException.class)));
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static void behindCaught() throws Throwable { CAUGHT.invokeExact(); deep(1); tell(new Leaf()); deep(2); }
 
     static void sleep() {
         try { Thread.sleep(2); } catch (InterruptedException e) { throw new IllegalStateException(e); }

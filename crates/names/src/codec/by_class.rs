@@ -1,6 +1,7 @@
 //! Version 2 of the format: classes can be extracted one by one, and the runtime copies only the classes that the
 //! program loads to the trace.
 
+use std::cell::Cell;
 use std::collections::hash_map::Entry;
 use std::io;
 
@@ -133,6 +134,11 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
     raw.extend_from_slice(&strings.body);
 }
 
+thread_local! {
+    /// The one that the thread used last: many tables have one class, and its memory takes longer to get than a class to decompress.
+    static DECOMPRESSOR: Cell<Option<Decompressor<'static>>> = const { Cell::new(None) };
+}
+
 /// Decodes a file that [`encode`] wrote, or one with a part of its classes.
 pub(super) fn decode(file: &[u8], header: &Header, left: &mut usize) -> Result<NamesTable, DecodeError> {
     let head = file.get(HEADER..).and_then(|rest| rest.get(..header.length));
@@ -142,7 +148,7 @@ pub(super) fn decode(file: &[u8], header: &Header, left: &mut usize) -> Result<N
     let mut gaps = Gaps::new(sizes);
     let mut rest = Body::new(file);
     rest.at = HEADER + header.length;
-    let mut decompressor = Decompressor::new().map_err(DecodeError::Compression)?;
+    let mut decompressor = DECOMPRESSOR.take().map_or_else(Decompressor::new, Ok).map_err(DecodeError::Compression)?;
     let mut next = Counts::default();
     for _ in 0..classes {
         let at = rest.at;
@@ -174,6 +180,7 @@ pub(super) fn decode(file: &[u8], header: &Header, left: &mut usize) -> Result<N
     if rest.at != file.len() {
         return Err(damage(rest.at, "more bytes than classes"));
     }
+    DECOMPRESSOR.set(Some(decompressor));
     table.gaps = Some(gaps).filter(|_| table.counts() != sizes);
     Ok(table)
 }

@@ -1,5 +1,6 @@
 //! The `Code` attribute (JVMS §4.7.3).
 
+use super::opcode::{JSR, JSR_W};
 use super::{Instruction, Instructions};
 use crate::classfile::{Attribute, ConstantPool, Malformed};
 
@@ -28,6 +29,19 @@ pub struct CodeAttribute<'a> {
 }
 
 impl<'a> CodeAttribute<'a> {
+    /// For each pc, and the end of the code, whether control may come there from elsewhere than the instruction before.
+    pub fn joins(&self) -> Vec<bool> {
+        let mut joins = vec![false; self.code.len() + 1];
+        for instruction in &self.instructions {
+            instruction.targets().for_each(|target| joins[target as usize] = true);
+            if matches!(instruction.opcode, JSR | JSR_W) {
+                joins[instruction.next_pc() as usize] = true;
+            }
+        }
+        self.exceptions.iter().for_each(|entry| joins[usize::from(entry.handler)] = true);
+        joins
+    }
+
     /// Parses the attribute. Fails unless every branch target and every offset in the exception table is the start of
     /// an instruction.
     pub fn read(attribute: &Attribute<'a>, pool: &ConstantPool<'a>) -> Result<Self, Malformed> {

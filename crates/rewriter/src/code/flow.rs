@@ -426,14 +426,7 @@ impl<'c, 'a> Iteration<'c, 'a> {
         pool: &ConstantPool<'_>,
         entry: &State,
     ) -> Result<BTreeMap<u32, State>, Malformed> {
-        let mut is_join = vec![false; code.code.len() + 1];
-        for instruction in &code.instructions {
-            instruction.targets().for_each(|target| is_join[target as usize] = true);
-            if matches!(instruction.opcode, JSR | JSR_W) {
-                is_join[instruction.next_pc() as usize] = true;
-            }
-        }
-        code.exceptions.iter().for_each(|entry| is_join[usize::from(entry.handler)] = true);
+        let is_join = code.joins();
 
         let mut found = Self { code, joins: BTreeMap::new(), todo: BTreeSet::new(), work: 0 };
         found.join(0, entry)?;

@@ -4,7 +4,7 @@
 //! ```text
 //! on entry:          currentThread()  dup  astore t  getfield etContext  dup2  lstore c  ldc K  lmul  ldc M  ladd  lstore u
 //!                    in what the VM calls, behind lstore c:  HeapProxy.calledByVm(J)
-//! before a call:     aload t  <value>  putfield etContext
+//! before a call:     aload t  <value>  putfield etContext         unless the thread has the value of that line already
 //! before a return:   aload t  lload c  putfield etContext
 //! behind an array allocation:  <value>  allocatedArray(Object,I,J), allocatedMulti(Object,I,J)
 //!

@@ -43,10 +43,19 @@ struct Body<'b, 'a> {
 struct Sites {
     /// The lowest; `None` if there are none.
     first: Option<u32>,
-    /// Pc and site of each instruction that makes an array, or calls if stacks are kept track of.
-    here: Vec<(u32, u32)>,
+    /// The instructions that make arrays, and those that call if stacks are kept track of, in order.
+    here: Vec<Here>,
     /// The sites of objects that are made by `new`, by the index of the instruction that calls their constructors.
     objects: Vec<(usize, u32)>,
+}
+
+/// An instruction with a site.
+#[derive(Debug)]
+struct Here {
+    pc: u32,
+    site: u32,
+    /// Whether the thread has the value of a call on the same line already: that of the call before, which has returned.
+    is_same_line: bool,
 }
 
 impl<'a> Work<'_, 'a> {
@@ -186,7 +195,13 @@ impl<'a> Work<'_, 'a> {
             new.extend(made.map(|made| (instruction.pc, (made, None))));
         }
         let mut initialised = body.initialised.iter().peekable();
+        let joins = if events.stacks { code.joins() } else { Vec::new() };
+        // The line of the last call, if control always comes from there.
+        let mut last_line = 0;
         for (index, instruction) in code.instructions.iter().enumerate() {
+            if joins.get(instruction.pc as usize) == Some(&true) {
+                last_line = 0;
+            }
             let (pc, at) = (instruction.pc, code.offset + instruction.pc as usize);
             if instruction.opcode == NEW {
                 // With stacks its site comes before that of the call of its constructor.
@@ -194,7 +209,7 @@ impl<'a> Work<'_, 'a> {
                     site.get_or_insert_with(|| add(&made.descriptor, made.dimensions, pc));
                 }
             } else if let Some(made) = ArrayAllocation::of(instruction, pool).map_err(|error| error.or_at(at))? {
-                sites.here.push((pc, add(&made.descriptor, made.dimensions, pc)));
+                sites.here.push(Here { pc, site: add(&made.descriptor, made.dimensions, pc), is_same_line: false });
             }
             if let Some(&(_, made_at)) = initialised.next_if(|(at, _)| *at == index)
                 && let Some((made, site)) = new.get_mut(&made_at)
@@ -204,7 +219,11 @@ impl<'a> Work<'_, 'a> {
             }
             if events.stacks && opcode::is_call(instruction.opcode) {
                 let called = hooks::called(instruction, pool).map_err(|error| error.or_at(at))?;
-                sites.here.push((pc, add(&called, Site::CALL, pc)));
+                let line = lines.line(pc);
+                // The walk must know constructors.
+                let is_same_line = line != 0 && line == last_line && !called.ends_with(b".<init>");
+                last_line = line;
+                sites.here.push(Here { pc, site: add(&called, Site::CALL, pc), is_same_line });
             }
         }
         // Each `new` counts as a site, those in unreachable code as well.
@@ -384,7 +403,8 @@ impl<'a> Work<'_, 'a> {
                 hooks::used(&mut editor, emit, instruction, used);
                 self.hooks.witnesses += 1;
             }
-            let own_site = sites.next_if(|(pc, _)| *pc == instruction.pc).map(|&(_, site)| site);
+            let here = sites.next_if(|here| here.pc == instruction.pc);
+            let own_site = here.map(|here| here.site);
             let object = objects.next_if(|(at, _)| *at == index).map(|&(_, site)| site);
             // False for further constructor calls of the same `new`, on other paths.
             let is_next = object.is_some_and(|site| own_site == Some(site + 1));
@@ -455,7 +475,9 @@ impl<'a> Work<'_, 'a> {
                 }
                 _ => {}
             }
-            if let (Some(tracked), Some(site), true) = (tracked, own_site, opcode::is_call(instruction.opcode)) {
+            if let (Some(tracked), Some(&Here { site, is_same_line: false, .. }), true) =
+                (tracked, here, opcode::is_call(instruction.opcode))
+            {
                 let is_super = || body.constructor.as_ref().is_some_and(|it| it.super_calls.contains(&index));
                 let called = match is_next {
                     true => Called::ConstructorOfNew,
