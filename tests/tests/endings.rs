@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use et_tests::compiled;
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let mut trials: Vec<Trial> = on_one.into_iter().flat_map(|(name, case)| lab::on_one_jdk(name, case)).collect();
     trials.extend(lab::on_one_jdk_unless("full_disk", |_, _| no_small_disk(), full_disk));
     trials.extend(lab::on_each_jdk("exit_without_memory", exit_without_memory));
+    trials.extend(lab::on_each_jdk("exits_at_once", exits_at_once));
     let once: [(&str, lab::Case); 12] = [
         ("trace_emptied", trace_emptied),
         ("nobody_reads", nobody_reads),
@@ -353,6 +354,36 @@ fn out_of_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(plain.stdout == traced.stdout && plain.stderr == traced.stderr, "{}", text(&traced.stderr));
     let output = bench.et_trace(&["validate"], &bench.trace)?;
     ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    bench.clean()
+}
+
+/// HotSpot waits 0.3 s for threads that are in native code when it ends: the agents must have ended theirs.
+fn exits_at_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    /// Longer than any of these programs takes to end, even on a busy machine, if only one of the runs is looked at.
+    const AT_ONCE: Duration = Duration::from_millis(250);
+    const RUNS: usize = 12;
+    let bench = Bench::of(lab, jdk, "exits_at_once", "Exits")?;
+    let class_path = bench.java[bench.java.len() - 3..].iter().cloned();
+    let survival = [bench.java[0].clone(), "-Det.survival=5".into()].into_iter().chain(bench.java[1..].iter().cloned());
+    let monitor = format!("-agentpath:{}", lab.tools.lib().join("libet_monitor.so").display());
+    let monitored = [jdk.java().display().to_string(), monitor].into_iter().chain(class_path);
+    for (what, command) in
+        [("traced", bench.java.clone()), ("survival", survival.collect()), ("monitor", monitored.collect::<Vec<_>>())]
+    {
+        for exits in [None, Some("exit")] {
+            let mut least = Duration::MAX;
+            for _ in 0..RUNS {
+                let output = Command::new(&command[0]).args(&command[1..]).args(exits).output()?;
+                let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+                let said = text(&output.stdout).trim().parse().with_context(|| text(&output.stderr))?;
+                least = least.min(now.saturating_sub(Duration::from_millis(said)));
+                if least < AT_ONCE {
+                    break;
+                }
+            }
+            ensure!(least < AT_ONCE, "{what}, {exits:?}: the fastest of {RUNS} runs took {least:?} to end");
+        }
+    }
     bench.clean()
 }
 

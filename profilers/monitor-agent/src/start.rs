@@ -151,6 +151,7 @@ pub fn end(monitor: &'static Monitor, env: Env) {
         }
     }
     monitor.set_live(false);
+    monitor.end_tasks();
     drop(lock(&PUBLISHED).take());
     monitor.hub.end();
 }

@@ -43,7 +43,8 @@ pub struct Monitor {
     pub classes: OnceLock<Global>,
     /// The VM is up and has not ended.
     is_live: AtomicBool,
-    tasks: OnceLock<Sender<Task>>,
+    /// `None` before its thread runs, and once the VM ends.
+    tasks: Mutex<Option<Sender<Task>>>,
     name: Mutex<String>,
 }
 
@@ -71,7 +72,7 @@ impl Monitor {
             vm_name: OnceLock::new(),
             classes: OnceLock::new(),
             is_live: AtomicBool::new(false),
-            tasks: OnceLock::new(),
+            tasks: Mutex::default(),
             name: Mutex::default(),
         }
     }
@@ -100,12 +101,18 @@ impl Monitor {
 
     /// Sets the queue for tasks.
     pub fn set_tasks(&self, tasks: Sender<Task>) {
-        let _ = self.tasks.set(tasks);
+        *lock(&self.tasks) = Some(tasks);
+    }
+
+    /// There are no more tasks: their thread ends, and with it that of the program's handlers. A thread that is in native code when the VM ends
+    /// holds it up for 0.3 s.
+    pub fn end_tasks(&self) {
+        lock(&self.tasks).take();
     }
 
     /// Has something done by the thread that may call the VM.
     pub fn task(&self, task: Task) {
-        if let Some(tasks) = self.tasks.get() {
+        if let Some(tasks) = &*lock(&self.tasks) {
             let _ = tasks.send(task);
         }
     }

@@ -233,6 +233,8 @@ impl Tracer {
             }
         }
         queue.finish(Finish { reason, end_ticket: buffers.last_ticket(), counters }, patience);
+        // A thread that is in native code when the VM ends holds it up for 0.3 s.
+        self.vm_calls.close();
     }
 
     fn count(&self, overflows: u64) -> Counters {
@@ -247,6 +249,7 @@ impl Tracer {
     /// The writer could not be started: nothing can be traced, and nothing must wait for it.
     pub fn abandon(&self, env: Env) {
         self.ended.store(true, Ordering::Release);
+        self.vm_calls.close();
         self.give_up(Some(env));
         self.output.remove();
     }
