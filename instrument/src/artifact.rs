@@ -191,7 +191,8 @@ pub fn instrument<T: Send>(
     let hash = content_hash(classes, settings, blocks.forced);
     // The base is not known before all classes are measured; planning does not depend on it.
     let (events, leaves) = (settings.events, settings.leaves);
-    let options = Options { events, jdk: kind == ArtifactKind::Jdk, artifact_hash: hash, base: 0, leaves };
+    let (jdk, all_hooked) = (kind == ArtifactKind::Jdk, filter.is_empty());
+    let options = Options { events, jdk, artifact_hash: hash, base: 0, leaves, all_hooked };
 
     let place = |class: &ClassInput<'_>| {
         if class.label == name { name.to_owned() } else { format!("{name}: {}", class.label) }

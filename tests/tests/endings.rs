@@ -359,7 +359,7 @@ fn out_of_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
 /// HotSpot waits 0.3 s for threads that are in native code when it ends: the agents must have ended theirs.
 fn exits_at_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    /// Longer than any of these programs takes to end, even on a busy machine, if only one of the runs is looked at.
+    /// The fastest of the runs ends sooner, even on a busy machine.
     const AT_ONCE: Duration = Duration::from_millis(250);
     const RUNS: usize = 12;
     let bench = Bench::of(lab, jdk, "exits_at_once", "Exits")?;

@@ -42,6 +42,7 @@ fn options(byte: u8) -> Options {
         artifact_hash: 0x1234_5678_9abc_def0,
         base: 1000,
         leaves: true,
+        all_hooked: true,
     }
 }
 

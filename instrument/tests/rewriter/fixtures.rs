@@ -23,7 +23,7 @@ pub struct Fixture {
 }
 
 pub fn options(events: EventSet) -> Options {
-    Options { events, jdk: false, artifact_hash: 0x1234_5678_9abc_def0, base: 1000, leaves: true }
+    Options { events, jdk: false, artifact_hash: 0x1234_5678_9abc_def0, base: 1000, leaves: true, all_hooked: true }
 }
 
 pub fn rewrite(bytes: &[u8], options: &Options) -> Rewritten {

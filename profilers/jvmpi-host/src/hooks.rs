@@ -110,7 +110,14 @@ pub fn into_class(host: &Host, bytes: &[u8], replaces_boot: bool) -> Option<Vec<
     if !are_there() {
         return None;
     }
-    let mut options = Options { events: EventSet::METHOD, jdk: replaces_boot, artifact_hash: 0, base: 0, leaves: true };
+    let mut options = Options {
+        events: EventSet::METHOD,
+        jdk: replaces_boot,
+        artifact_hash: 0,
+        base: 0,
+        leaves: true,
+        all_hooked: true,
+    };
     // It has hooks, or something is wrong with it: the VM knows better what, and says so.
     let plan = Plan::new(bytes, true, &options).ok()?;
     if plan.is_lambda_form() {

@@ -47,14 +47,16 @@ pub fn start_thread(host: &'static Host, env: Env) -> Result<(), JvmtiError> {
         agent_thread_in(host.jvmti, env, None, c"JVMPI deaths", 5, made, move |env| {
             records::current(env.raw()).is_system.store(true, Ordering::Relaxed);
             starts::announce(host, env);
+            let mut paused_until = Instant::now();
             while host.session.phase() != Phase::Ended {
-                // The VM's thread only increments a counter, since it must not take a lock.
+                // The VM's thread only increments a counter, since it must not take a lock. Nor may a pause be slept through: the VM waits
+                // at its end for threads in native code, such as this one.
                 thread::sleep(Duration::from_millis(10));
-                if PENDING.load(Ordering::Acquire) > 0 {
-                    let start = Instant::now();
+                let start = Instant::now();
+                if PENDING.load(Ordering::Acquire) > 0 && start >= paused_until {
                     batch(host, env);
-                    let pause = (start.elapsed() * (SHARE - 1)).min(Duration::from_secs(5));
-                    thread::sleep(pause);
+                    let took = start.elapsed();
+                    paused_until = start + took + (took * (SHARE - 1)).min(Duration::from_secs(5));
                 }
             }
         })

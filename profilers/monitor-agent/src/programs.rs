@@ -11,17 +11,9 @@ use et_jvm::jvmti::JvmtiError;
 use et_jvm::threads::agent_thread;
 use jni_sys::{JNIEnv, jbyteArray, jclass, jint, jstring, jvalue};
 
-use crate::hub::{Asker, Note};
+use crate::hub::Note;
 use crate::state::{self, Monitor};
-
-/// Work for the thread of handlers.
-#[derive(Debug)]
-pub enum Call {
-    /// A request to a handler.
-    Chunk(Asker, Chunk),
-    /// A monitor has come, or gone.
-    Connection(bool),
-}
+use crate::task::Call;
 
 /// The class of the program's, if it has one.
 #[derive(Debug)]

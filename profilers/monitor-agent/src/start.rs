@@ -28,6 +28,7 @@ pub fn begin(monitor: &'static Monitor, env: Env) -> bool {
         Ok(()) => true,
         Err(why) => {
             monitor.set_live(false);
+            monitor.end_tasks();
             say(&why);
             false
         }

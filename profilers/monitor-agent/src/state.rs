@@ -17,7 +17,7 @@ use crate::filter::Filter;
 use crate::hub::Hub;
 use crate::jdwp::Jdwp;
 use crate::options::Options;
-use crate::task::Task;
+use crate::task::{Call, Task};
 use crate::xml::XmlLog;
 
 static MONITOR: OnceLock<Monitor> = OnceLock::new();
@@ -45,6 +45,8 @@ pub struct Monitor {
     is_live: AtomicBool,
     /// `None` before its thread runs, and once the VM ends.
     tasks: Mutex<Option<Sender<Task>>>,
+    /// What the handlers of the program are to do.
+    calls: Mutex<Option<Sender<Call>>>,
     name: Mutex<String>,
 }
 
@@ -73,6 +75,7 @@ impl Monitor {
             classes: OnceLock::new(),
             is_live: AtomicBool::new(false),
             tasks: Mutex::default(),
+            calls: Mutex::default(),
             name: Mutex::default(),
         }
     }
@@ -99,15 +102,23 @@ impl Monitor {
         let _ = self.collects_concurrently.set(is_on(c"UseZGC") || is_on(c"UseShenandoahGC"));
     }
 
-    /// Sets the queue for tasks.
-    pub fn set_tasks(&self, tasks: Sender<Task>) {
+    /// Sets the queues for tasks, and for calls of the program's handlers.
+    pub fn set_tasks(&self, tasks: Sender<Task>, calls: Sender<Call>) {
         *lock(&self.tasks) = Some(tasks);
+        *lock(&self.calls) = Some(calls);
     }
 
-    /// There are no more tasks: their thread ends, and with it that of the program's handlers. A thread that is in native code when the VM ends
-    /// holds it up for 0.3 s.
+    /// There are no more tasks and calls: the two threads end once they are idle. A thread that is in native code when the VM ends holds it up for 0.3 s.
     pub fn end_tasks(&self) {
         lock(&self.tasks).take();
+        lock(&self.calls).take();
+    }
+
+    /// Has a handler of the program called.
+    pub fn call(&self, call: Call) {
+        if let Some(calls) = &*lock(&self.calls) {
+            let _ = calls.send(call);
+        }
     }
 
     /// Has something done by the thread that may call the VM.

@@ -1,9 +1,18 @@
-//! Tasks for the thread that may call the VM.
+//! Tasks for the thread that may call the VM, and for the one that calls the program's handlers.
 
 use et_ddm::heap::When;
 use et_ddm::{Chunk, Request};
 
 use crate::hub::{Asker, Ticket};
+
+/// Work for the thread of handlers.
+#[derive(Debug)]
+pub enum Call {
+    /// A request to a handler.
+    Chunk(Asker, Chunk),
+    /// A monitor has come, or gone.
+    Connection(bool),
+}
 
 #[derive(Debug)]
 pub enum Task {

@@ -129,7 +129,8 @@ impl Dynamic {
 
     fn outcome(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds) -> Instrumentation {
         let jdk = purpose == Purpose::Redefinition { boot: true };
-        let mut options = Options { events: self.events, jdk, artifact_hash: 0, base: 0, leaves: true };
+        let all_hooked = self.filter.is_empty();
+        let mut options = Options { events: self.events, jdk, artifact_hash: 0, base: 0, leaves: true, all_hooked };
         let mut plan = match Plan::new(bytes, true, &options) {
             Ok(plan) => plan,
             Err(ClassError::AlreadyInstrumented { artifact, class }) => {

@@ -39,22 +39,20 @@ pub struct Methods {
 }
 
 /// Places of frames that were asked for lately: each frame has one entry where it may be.
-#[derive(Debug)]
-struct Recent(Box<[Option<(RawFrame, Place)>]>);
+#[derive(Debug, Default)]
+struct Recent(Vec<Option<(RawFrame, Place)>>);
 
 impl Recent {
     const BITS: u32 = 12;
 
     fn entry(&mut self, frame: RawFrame) -> &mut Option<(RawFrame, Place)> {
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        // Without stacks there are none.
+        if self.0.is_empty() {
+            self.0.resize(1 << Self::BITS, None);
+        }
         let key = (frame.method as u64).wrapping_add((frame.location as u64) << 32);
         &mut self.0[(key.wrapping_mul(SPREAD) >> (64 - Self::BITS)) as usize]
-    }
-}
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self(vec![None; 1 << Self::BITS].into())
     }
 }
 

@@ -101,7 +101,7 @@ impl Table {
         self.find_slot(value).ok()
     }
 
-    /// The number of a value that was looked at; nothing has been added since.
+    /// The number of a value that was looked at; nothing may have been added since.
     pub fn found(&self, look: Look) -> Option<u32> {
         self.find_from(look).ok()
     }

@@ -176,12 +176,17 @@ public class Stacks {
 
     static MethodHandle caught() {
         try {
-            MethodHandle failing = MethodHandles.lookup().findStatic(Stacks.class, "failing", MethodType.methodType(void.class));
+            MethodHandle failing = MethodHandles.lookup().findStatic(Stacks.class, "deepFailing", MethodType.methodType(void.class));
             return MethodHandles.catchException(failing, IllegalStateException.class, MethodHandles.empty(MethodType.methodType(void.class, IllegalStateException.class)));
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(e);
         }
     }
+
+    private static final IllegalStateException SAVED = new IllegalStateException();
+
+    /** Its last call is that of `behindCaught`: the thread keeps the value of this one. */
+    static void deepFailing() { deep(1); throw SAVED; }
 
     static void behindCaught() throws Throwable { CAUGHT.invokeExact(); deep(1); tell(new Leaf()); deep(2); }
 

@@ -135,7 +135,7 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
 }
 
 thread_local! {
-    /// The one that the thread used last: many tables have one class, and its memory takes longer to get than a class to decompress.
+    /// The one that the thread used last: many tables have one class, and allocating one takes longer than decompressing a class.
     static DECOMPRESSOR: Cell<Option<Decompressor<'static>>> = const { Cell::new(None) };
 }
 

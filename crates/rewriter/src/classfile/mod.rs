@@ -48,6 +48,10 @@ impl<'a> Member<'a> {
         self.access & access::STATIC != 0
     }
 
+    pub fn is_native(&self) -> bool {
+        self.access & access::NATIVE != 0
+    }
+
     /// Returns the first attribute with this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
         self.attributes.iter().find(|attribute| attribute.name == name.as_bytes())

@@ -25,7 +25,7 @@ use std::hash::BuildHasherDefault;
 use rustc_hash::FxHasher;
 
 use super::{Emitter, HEAP_PROXY_CALLS, Hook};
-use crate::classfile::{ClassFile, MemberRef, access};
+use crate::classfile::{ClassFile, MemberRef};
 use crate::code::opcode::*;
 use crate::code::{CodeEditor, Instruction, parameter_slots};
 
@@ -308,7 +308,7 @@ fn natives<'a>(class: &ClassFile<'a>) -> HashSet<(&'a [u8], &'a [u8]), BuildHash
     class
         .methods
         .iter()
-        .filter(|method| method.access & access::NATIVE != 0 && makes(method.descriptor))
+        .filter(|method| method.is_native() && makes(method.descriptor))
         .filter(|method| !NOTHING_NEW.contains(&method.name))
         .map(|method| (method.name, method.descriptor))
         .collect()

@@ -24,7 +24,8 @@
 //! of their entry, since readers need it for objects whose constructors never come to `Object.<init>`; and before further constructor calls of the
 //! same `new`, whose sites cannot all be next to its own.
 //!
-//! Nothing is done where an exception leaves a method: the next call or return of a method below stores a value of its own. It is
+//! Nothing is done where an exception leaves a method: the next return of a method below restores its caller's value, and what calls without hooks
+//! have caught, [`keeps_value`] is about. It is
 //! for methods without hooks, which do not, that a return restores what was there before.
 
 use super::{Emitter, Hook};
@@ -359,25 +360,38 @@ pub(crate) fn may_be_called_by_vm(class: &str, name: &[u8], descriptor: &[u8], i
         || class == "java/lang/invoke/MethodHandleNatives" && LINKERS.contains(&name)
 }
 
-/// Methods that run before the VM has a thread object to keep the value in: `currentThread()` is null there.
+/// Whether the thread has the same value behind a call of this method as before, so that the next call on the line needs no store: methods with hooks restore it
+/// when they return. Others may catch what one with hooks has thrown, and then leave the value of its last call: the forms of method handles, and the
+/// classes below. Constructors are excluded because their stores tell walks where the `new` is.
+pub(crate) fn keeps_value(class: &[u8], name: &[u8]) -> bool {
+    const HANDLES: [&[u8]; 2] = [b"java/lang/invoke/MethodHandle", b"java/lang/invoke/VarHandle"];
+    // An `invokedynamic` names no class.
+    let has_forms = class.is_empty() || HANDLES.contains(&class);
+    let has_no_hooks = class != b"java/lang/Object" && BEFORE_THREADS.iter().any(|early| early.as_bytes() == class);
+    !has_forms && !has_no_hooks && name != b"<init>"
+}
+
+/// Classes whose methods run before the VM has a thread object to keep the value in: `currentThread()` is null there.
+const BEFORE_THREADS: [&str; 12] = [
+    "java/lang/Class",
+    "java/lang/Object",
+    "java/lang/ThreadGroup",
+    "java/lang/StringCoding",
+    "java/lang/StringUTF16",
+    "java/lang/String$CaseInsensitiveComparator",
+    "java/lang/Runtime",
+    "java/lang/Runtime$Version",
+    "java/io/ObjectStreamField",
+    "jdk/internal/misc/VM",
+    "jdk/internal/misc/Unsafe",
+    "sun/misc/Unsafe",
+];
+
+/// Methods that have no hooks for stacks, since they run before there is a thread object.
 pub(crate) fn runs_before_threads(class: &str, name: &[u8]) -> bool {
-    const CLASSES: [&str; 12] = [
-        "java/lang/Class",
-        "java/lang/Object",
-        "java/lang/ThreadGroup",
-        "java/lang/StringCoding",
-        "java/lang/StringUTF16",
-        "java/lang/String$CaseInsensitiveComparator",
-        "java/lang/Runtime",
-        "java/lang/Runtime$Version",
-        "java/io/ObjectStreamField",
-        "jdk/internal/misc/VM",
-        "jdk/internal/misc/Unsafe",
-        "sun/misc/Unsafe",
-    ];
     const INITIALIZERS: [&str; 4] =
         ["java/lang/String", "java/lang/System", "java/lang/Thread", "java/lang/Thread$Constants"];
-    CLASSES.contains(&class)
+    BEFORE_THREADS.contains(&class)
         || class == "java/lang/System" && (name.ends_with(b"SecurityManager") || name == b"registerNatives")
         || (name == b"<clinit>" || name == b"runtimeSetup") && INITIALIZERS.contains(&class)
 }
@@ -405,6 +419,21 @@ mod tests {
                 let found = value_of(last[last.len() - 4..].try_into().unwrap(), 300, large);
                 assert_eq!(found, Some((index, called)), "{value:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_may_have_no_hooks_keeps_no_value() {
+        for (class, name) in [
+            ("", "makeConcatWithConstants"),
+            ("java/lang/invoke/MethodHandle", "invokeExact"),
+            ("java/lang/Class", "getEnumConstants"),
+            ("java/lang/StringBuilder", "<init>"),
+        ] {
+            assert!(!keeps_value(class.as_bytes(), name.as_bytes()), "{class}.{name}");
+        }
+        for class in ["java/lang/Object", "java/lang/StringBuilder", "com/acme/Shop"] {
+            assert!(keeps_value(class.as_bytes(), b"toString"), "{class}");
         }
     }
 

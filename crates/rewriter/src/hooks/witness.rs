@@ -15,7 +15,7 @@ use std::hash::BuildHasherDefault;
 use rustc_hash::FxHasher;
 
 use super::{Emitter, Hook};
-use crate::classfile::{ClassFile, Constant, ConstantPool, Malformed, MemberRef, access};
+use crate::classfile::{ClassFile, Constant, ConstantPool, Malformed, MemberRef};
 use crate::code::opcode::*;
 use crate::code::{CONSTANT, CodeAttribute, CodeEditor, Flow, Instruction, Numbering, State, Value, parameters};
 use crate::rewrite::Witness;
@@ -209,9 +209,7 @@ impl<'a> Search<'_, '_, 'a> {
         of_object
             || member.class == self.class.name
                 && self.class.methods.iter().any(|method| {
-                    method.access & access::NATIVE != 0
-                        && method.name == member.name
-                        && method.descriptor == member.descriptor
+                    method.is_native() && method.name == member.name && method.descriptor == member.descriptor
                 })
     }
 

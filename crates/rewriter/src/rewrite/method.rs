@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::class::Work;
 use super::events::Wanted;
 use super::is_object;
-use crate::classfile::{Malformed, Member, PoolBuilder, annotation_types, to_string};
+use crate::classfile::{ClassFile, Malformed, Member, PoolBuilder, annotation_types, to_string};
 use crate::code::opcode::{self, *};
 use crate::code::{
     CodeAttribute, CodeEditor, EditError, Flow, HandlerFrame, Instruction, LineTable, Signature, StackMap, Value,
@@ -54,8 +54,16 @@ struct Sites {
 struct Here {
     pc: u32,
     site: u32,
-    /// Whether the thread has the value of a call on the same line already: that of the call before, which has returned.
-    is_same_line: bool,
+    /// False if the thread already has the value of the line: that of the call before, which has returned.
+    needs_store: bool,
+}
+
+/// See [`hooks::stacks::keeps_value`]. Native methods may catch as well; of those of other classes nothing is known here.
+fn keeps_value(class: &ClassFile<'_>, call: &Instruction<'_>) -> Result<bool, Malformed> {
+    let called = class.pool.member_ref(call.pool_index())?;
+    let is_it = |method: &Member<'_>| method.name == called.name && method.descriptor == called.descriptor;
+    let is_native = called.class == class.name && class.methods.iter().any(|it| it.is_native() && is_it(it));
+    Ok(!is_native && hooks::stacks::keeps_value(called.class, called.name))
 }
 
 impl<'a> Work<'_, 'a> {
@@ -196,7 +204,8 @@ impl<'a> Work<'_, 'a> {
         }
         let mut initialised = body.initialised.iter().peekable();
         let joins = if events.stacks { code.joins() } else { Vec::new() };
-        // The line of the last call, if control always comes from there.
+        let (all_hooked, class) = (self.options.all_hooked, &self.plan.class);
+        // The line whose value the thread has; 0: it may have another one.
         let mut last_line = 0;
         for (index, instruction) in code.instructions.iter().enumerate() {
             if joins.get(instruction.pc as usize) == Some(&true) {
@@ -209,7 +218,7 @@ impl<'a> Work<'_, 'a> {
                     site.get_or_insert_with(|| add(&made.descriptor, made.dimensions, pc));
                 }
             } else if let Some(made) = ArrayAllocation::of(instruction, pool).map_err(|error| error.or_at(at))? {
-                sites.here.push(Here { pc, site: add(&made.descriptor, made.dimensions, pc), is_same_line: false });
+                sites.here.push(Here { pc, site: add(&made.descriptor, made.dimensions, pc), needs_store: true });
             }
             if let Some(&(_, made_at)) = initialised.next_if(|(at, _)| *at == index)
                 && let Some((made, site)) = new.get_mut(&made_at)
@@ -220,10 +229,10 @@ impl<'a> Work<'_, 'a> {
             if events.stacks && opcode::is_call(instruction.opcode) {
                 let called = hooks::called(instruction, pool).map_err(|error| error.or_at(at))?;
                 let line = lines.line(pc);
-                // The walk must know constructors.
-                let is_same_line = line != 0 && line == last_line && !called.ends_with(b".<init>");
-                last_line = line;
-                sites.here.push(Here { pc, site: add(&called, Site::CALL, pc), is_same_line });
+                // Walks recognize a constructor by its own store.
+                let needs_store = line == 0 || line != last_line || called.ends_with(b".<init>");
+                last_line = if all_hooked && keeps_value(class, instruction)? { line } else { 0 };
+                sites.here.push(Here { pc, site: add(&called, Site::CALL, pc), needs_store });
             }
         }
         // Each `new` counts as a site, those in unreachable code as well.
@@ -475,7 +484,7 @@ impl<'a> Work<'_, 'a> {
                 }
                 _ => {}
             }
-            if let (Some(tracked), Some(&Here { site, is_same_line: false, .. }), true) =
+            if let (Some(tracked), Some(&Here { site, needs_store: true, .. }), true) =
                 (tracked, here, opcode::is_call(instruction.opcode))
             {
                 let is_super = || body.constructor.as_ref().is_some_and(|it| it.super_calls.contains(&index));

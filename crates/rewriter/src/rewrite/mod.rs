@@ -32,6 +32,8 @@ pub struct Options {
     pub base: u32,
     /// Whether leaf methods get one hook for entry and exit. Without it, for tests, they get both.
     pub leaves: bool,
+    /// Whether no class is left without hooks by choice: calls of a line then share one store of the stack's value.
+    pub all_hooked: bool,
 }
 
 /// Number of ids of each kind that a class needs, in addition to one class id.

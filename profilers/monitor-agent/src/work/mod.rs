@@ -5,7 +5,7 @@ mod exit;
 mod graph;
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use et_ddm::Message;
@@ -18,9 +18,9 @@ use et_jvm::threads::agent_thread;
 use crate::allocations;
 use crate::heap::{self, share};
 use crate::hub::{Note, Ticket};
-use crate::programs::{self, Call};
+use crate::programs;
 use crate::state::{Monitor, say};
-use crate::task::Task;
+use crate::task::{Call, Task};
 use crate::{monitors, threads};
 
 pub use graph::log as log_heap;
@@ -30,11 +30,11 @@ const TOO_OFTEN: &str = "without the token, heap walks are limited to a twentiet
 
 /// Starts the thread.
 pub fn start(monitor: &'static Monitor, env: Env) -> Result<(), JvmtiError> {
-    let handlers = programs::start(monitor, env)?;
+    let calls = programs::start(monitor, env)?;
     let (sender, receiver) = channel();
     env.frame(8, |env| {
         agent_thread(monitor.jvmti, env, c"ET monitor", move |env| {
-            let mut worker = Worker { monitor, handlers, tells_monitors: false };
+            let mut worker = Worker { monitor, tells_monitors: false };
             for task in receiver {
                 if monitor.is_live() {
                     env.frame(64, |env| worker.run(env, task));
@@ -44,13 +44,12 @@ pub fn start(monitor: &'static Monitor, env: Env) -> Result<(), JvmtiError> {
         })
         .map(drop)
     })?;
-    monitor.set_tasks(sender);
+    monitor.set_tasks(sender, calls);
     Ok(())
 }
 
 struct Worker {
     monitor: &'static Monitor,
-    handlers: Sender<Call>,
     tells_monitors: bool,
 }
 
@@ -103,9 +102,9 @@ impl Worker {
             Task::Allocations(rows) => {
                 monitor.hub.put(Note::Allocations(allocations::report(rows).unwrap_or_default()));
             }
-            Task::Program(asker, chunk) => _ = self.handlers.send(Call::Chunk(asker, chunk)),
-            Task::Connected => _ = self.handlers.send(Call::Connection(true)),
-            Task::Disconnected => _ = self.handlers.send(Call::Connection(false)),
+            Task::Program(asker, chunk) => monitor.call(Call::Chunk(asker, chunk)),
+            Task::Connected => monitor.call(Call::Connection(true)),
+            Task::Disconnected => monitor.call(Call::Connection(false)),
             Task::MonitorEvents(on) => self.switch_monitors(on),
             Task::StartDebugger => {
                 let thread = monitor.jvmti.current_thread(env).ok().flatten();
