@@ -55,8 +55,8 @@ pub fn start_thread(host: &'static Host, env: Env) -> Result<(), JvmtiError> {
                 let start = Instant::now();
                 if PENDING.load(Ordering::Acquire) > 0 && start >= paused_until {
                     batch(host, env);
-                    let took = start.elapsed();
-                    paused_until = start + took + (took * (SHARE - 1)).min(Duration::from_secs(5));
+                    let pause = (start.elapsed() * (SHARE - 1)).min(Duration::from_secs(5));
+                    paused_until = Instant::now() + pause;
                 }
             }
         })

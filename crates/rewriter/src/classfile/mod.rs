@@ -13,6 +13,7 @@ pub use et_names::mutf8::decode as to_string;
 use et_names::releases;
 pub use pool::{Constant, ConstantPool, MemberRef, PoolBuilder, PoolFull};
 pub use reader::Reader;
+use rustc_hash::FxHashSet;
 
 /// `CAFEBABE`.
 pub const MAGIC: u32 = 0xCAFE_BABE;
@@ -48,10 +49,6 @@ impl<'a> Member<'a> {
         self.access & access::STATIC != 0
     }
 
-    pub fn is_native(&self) -> bool {
-        self.access & access::NATIVE != 0
-    }
-
     /// Returns the first attribute with this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
         self.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
@@ -77,6 +74,8 @@ pub struct ClassFile<'a> {
     pub fields: Vec<Member<'a>>,
     pub methods: Vec<Member<'a>>,
     pub attributes: Vec<Attribute<'a>>,
+    /// Names and descriptors of the native methods.
+    natives: FxHashSet<(&'a [u8], &'a [u8])>,
 }
 
 impl<'a> ClassFile<'a> {
@@ -126,7 +125,10 @@ impl<'a> ClassFile<'a> {
         if !reader.at_end() {
             return Err(Malformed::at(reader.offset(), "bytes after the end of the class"));
         }
+        let natives = methods.iter().filter(|method| method.access & access::NATIVE != 0);
+        let natives = natives.map(|method| (method.name, method.descriptor)).collect();
         Ok(Self {
+            natives,
             minor,
             major,
             pool,
@@ -140,6 +142,11 @@ impl<'a> ClassFile<'a> {
             methods,
             attributes,
         })
+    }
+
+    /// Whether the class declares the method, and it is native.
+    pub fn declares_native(&self, method: &MemberRef<'_>) -> bool {
+        method.class == self.name && self.natives.contains(&(method.name, method.descriptor))
     }
 
     /// Returns the first class attribute with this name.

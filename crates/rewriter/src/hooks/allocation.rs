@@ -15,7 +15,7 @@
 //! no room for a site.
 
 use super::{Emitter, Hook};
-use crate::classfile::{ConstantPool, Malformed};
+use crate::classfile::{ConstantPool, Malformed, MemberRef};
 use crate::code::opcode::*;
 use crate::code::{CodeEditor, Instruction, Instructions};
 
@@ -75,12 +75,11 @@ pub fn count_sites(code: &[u8], with_calls: bool) -> Result<u32, Malformed> {
 }
 
 /// The method that a call names, as `java/util/Map.get`; of an `invokedynamic` only the name.
-pub(crate) fn called(instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<Vec<u8>, Malformed> {
-    let member = pool.member_ref(instruction.pool_index())?;
-    if member.class.is_empty() {
-        return Ok(member.name.to_vec());
+pub(crate) fn called(member: &MemberRef<'_>) -> Vec<u8> {
+    match member.class {
+        b"" => member.name.to_vec(),
+        class => [class, b".", member.name].concat(),
     }
-    Ok([member.class, b".", member.name].concat())
 }
 
 /// At the start of `Object.<init>`.

@@ -19,7 +19,7 @@
 //! Native methods of `java.base` that define classes have stand-ins that first have the class rewritten. All classes
 //! that Java code defines pass through them: `ClassLoader.defineClass`, hidden classes, lambdas, proxies.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use rustc_hash::FxHasher;
@@ -246,11 +246,10 @@ impl Calls {
         let mut calls = Self::default();
         // Its methods call each other down to natives: a hook at each level would report a change several times.
         let is_unsafe = matches!(class.name, b"jdk/internal/misc/Unsafe" | b"sun/misc/Unsafe") && !wraps_unsafe(class);
-        let natives = if jdk && !is_unsafe { natives(class) } else { HashSet::default() };
         for (index, member) in class.pool.method_refs() {
             let Some((hook, serves)) = listed(class, jdk, &member).or_else(|| {
-                let is_native = member.class == class.name && natives.contains(&(member.name, member.descriptor));
-                is_native.then_some((CallHook::Made, For::Either))
+                let makes = jdk && !is_unsafe && class.declares_native(&member) && may_make(&member);
+                makes.then_some((CallHook::Made, For::Either))
             }) else {
                 continue;
             };
@@ -297,21 +296,12 @@ fn listed(class: &ClassFile<'_>, jdk: bool, member: &MemberRef<'_>) -> Option<(C
         .map(|&(name, _, hook)| (hook, hook.serves(name)))
 }
 
-/// Natives of the class that may return new objects. Class mirrors are excluded, as they have records of their own.
-fn natives<'a>(class: &ClassFile<'a>) -> HashSet<(&'a [u8], &'a [u8]), BuildHasherDefault<FxHasher>> {
-    let makes = |descriptor: &[u8]| match descriptor.iter().position(|&byte| byte == b')') {
-        Some(end) => {
-            matches!(descriptor.get(end + 1), Some(b'L' | b'[')) && &descriptor[end + 1..] != b"Ljava/lang/Class;"
-        }
-        None => false,
-    };
-    class
-        .methods
-        .iter()
-        .filter(|method| method.is_native() && makes(method.descriptor))
-        .filter(|method| !NOTHING_NEW.contains(&method.name))
-        .map(|method| (method.name, method.descriptor))
-        .collect()
+/// Whether a native method may return a new object. Class mirrors are excluded, as they have records of their own.
+fn may_make(native: &MemberRef<'_>) -> bool {
+    let returned = native.descriptor.iter().position(|&byte| byte == b')').map(|end| &native.descriptor[end + 1..]);
+    let is_object =
+        returned.is_some_and(|kind| matches!(kind.first(), Some(b'L' | b'[')) && kind != b"Ljava/lang/Class;");
+    is_object && !NOTHING_NEW.contains(&native.name)
 }
 
 /// Behind an `ldc` of a string.

@@ -24,12 +24,12 @@
 //! of their entry, since readers need it for objects whose constructors never come to `Object.<init>`; and before further constructor calls of the
 //! same `new`, whose sites cannot all be next to its own.
 //!
-//! Nothing is done where an exception leaves a method: the next return of a method below restores its caller's value, and what calls without hooks
-//! have caught, [`keeps_value`] is about. It is
-//! for methods without hooks, which do not, that a return restores what was there before.
+//! Nothing is done where an exception leaves a method: the next return of a method with hooks restores the value of its caller, and behind a call that
+//! may have caught an exception without that, the next call stores its own value (`keeps_value`). Returns restore what was there before also for the sake of
+//! callers without hooks, which store nothing.
 
 use super::{Emitter, Hook};
-use crate::classfile::PoolBuilder;
+use crate::classfile::{ClassFile, MemberRef, PoolBuilder};
 use crate::code::opcode::*;
 use crate::code::{CodeEditor, EditError, Frame, Instruction, StackMap, VerificationType};
 
@@ -360,10 +360,14 @@ pub(crate) fn may_be_called_by_vm(class: &str, name: &[u8], descriptor: &[u8], i
         || class == "java/lang/invoke/MethodHandleNatives" && LINKERS.contains(&name)
 }
 
-/// Whether the thread has the same value behind a call of this method as before, so that the next call on the line needs no store: methods with hooks restore it
-/// when they return. Others may catch what one with hooks has thrown, and then leave the value of its last call: the forms of method handles, and the
-/// classes below. Constructors are excluded because their stores tell walks where the `new` is.
-pub(crate) fn keeps_value(class: &[u8], name: &[u8]) -> bool {
+/// Whether the thread has the same value behind a call in a class as before, so that the next call on the line needs no store: methods with hooks restore it
+/// when they return. Others may catch what one with hooks has thrown, and then leave the value of its last call: native methods, as far as the class declares
+/// them itself, the forms of method handles, and the classes below. Constructors are excluded because their stores tell walks where the `new` is.
+pub(crate) fn keeps_value(caller: &ClassFile<'_>, called: &MemberRef<'_>) -> bool {
+    !caller.declares_native(called) && restores_value(called.class, called.name)
+}
+
+fn restores_value(class: &[u8], name: &[u8]) -> bool {
     const HANDLES: [&[u8]; 2] = [b"java/lang/invoke/MethodHandle", b"java/lang/invoke/VarHandle"];
     // An `invokedynamic` names no class.
     let has_forms = class.is_empty() || HANDLES.contains(&class);
@@ -430,10 +434,10 @@ mod tests {
             ("java/lang/Class", "getEnumConstants"),
             ("java/lang/StringBuilder", "<init>"),
         ] {
-            assert!(!keeps_value(class.as_bytes(), name.as_bytes()), "{class}.{name}");
+            assert!(!restores_value(class.as_bytes(), name.as_bytes()), "{class}.{name}");
         }
         for class in ["java/lang/Object", "java/lang/StringBuilder", "com/acme/Shop"] {
-            assert!(keeps_value(class.as_bytes(), b"toString"), "{class}");
+            assert!(restores_value(class.as_bytes(), b"toString"), "{class}");
         }
     }
 

@@ -206,11 +206,7 @@ impl<'a> Search<'_, '_, 'a> {
             b"wait" => member.descriptor.ends_with(b")V"),
             _ => false,
         };
-        of_object
-            || member.class == self.class.name
-                && self.class.methods.iter().any(|method| {
-                    method.is_native() && method.name == member.name && method.descriptor == member.descriptor
-                })
+        of_object || self.class.declares_native(member)
     }
 
     /// Handles what the instruction itself reports about its operands. Returns whether it is the constructor call of a

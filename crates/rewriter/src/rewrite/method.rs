@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::class::Work;
 use super::events::Wanted;
 use super::is_object;
-use crate::classfile::{ClassFile, Malformed, Member, PoolBuilder, annotation_types, to_string};
+use crate::classfile::{Malformed, Member, PoolBuilder, annotation_types, to_string};
 use crate::code::opcode::{self, *};
 use crate::code::{
     CodeAttribute, CodeEditor, EditError, Flow, HandlerFrame, Instruction, LineTable, Signature, StackMap, Value,
@@ -56,14 +56,6 @@ struct Here {
     site: u32,
     /// False if the thread already has the value of the line: that of the call before, which has returned.
     needs_store: bool,
-}
-
-/// See [`hooks::stacks::keeps_value`]. Native methods may catch as well; of those of other classes nothing is known here.
-fn keeps_value(class: &ClassFile<'_>, call: &Instruction<'_>) -> Result<bool, Malformed> {
-    let called = class.pool.member_ref(call.pool_index())?;
-    let is_it = |method: &Member<'_>| method.name == called.name && method.descriptor == called.descriptor;
-    let is_native = called.class == class.name && class.methods.iter().any(|it| it.is_native() && is_it(it));
-    Ok(!is_native && hooks::stacks::keeps_value(called.class, called.name))
 }
 
 impl<'a> Work<'_, 'a> {
@@ -227,12 +219,12 @@ impl<'a> Work<'_, 'a> {
                 sites.objects.push((index, site));
             }
             if events.stacks && opcode::is_call(instruction.opcode) {
-                let called = hooks::called(instruction, pool).map_err(|error| error.or_at(at))?;
+                let called = pool.member_ref(instruction.pool_index()).map_err(|error| error.or_at(at))?;
                 let line = lines.line(pc);
                 // Walks recognize a constructor by its own store.
-                let needs_store = line == 0 || line != last_line || called.ends_with(b".<init>");
-                last_line = if all_hooked && keeps_value(class, instruction)? { line } else { 0 };
-                sites.here.push(Here { pc, site: add(&called, Site::CALL, pc), needs_store });
+                let needs_store = line == 0 || line != last_line || called.name == b"<init>";
+                last_line = if all_hooked && hooks::stacks::keeps_value(class, &called) { line } else { 0 };
+                sites.here.push(Here { pc, site: add(&hooks::called(&called), Site::CALL, pc), needs_store });
             }
         }
         // Each `new` counts as a site, those in unreachable code as well.
