@@ -376,6 +376,12 @@ static void heap_dump(JVMPI_Event *event) {
     int level = event->u.heap_dump.dump_level, at;
     Table seen = {0};
     dumps[level]++;
+    /* What has died since the dump was made is told of before the agent looks at it. */
+    if (HAS("dumpgc")) {
+        vm->RawMonitorExit(lock);
+        vm->RunGC();
+        vm->RawMonitorEnter(lock);
+    }
     while (reader.at < reader.end) {
         if (level == 0) {
             number(&reader, 1);
@@ -494,7 +500,8 @@ static void last_dumps(void) {
     for (at = 0; at < classes.room && left > 0; at++)
         if (classes.keys[at] > GONE && ((Class *)classes.values[at])->size) {
             if (vm->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, (jobjectID)classes.keys[at]) != JVMPI_SUCCESS)
-                complain("no dump of class %s", ((Class *)classes.values[at])->name);
+                /* Classes that die are told of later. */
+                if (!HAS("dumpgc")) complain("no dump of class %s", ((Class *)classes.values[at])->name);
             left--;
         }
 }

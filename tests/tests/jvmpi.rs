@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         }
     }
     trials.extend(lab::on_one_jdk("dumps_when_all_is_switched_off", silent));
+    trials.extend(lab::on_some_jdks_unless("dumps_of_what_changes", leaves_out, dumps_of_what_changes));
     trials.extend(lab::on_some_jdks_unless("objects_are_of_the_classes_that_jni_says", leaves_out, classes_by_jni));
     trials.extend(lab::on_one_jdk("monitors_that_are_handed_on", handed));
     for feature in [21, 25] {
@@ -204,6 +205,21 @@ fn once(lab: &Lab, jdk: &Jdk, tier: Tier, collector: &str) -> Result<()> {
     ensure!(report.line("method Counted.recurse(I)I")? == "8000 8000", "{}", report.0);
     for kind in [37, 59, 50] {
         ensure!(report.number(&format!("requested {kind}"))? > 0, "no dump {kind}: {}", report.0);
+    }
+    Ok(())
+}
+
+/// Classes are defined while a dump is made, and objects die before it arrives: what it names has a record, and can be
+/// asked for.
+fn dumps_of_what_changes(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    for collector in COLLECTORS {
+        let collector = format!("-XX:+Use{collector}GC");
+        if leaves_out(lab, jdk).or_else(|| lab.refusal(jdk, &[&collector])).is_some() {
+            continue;
+        }
+        let name = format!("changing{collector}");
+        let report = conform(lab, jdk, Tier::Jvmti, &name, "alloc,gc,dump,dumpgc", &[&collector], "Changing")?;
+        ensure!(report.number("requested 37")? >= 3, "too few dumps: {}", report.0);
     }
     Ok(())
 }

@@ -39,6 +39,13 @@ pub struct Field {
     pub is_static: bool,
 }
 
+impl Field {
+    /// The first letter of its signature, which says what its values are.
+    pub fn letter(&self) -> u8 {
+        self.signature.as_bytes().first().copied().unwrap_or(b'L')
+    }
+}
+
 #[derive(Debug)]
 pub struct Method {
     pub id: MethodId,
@@ -132,13 +139,14 @@ pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
     ids::of_class(host, class).unwrap_or_else(|| ids::give_class(host, env, class, |id| known(id).is_some()))
 }
 
-/// The class of a new object, which usually has been reported.
-pub fn of_made(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
-    ids::unshared(host, env, class).and_then(known).or_else(|| of(host, env, class))
-}
-
 /// Returns a class; queries and links it if necessary.
 pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
+    of_linked(host, env, class, true)
+}
+
+/// The same; `links` says whether one that is not linked is to be, which may run code of the program. Otherwise such a
+/// class stays unknown.
+fn of_linked(host: &Host, env: Env, class: Object, links: bool) -> Option<Arc<Class>> {
     let id = id_of(host, env, class);
     if id == 0 {
         return None;
@@ -146,7 +154,7 @@ pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
     if let Some(class) = known(id) {
         return Some(class);
     }
-    let found = Arc::new(env.frame(64, |env| find(host, env, class, id))?);
+    let found = Arc::new(env.frame(64, |env| find(host, env, class, id, links))?);
     // Methods first, so that they can be found when the class can.
     let mut methods = write(&METHODS);
     let by_id = found.methods.iter().map(|method| (method.id.0 as usize, Arc::clone(method)));
@@ -156,11 +164,11 @@ pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
     Some(Arc::clone(classes.get_or_insert_default().entry(id).or_insert(found)))
 }
 
-fn find(host: &Host, env: Env, class: Object, id: ObjectId) -> Option<Class> {
+fn find(host: &Host, env: Env, class: Object, id: ObjectId, links: bool) -> Option<Class> {
     let jvmti = host.jvmti;
     let signature = jvmti.class_signature_c(class).ok()?;
     let mut found = Class::bare(dotted(&signature), id);
-    found.shape = shape(host, env, class, signature.to_bytes())?;
+    found.shape = shape(host, env, class, signature.to_bytes(), links)?;
     found.super_class = env.superclass(class).map_or(0, |class| id_of(host, env, class));
     if found.shape != Shape::Instance {
         return Some(found);
@@ -169,6 +177,9 @@ fn find(host: &Host, env: Env, class: Object, id: ObjectId) -> Option<Class> {
     found.source = jvmti.source_file_c(class).unwrap_or_default();
     let mut status = jvmti.class_status(class).unwrap_or(0);
     if status & (class_status::PREPARED | class_status::NEVER_LINKED) == 0 {
+        if !links {
+            return None;
+        }
         host.hotspot.get()?.link(env, class);
         status = jvmti.class_status(class).unwrap_or(0);
     }
@@ -202,7 +213,7 @@ fn dotted(signature: &CStr) -> CString {
     CString::new(name).unwrap_or_default()
 }
 
-fn shape(host: &Host, env: Env, class: Object, signature: &[u8]) -> Option<Shape> {
+fn shape(host: &Host, env: Env, class: Object, signature: &[u8], links: bool) -> Option<Shape> {
     Some(match signature {
         [b'[', b'L' | b'[', ..] => {
             let component = mirror_of_component(env, class)?;
@@ -210,7 +221,7 @@ fn shape(host: &Host, env: Env, class: Object, signature: &[u8]) -> Option<Shape
                 // HotSpot's filler objects are named like an array of objects but are an array of primitives.
                 [letter] => Shape::Primitives(*letter),
                 // It is reported before its arrays.
-                _ => Shape::Objects(of(host, env, component)?.id),
+                _ => Shape::Objects(of_linked(host, env, component, links)?.id),
             }
         }
         [b'[', letter] => Shape::Primitives(*letter),
@@ -336,15 +347,19 @@ fn loaded(host: &Host, env: Env, id: ObjectId) -> Option<Arc<Class>> {
     })
 }
 
-/// Finds out about all classes that there are.
-pub fn find_all(host: &Host, env: Env, tell_them: bool) {
+/// Finds out about all classes that there are, and reports them.
+pub fn tell_all(host: &Host, env: Env) {
+    each_loaded(host, env, |env, class| {
+        if let Some(found) = of(host, env, class).filter(|found| found.shape == Shape::Instance) {
+            tell(host, env.raw(), &found);
+        }
+    });
+}
+
+fn each_loaded(host: &Host, env: Env, mut look: impl FnMut(Env, Object)) {
     env.frame(et_jvm::jvmti::CLASSES, |env| {
-        let Ok(loaded) = host.jvmti.loaded_classes(env) else { return };
-        for class in loaded {
-            let found = of(host, env, class);
-            if let Some(found) = found.filter(|found| tell_them && found.shape == Shape::Instance) {
-                tell(host, env.raw(), &found);
-            }
+        for class in host.jvmti.loaded_classes(env).unwrap_or_default() {
+            look(env, class);
             env.delete_local(class);
         }
     });
@@ -353,19 +368,32 @@ pub fn find_all(host: &Host, env: Env, tell_them: bool) {
 /// At VM shutdown: reports all classes that the agent does not know.
 pub fn tell_last(host: &Host, env: Env) {
     if host.wants(event::CLASS_LOAD) {
-        find_all(host, env, true);
+        tell_all(host, env);
         WERE_ALL_TOLD.store(true, Ordering::Release);
     }
 }
 
-/// The classes that a dump may contain, queried and reported first.
+/// Whether the agent hears of no further classes: it has disabled their event since all were told.
+fn tells_no_more(host: &Host) -> bool {
+    WERE_ALL_TOLD.load(Ordering::Acquire) && !host.wants(event::CLASS_LOAD)
+}
+
+/// The classes that a dump may contain. Others are suspended: those that they have defined and linked since they ran
+/// are reported after that.
 pub fn for_dump(host: &Host, env: Env) -> FxHashMap<ObjectId, Arc<Class>> {
-    let tells_no_more = WERE_ALL_TOLD.load(Ordering::Acquire) && !host.wants(event::CLASS_LOAD);
+    let tells_no_more = tells_no_more(host);
     if !tells_no_more {
-        find_all(host, env, true);
+        each_loaded(host, env, |env, class| _ = of_linked(host, env, class, false));
     }
     let may_be_named = |class: &Arc<Class>| !tells_no_more || class.shape != Shape::Instance || class.is_told();
     all().into_iter().filter(may_be_named).map(|class| (class.id, class)).collect()
+}
+
+/// Before a dump: links and reports all classes that are to be.
+pub fn prepare_dump(host: &Host, env: Env) {
+    if !tells_no_more(host) {
+        tell_all(host, env);
+    }
 }
 
 /// The id of `java.lang.Class`.

@@ -2,20 +2,19 @@
 //!
 //! Everything in a dump except classes is written during a single walk that follows references: HotSpot visits object
 //! by object. Classes are added afterwards through JNI, with the other threads suspended; these are resumed before the
-//! event is delivered, since the agent may need their locks.
+//! event is delivered, since the agent may need their locks. They run on meanwhile, and what the dump shows may die:
+//! deaths that are found after the walk are reported after the dump, and questions about its objects are answered from
+//! it.
 #![allow(unsafe_code, reason = "structures of the VM in a walk")]
 
-use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use et_jvm::env::{Env, Global, Object};
 use et_jvm::jvmti::reference;
 use et_jvm::mark_word;
 use et_jvm::profiling::{Contents, Edge, reference_kind};
-use et_jvm::sync::in_time;
 use jni_sys::{JNIEnv, jint, jlong, jvalue};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -27,29 +26,17 @@ use crate::ids;
 use crate::layout::{self, Layout, bytes_of, is_reference};
 use crate::records;
 use crate::refs;
+use crate::shown::{self, Shown, Undelivered, UnderWay};
 use crate::sizes;
 use crate::trace;
-use crate::values::{self, Bytes};
-
-thread_local! {
-    /// The dump that is being delivered on this thread.
-    static UNDER_WAY: RefCell<Option<UnderWay>> = const { RefCell::new(None) };
-}
-
-struct UnderWay {
-    bytes: Arc<Vec<u8>>,
-    records: FxHashMap<u32, (usize, usize)>,
-}
+use crate::values::{self, Bytes, Writer};
 
 /// Frames that are shown of each thread.
 const DEPTH: usize = 256;
 
-/// Held during a heap dump: two threads must not suspend each other. Waiting for it has a timeout.
-static DUMPING: Mutex<()> = Mutex::new(());
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Suspended threads of the program; not those of the agent, which may be about to suspend this one. They are resumed
-/// when this is dropped, except those that had been suspended before.
+/// when this is dropped, except those that had been suspended before. Only [`ids::alone`]: two threads must not suspend
+/// each other.
 struct Stopped<'a> {
     host: &'a Host,
     threads: Vec<Global>,
@@ -118,7 +105,7 @@ struct Walk<'a> {
     roots: Bytes,
     out: Bytes,
     last: (usize, Option<Arc<Layout>>),
-    /// Objects that could not be identified.
+    /// References to objects that could not be identified, or whose classes are not known.
     lost: u64,
 }
 
@@ -132,6 +119,12 @@ impl Walk<'_> {
         let address = Self::address(edge.tag_at, edge.size)?;
         if self.met.contains_key(&address) {
             return Some(address);
+        }
+        let class = ids::in_tag(edge.class_tag).unwrap_or(0);
+        // A dump names no object that it has no record of.
+        if !self.classes.contains_key(&(class as ObjectId)) {
+            self.lost += 1;
+            return None;
         }
         // SAFETY: the visitor's place of the object's tag.
         let tag = unsafe { *edge.tag_at };
@@ -149,7 +142,6 @@ impl Walk<'_> {
             // SAFETY: as above; a visitor may change tags.
             unsafe { *edge.tag_at = tag };
         }
-        let class = ids::in_tag(edge.class_tag).unwrap_or(0);
         let size = u32::try_from(edge.size).unwrap_or(u32::MAX);
         self.met.insert(address, Met { id, class, length: edge.length, size, record: NOWHERE });
         self.order.push(address);
@@ -180,7 +172,7 @@ impl Walk<'_> {
                 let thread = env(thread);
                 out.pointer(id);
                 out.pointer(thread);
-                out.u4(shown(depth, self.frames.get(&thread)));
+                out.u4(index_of_frame(depth, self.frames.get(&thread)));
             }
             _ => {
                 let is_global = edge.kind == reference_kind::JNI_GLOBAL;
@@ -253,7 +245,7 @@ impl Walk<'_> {
 }
 
 /// Index of the frame in a stack trace with these values; -1 if there is none.
-fn shown(depth: jint, frames: Option<&Range<usize>>) -> u32 {
+fn index_of_frame(depth: jint, frames: Option<&Range<usize>>) -> u32 {
     let depth = usize::try_from(depth).ok();
     let frame = depth.zip(frames).filter(|(depth, frames)| frames.contains(depth));
     frame.map_or(u32::MAX, |(depth, frames)| (depth - frames.start) as u32)
@@ -325,19 +317,62 @@ impl Contents for Walk<'_> {
     }
 }
 
+/// A dump that is to be delivered.
+struct Taken {
+    known: FxHashMap<ObjectId, Arc<Class>>,
+    bytes: Vec<u8>,
+    objects: FxHashMap<u32, Shown>,
+    stacks: Vec<(usize, Vec<CallFrame>)>,
+    lost: u64,
+}
+
 /// Reports the heap. Returns false if it cannot be walked.
 pub fn heap(host: &Host, env: Env, level: jint) -> bool {
     let Some(shift) = host.shift.get().copied().flatten() else { return false };
     if !(0..=2).contains(&level) {
         return false;
     }
+    let _undelivered = Undelivered::begin();
+    let Some(taken) = take(host, env, level, shift) else { return false };
+    let Taken { known, bytes, objects, mut stacks, lost } = taken;
+    host.left_out.objects.fetch_add(lost, Ordering::Relaxed);
+    for class in known.values().filter(|class| class.shape == Shape::Instance) {
+        classes::tell(host, env.raw(), class);
+    }
+    let mut traces: Vec<CallTrace> = Vec::new();
+    for (there, frames) in &mut stacks {
+        traces.push(CallTrace {
+            env_id: *there as *mut JNIEnv,
+            num_frames: frames.len() as jint,
+            frames: frames.as_mut_ptr(),
+        });
+    }
+    for frame in stacks.iter().flat_map(|(_, frames)| frames) {
+        classes::tell_of_method(host, env, frame.method_id);
+    }
+    let dump = Arc::new(UnderWay { bytes, objects });
+    let span = dump.bytes.as_ptr_range();
+    let heap_dump = abi::HeapDump {
+        dump_level: level,
+        begin: span.start,
+        end: span.end,
+        num_traces: traces.len() as jint,
+        traces: traces.as_ptr(),
+    };
+    shown::during(dump, || deliver::tell_requested(env.raw(), abi::event::HEAP_DUMP, Details { heap_dump }));
+    true
+}
+
+/// Walks the heap once.
+fn take(host: &Host, env: Env, level: jint, shift: u32) -> Option<Taken> {
     // Everything that links, loads or reports classes comes before suspending other threads, and before taking the
     // lock: the agent may hold a lock that it needs in these events while it requests a dump on another thread.
+    classes::prepare_dump(host, env);
+    let class_of_classes = classes::of_classes(host, env);
+    let alone = ids::alone()?;
+    let stopped = Stopped::others(host, env);
     let known = classes::for_dump(host, env);
     let layouts = layout::of_all(&known, level > 1);
-    let class_of_classes = classes::of_classes(host, env);
-    let Some(alone) = in_time(&DUMPING, PATIENCE) else { return false };
-    let stopped = Stopped::others(host, env);
     let (mut envs, mut shown_frames) = (FxHashMap::default(), FxHashMap::default());
     let mut stacks: Vec<(usize, Vec<CallFrame>)> = Vec::new();
     for record in records::all() {
@@ -354,9 +389,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
         }
     }
     // Also tags the objects whose mark words are in use by locks.
-    if ids::part_twins(host, env, class_of_classes).is_err() {
-        return false;
-    }
+    ids::part_twins(&alone, host, env, class_of_classes).ok()?;
     let mut walk = Walk {
         shift,
         level,
@@ -374,10 +407,8 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
         last: (0, None),
         lost: 0,
     };
-    if host.jvmti.follow_contents(&mut walk).is_err() {
-        return false;
-    }
-    let mut order = std::mem::take(&mut walk.order);
+    host.jvmti.follow_contents(&mut walk).ok()?;
+    let order = std::mem::take(&mut walk.order);
     if level == 0 {
         for address in &order {
             let met = walk.met[address];
@@ -392,48 +423,29 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
         }
         class_records(host, env, &mut walk, &known, level > 1);
     }
-    let lost = walk.lost;
     drop(stopped);
     drop(alone);
-    if lost > 0 {
-        host.left_out.objects.fetch_add(lost, Ordering::Relaxed);
-    }
     let mut bytes = if level == 0 { Vec::new() } else { walk.roots.0 };
-    let shift_by = bytes.len();
+    let roots = bytes.len();
     bytes.append(&mut walk.out.0);
-    order.retain(|address| walk.met[address].record != NOWHERE);
-    order.sort_unstable_by_key(|address| walk.met[address].record);
-    let bytes = Arc::new(bytes);
-    let mut index = FxHashMap::default();
-    for (at, address) in order.iter().enumerate() {
-        let met = walk.met[address];
-        let start = met.record + shift_by;
-        let end = order.get(at + 1).map_or(bytes.len(), |next| walk.met[next].record + shift_by);
-        index.insert(met.id, (start, end));
-    }
-    let mut traces: Vec<CallTrace> = Vec::new();
-    for (there, frames) in &mut stacks {
-        traces.push(CallTrace {
-            env_id: *there as *mut JNIEnv,
-            num_frames: frames.len() as jint,
-            frames: frames.as_mut_ptr(),
-        });
-    }
-    for frame in stacks.iter().flat_map(|(_, frames)| frames) {
-        classes::tell_of_method(host, env, frame.method_id);
-    }
-    let outer = UNDER_WAY.replace(Some(UnderWay { bytes: Arc::clone(&bytes), records: index }));
-    let span = bytes.as_ptr_range();
-    let heap_dump = abi::HeapDump {
-        dump_level: level,
-        begin: span.start,
-        end: span.end,
-        num_traces: traces.len() as jint,
-        traces: traces.as_ptr(),
-    };
-    deliver::tell_requested(env.raw(), abi::event::HEAP_DUMP, Details { heap_dump });
-    UNDER_WAY.replace(outer);
-    true
+    let objects = by_id(walk.met.into_values().collect(), roots, bytes.len());
+    let lost = walk.lost;
+    Some(Taken { known, bytes, objects, stacks, lost })
+}
+
+/// The objects of a dump whose records start behind `roots` bytes and end at `end`.
+fn by_id(mut all: Vec<Met>, roots: usize, end: usize) -> FxHashMap<u32, Shown> {
+    all.sort_unstable_by_key(|met| met.record);
+    let starts = all.iter().skip(1).map(|met| met.record).chain([NOWHERE]);
+    let shown = all.iter().zip(starts).map(|(met, next)| {
+        let record = match (met.record, next) {
+            (NOWHERE, _) => 0..0,
+            (start, NOWHERE) => start + roots..end,
+            (start, next) => start + roots..next + roots,
+        };
+        (met.id, Shown { class: met.class, size: met.size, record })
+    });
+    shown.collect()
 }
 
 fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<ObjectId, Arc<Class>>, primitives: bool) {
@@ -455,7 +467,13 @@ fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<Objec
             {
                 let size = sizes.get(&(class.id as u32)).copied().unwrap_or(0);
                 met.record = walk.out.0.len();
-                values::class_record(host, env, mirror, class, size, primitives, &mut walk.out);
+                let lost = &mut walk.lost;
+                let name = &mut |id: ObjectId| {
+                    let is_shown = by_id.contains_key(&(id as u32));
+                    *lost += u64::from(!is_shown);
+                    if is_shown { id } else { 0 }
+                };
+                Writer { host, env, name, out: &mut walk.out }.class(mirror, class, size, primitives);
             }
             env.delete_local(mirror);
         }
@@ -464,27 +482,23 @@ fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<Objec
 
 /// Reports a single object.
 pub fn object(host: &Host, env: Env, id: ObjectId) -> bool {
-    let there = UNDER_WAY.with_borrow(|dump| {
-        let dump = dump.as_ref()?;
-        let (start, end) = *dump.records.get(&(id as u32))?;
-        Some((Arc::clone(&dump.bytes), start, end))
-    });
-    if let Some((bytes, start, end)) = there {
-        tell_object(env, &bytes[start..end]);
+    let dump = shown::under_way();
+    if let Some(record) = dump.as_ref().and_then(|dump| dump.record(id)) {
+        tell_object(env, record);
         return true;
     }
     let mut out = Bytes::default();
     env.frame(16, |env| {
         let Some(object) = ids::find(host, env, id) else { return };
+        let mut writer = Writer { host, env, name: &mut |id| id, out: &mut out };
         if let Some(class) = classes::known(id).filter(|class| class.shape == Shape::Instance) {
             let size = sizes::of_instances(host, id).unwrap_or(0);
-            values::class_record(host, env, object, &class, size, true, &mut out);
-            return;
+            return writer.class(object, &class, size, true);
         }
         let Some(class) = env.class_of(object).and_then(|class| classes::of(host, env, class)) else { return };
         let known: FxHashMap<ObjectId, Arc<Class>> =
             classes::all().into_iter().map(|class| (class.id, class)).collect();
-        values::object_record(host, env, object, id, &layout::chain(&known, class.id), &mut out);
+        writer.object(object, id, &layout::chain(&known, class.id));
     });
     let is_found = !out.0.is_empty();
     if is_found {
@@ -504,8 +518,8 @@ mod tests {
 
     #[test]
     fn roots_name_frames_that_the_traces_have() {
-        let frames = |depth, frames: Range<usize>| shown(depth, Some(&frames));
+        let frames = |depth, frames: Range<usize>| index_of_frame(depth, Some(&frames));
         assert_eq!([frames(0, 0..2), frames(1, 0..2), frames(3, 3..5)], [0, 1, 0]);
-        assert_eq!([frames(2, 0..2), frames(-1, 0..2), frames(2, 3..5), shown(0, None)], [u32::MAX; 4]);
+        assert_eq!([frames(2, 0..2), frames(-1, 0..2), frames(2, 3..5), index_of_frame(0, None)], [u32::MAX; 4]);
     }
 }

@@ -5,12 +5,13 @@
 //! during a walk are tagged temporarily and queried through JNI afterwards.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, RwLock};
+use std::sync::{Mutex, MutexGuard, RwLock};
+use std::time::Duration;
 
 use et_jvm::env::{Env, Object};
 use et_jvm::jvmti::JvmtiError;
 use et_jvm::mark_word;
-use et_jvm::sync::{lock, read, write};
+use et_jvm::sync::{in_time, lock, read, write};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::abi::ObjectId;
@@ -37,27 +38,8 @@ static TWINS: RwLock<Option<FxHashMap<u32, Twin>>> = RwLock::new(None);
 enum Twin {
     /// A class, which has the hash in its tag. Any other object with the hash and no tag gets a separate id.
     Class,
-    /// As above, and that has happened. Of two classes with that hash it does not say which is meant.
-    ClassAndOthers,
     /// Of several, of which one has no tag.
     Several,
-}
-
-impl Twin {
-    /// Whether it is the id of a class.
-    fn is_class(self) -> bool {
-        self != Self::Several
-    }
-
-    /// The state after another object with that hash has got a separate id.
-    fn with_another(known: Option<Self>) -> Self {
-        if known.is_some_and(Self::is_class) { Self::ClassAndOthers } else { Self::Several }
-    }
-
-    /// It becomes the id of a class.
-    fn with_class(known: Option<Self>) -> Self {
-        if matches!(known, None | Some(Self::Class)) { Self::Class } else { Self::ClassAndOthers }
-    }
 }
 
 const SHARDS: usize = 64;
@@ -67,6 +49,20 @@ static LIVE: [Mutex<Option<FxHashMap<u32, u32>>>; SHARDS] = [const { Mutex::new(
 static SWEEP: AtomicU32 = AtomicU32::new(0);
 /// Flag: the object is being reported, and the agent has not returned yet. The reporting thread keeps the object alive.
 const BEING_TOLD: u32 = 1 << 31;
+
+/// Held by whoever walks the heap: until the end of a walk some tags are numbers, and another walk would take them for
+/// its own. The VM is called meanwhile, so waiting for it has a timeout.
+static WALKING: Mutex<()> = Mutex::new(());
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The right to walk the heap.
+#[derive(Debug)]
+pub struct Alone(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+/// Waits until no other thread walks the heap. None if one does not come to an end: it may be suspended.
+pub fn alone() -> Option<Alone> {
+    in_time(&WALKING, PATIENCE).map(Alone)
+}
 
 /// What the agent knows about an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +157,7 @@ pub fn of(host: &Host, env: Env, object: Object) -> ObjectId {
     match (in_tag(tag), twin) {
         (Some(id), _) => id as ObjectId,
         (None, Twin::Several) => hash as ObjectId,
-        (None, Twin::Class | Twin::ClassAndOthers) => {
+        (None, Twin::Class) => {
             let (id, tag) = apart(hash);
             let _ = host.jvmti.set_tag(object, tag);
             id as ObjectId
@@ -169,18 +165,12 @@ pub fn of(host: &Host, env: Env, object: Object) -> ObjectId {
     }
 }
 
-/// The hash of a class, if no other object has it.
-pub fn unshared(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
-    let hash = host.hotspot.get()?.identity_hash(env, class);
-    (twin(hash) == Some(Twin::Class)).then_some(hash as ObjectId)
-}
-
 /// Records a new object. Returns its id; `None` if it has already been reported.
 pub fn born(host: &Host, env: Env, object: Object) -> Option<ObjectId> {
     let hash = host.hotspot.get()?.identity_hash(env, object);
     // In this order: a class that is about to take the hash first announces it, and then checks who has it.
     let is_first = insert(hash as ObjectId);
-    let is_class = twin(hash).is_some_and(Twin::is_class);
+    let is_class = twin(hash) == Some(Twin::Class);
     if is_first && !is_class {
         return Some(hash as ObjectId);
     }
@@ -198,7 +188,7 @@ pub fn born(host: &Host, env: Env, object: Object) -> Option<ObjectId> {
 
 /// A new id for an object whose hash is taken.
 fn beyond(hash: u32) -> ObjectId {
-    change_twin(hash, Twin::with_another);
+    change_twin(hash, |before| before.unwrap_or(Twin::Several));
     BEYOND.fetch_add(1, Ordering::Relaxed) as ObjectId
 }
 
@@ -240,7 +230,7 @@ pub fn give_class(host: &Host, env: Env, class: Object, is_taken: impl Fn(Object
             if is_anothers() {
                 beyond(hash)
             } else {
-                let before = change_twin(hash, Twin::with_class);
+                let before = change_twin(hash, |_| Twin::Class);
                 if is_anothers() {
                     // An object that was made in this moment has it.
                     change_twin(hash, |_| before.unwrap_or(Twin::Several));
@@ -258,7 +248,7 @@ pub fn give_class(host: &Host, env: Env, class: Object, is_taken: impl Fn(Object
 /// The id is in the tag of a class; if it is a hash, no other object may use it.
 fn is_class(id: u32) {
     if id <= HASHES {
-        change_twin(id, Twin::with_class);
+        change_twin(id, |_| Twin::Class);
     }
 }
 
@@ -312,7 +302,7 @@ pub struct Met {
 
 /// Visits all objects of the heap that have an id; with `all`, those without get one. The visitor must not call the VM. Objects that are
 /// locked come at the end. How many objects there are, those without an id among them.
-pub fn walk(host: &Host, env: Env, all: bool, mut visit: impl FnMut(Met)) -> Result<u64, JvmtiError> {
+pub fn walk(_alone: &Alone, host: &Host, env: Env, all: bool, mut visit: impl FnMut(Met)) -> Result<u64, JvmtiError> {
     let shift = host.shift.get().copied().flatten();
     let mut passing: Vec<Met> = Vec::new();
     let mut count = 0;
@@ -394,10 +384,10 @@ fn give_hash(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
 /// before reporting all objects: class archives contain objects that no walk shows before their class is used. Mirrors
 /// of classes that are not loaded yet, hundreds of which are in archives, have their ids in their tags afterwards:
 /// their classes get the same ids. `mirrors` is the id of their class.
-pub fn part_twins(host: &Host, env: Env, mirrors: ObjectId) -> Result<(), JvmtiError> {
+pub fn part_twins(alone: &Alone, host: &Host, env: Env, mirrors: ObjectId) -> Result<(), JvmtiError> {
     let shift = host.shift.get().copied().flatten();
     let (mut once, mut twice, mut kept) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
-    walk(host, env, true, |met| {
+    walk(alone, host, env, true, |met| {
         if !once.insert(met.id) {
             twice.insert(met.id);
         }
@@ -436,6 +426,7 @@ pub fn part_twins(host: &Host, env: Env, mirrors: ObjectId) -> Result<(), JvmtiE
 
 /// The object with an id, looked for in the whole heap.
 pub fn find<'a>(host: &Host, env: Env<'a>, id: ObjectId) -> Option<Object<'a>> {
+    let _alone = alone()?;
     let shift = host.shift.get().copied().flatten();
     let wanted = u32::try_from(id).ok().filter(|id| *id != 0)?;
     let mut tags = vec![KNOWN | i64::from(wanted), CLASS | KNOWN | i64::from(wanted)];
@@ -503,21 +494,6 @@ mod tests {
     fn fresh_hashes_are_not_given_twice() {
         let hashes: FxHashSet<u32> = (0..100_000).map(|_| fresh_hash()).collect();
         assert_eq!(hashes.len(), 100_000);
-    }
-
-    #[test]
-    fn a_hash_of_two_classes_says_of_neither_which_it_is() {
-        use Twin::{Class, ClassAndOthers, Several};
-        let change =
-            |changes: &[fn(Option<Twin>) -> Twin]| changes.iter().fold(None, |known, change| Some(change(known)));
-        let (class, other): (fn(_) -> _, fn(_) -> _) = (Twin::with_class, Twin::with_another);
-        assert_eq!(change(&[class]), Some(Class));
-        assert_eq!(change(&[class, class]), Some(Class), "the first was unloaded");
-        assert_eq!(change(&[other, other]), Some(Several));
-        for shared in [&[class, other][..], &[other, class], &[class, other, class], &[class, other, other]] {
-            assert_eq!(change(shared), Some(ClassAndOthers));
-        }
-        assert!([Class, ClassAndOthers].iter().all(|twin| twin.is_class()) && !Several.is_class());
     }
 
     #[test]

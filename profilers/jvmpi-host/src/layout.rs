@@ -71,7 +71,7 @@ fn of(classes: &FxHashMap<ObjectId, Arc<Class>>, id: ObjectId, primitives: bool)
     let mut parts = Vec::new();
     for class in &chain {
         let place = |field: &crate::classes::Field| {
-            let letter = field.signature.as_bytes().first().copied().unwrap_or(b'L');
+            let letter = field.letter();
             if field.is_static || !(primitives || is_reference(letter)) {
                 return None;
             }

@@ -27,6 +27,7 @@ mod monitor_dump;
 mod objects;
 mod records;
 mod refs;
+mod shown;
 mod sizes;
 mod sleep;
 mod start;

@@ -129,9 +129,15 @@ fn add(host: &Host, env: Env, object: Object, monitors: &mut Vec<Java>) {
     // Up to 17 those that wait to be notified are among those that wait to enter.
     let entering: Vec<usize> = envs(&usage.waiters).into_iter().filter(|there| !waiting.contains(there)).collect();
     let owner = usage.owner.map_or(0, |owner| starts::env_of(env, owner) as usize);
-    let count = usage.entry_count.max(0) as u32;
+    let count = entries(owner, usage.entry_count);
     monitors.retain(|monitor| monitor.object != id);
     monitors.push(Java { object: id, owner, count, entering, waiting });
+}
+
+/// How often the owner has entered. HotSpot counts frames that have locked the object: none yet in a thread that has
+/// just got it and is on its way there.
+fn entries(owner: usize, counted: jint) -> u32 {
+    u32::try_from(counted).unwrap_or(0).max(u32::from(owner != 0))
 }
 
 /// A thread waits on an object.
@@ -148,6 +154,11 @@ fn wait(monitors: &mut Vec<Java>, object: ObjectId, there: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_has_entered() {
+        assert_eq!([entries(0, 0), entries(7, 0), entries(7, 3), entries(7, -1)], [0, 1, 3, 1]);
+    }
 
     #[test]
     fn states_are_the_interfaces() {

@@ -12,6 +12,7 @@ use crate::deliver;
 use crate::host::Host;
 use crate::ids::{self, Known, Met};
 use crate::records;
+use crate::shown;
 
 /// The only arena.
 pub const ARENA: i32 = 1;
@@ -45,7 +46,7 @@ fn under_way(id: ObjectId) -> Option<ObjAlloc> {
 /// The current thread has made an object.
 pub fn made(host: &Host, env: Env, object: Object, mirror: Object, size: u64) {
     if let Some(id) = ids::born(host, env, object) {
-        let class = classes::of_made(host, env, mirror);
+        let class = classes::of(host, env, mirror);
         if class.as_ref().is_some_and(|class| class.name.as_c_str() == c"java.lang.Class") {
             // Its id as a class is to be the same.
             ids::tag_mirror(host, object, id);
@@ -106,9 +107,12 @@ pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
 pub fn tell_all(host: &Host, env: Env) {
     let mut found: Vec<Met> = Vec::new();
     let mirrors = classes::of_classes(host, env);
-    if ids::part_twins(host, env, mirrors).and_then(|()| ids::walk(host, env, true, |met| found.push(met))).is_err() {
+    let Some(alone) = ids::alone() else { return };
+    let parted = ids::part_twins(&alone, host, env, mirrors);
+    if parted.and_then(|()| ids::walk(&alone, host, env, true, |met| found.push(met))).is_err() {
         return;
     }
+    drop(alone);
     for met in found {
         if met.class != 0 && ids::insert(met.id as ObjectId) {
             let class = classes::known(met.class as ObjectId);
@@ -117,26 +121,39 @@ pub fn tell_all(host: &Host, env: Env) {
     }
 }
 
-/// Reports an object at the agent's request: that of the current event, or one that is searched for in the heap.
+/// Reports an object at the agent's request: that of the current event, or of the dump under way,
+/// or one that is searched for in the heap.
 pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     if let Some(alloc) = under_way(id) {
         deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });
         return true;
     }
-    let mut found = None;
-    let walked = ids::walk(host, env, false, |met| {
-        // An object without a tag may have the hash of one that has its id in it.
-        if met.id as ObjectId == id && (met.is_tagged || found.is_none()) {
-            found = Some(met);
-        }
-    });
-    let Some(met) = found.filter(|_| walked.is_ok()) else { return false };
-    let class = classes::known(met.class as ObjectId);
+    // What is in a dump may have died since.
+    let dump = shown::under_way();
+    let found = match dump.as_ref().and_then(|dump| dump.object(id)) {
+        Some(shown) => Some((shown.class as ObjectId, u64::from(shown.size))),
+        None => in_heap(host, env, id),
+    };
+    let Some((class, size)) = found else { return false };
+    let class = classes::known(class);
     let is_new = ids::insert(id);
-    let alloc = details(class.as_deref(), id, met.size);
+    let alloc = details(class.as_deref(), id, size);
     deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });
     if is_new {
         ids::was_told(id);
     }
     true
+}
+
+/// The class of an object, and its size in bytes.
+fn in_heap(host: &Host, env: Env, id: ObjectId) -> Option<(ObjectId, u64)> {
+    let mut found = None;
+    let walked = ids::walk(&ids::alone()?, host, env, false, |met| {
+        // An object without a tag may have the hash of one that has its id in it.
+        if met.id as ObjectId == id && (met.is_tagged || found.is_none()) {
+            found = Some(met);
+        }
+    });
+    walked.ok()?;
+    found.map(|met| (met.class as ObjectId, met.size))
 }

@@ -69,9 +69,9 @@ pub fn begin(host: &'static Host, env: Env) {
         classes::tell_by_name(host, env, name);
     }
     // Once before reporting linked classes, since this links classes, and once for those linked in the meantime.
-    classes::find_all(host, env, true);
+    classes::tell_all(host, env);
     switches::apply(host, None);
-    classes::find_all(host, env, true);
+    classes::tell_all(host, env);
     starts::tell_all(host, env);
     if host.session.is_enabled(event::OBJECT_ALLOC) {
         say_what_is_left_out(env, &release);

@@ -22,6 +22,7 @@ use crate::host::{Host, Phase};
 use crate::ids;
 use crate::objects;
 use crate::records;
+use crate::shown;
 use crate::starts;
 
 /// Number of collections that have not been reported.
@@ -99,11 +100,15 @@ pub fn batch(host: &Host, env: Env) {
     if !is_wanted(host) || host.session.phase() != Phase::Live || host.gc_disabled.load(Ordering::Acquire) > 0 {
         return;
     }
+    // A dump names what lives: inside it nothing dies.
+    if shown::under_way().is_some() {
+        return;
+    }
     // Held during the heap walk. Waiting for it has a timeout, and events do not wait for it.
     let Some(_alone) = in_time(&BATCH, PATIENCE) else { return };
     let collections = PENDING.swap(0, Ordering::AcqRel);
     let Dead { unloaded, dead, left } = if host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD]) {
-        dead(host, env).unwrap_or_default()
+        dead(host, env)
     } else if host.wants(event::GC_FINISH) && collections > 0 {
         Dead { left: count(host), ..Dead::default() }
     } else {
@@ -113,6 +118,8 @@ pub fn batch(host: &Host, env: Env) {
         return;
     }
     starts::announce(host, env);
+    // What has died may be in a dump from before this walk that the agent has not seen yet.
+    shown::wait_until_delivered(PATIENCE);
     let heap = host.hotspot.get().map(|hotspot| hotspot.heap_use()).unwrap_or_default();
     let gc_info = GcInfo {
         used_objects: left as i64,
@@ -158,16 +165,19 @@ fn count(host: &Host) -> u64 {
     count
 }
 
-fn dead(host: &Host, env: Env) -> Result<Dead, JvmtiError> {
+/// Nothing if the heap cannot be walked now.
+fn dead(host: &Host, env: Env) -> Dead {
+    let Some(alone) = ids::alone() else { return Dead::default() };
     // Array classes were not defined by events, nor were classes that were not reported although class events are
     // enabled.
     let is_meant = |class: &Class| class.is_told() || class.shape == Shape::Instance && !host.wants(event::CLASS_LOAD);
     let before: Vec<(ObjectId, bool)> = classes::all().iter().map(|class| (class.id, is_meant(class))).collect();
     let sweep = ids::begin_sweep();
     let mut seen: Vec<u32> = Vec::new();
-    let left = ids::walk(host, env, false, |met| seen.push(met.id))?;
+    let Ok(left) = ids::walk(&alone, host, env, false, |met| seen.push(met.id)) else { return Dead::default() };
+    drop(alone);
     let dead = ids::dead(sweep, &seen);
     let seen: FxHashSet<u32> = seen.into_iter().collect();
     let is_gone = |(class, _): &(ObjectId, bool)| !seen.contains(&(*class as u32));
-    Ok(Dead { unloaded: before.into_iter().filter(is_gone).collect(), dead, left })
+    Dead { unloaded: before.into_iter().filter(is_gone).collect(), dead, left }
 }

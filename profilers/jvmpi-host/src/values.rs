@@ -1,11 +1,13 @@
 //! Values of fields and elements, as JNI reads them and dumps write them: big-endian, but ids as the processor has them.
 #![allow(unsafe_code, reason = "functions of JNI that are asked for nowhere else")]
 
-use et_jvm::env::{Env, FieldId, Object, original_functions};
+use std::sync::Arc;
+
+use et_jvm::env::{Env, Object, original_functions};
 use jni_sys::{JNIEnv, jobject};
 
 use crate::abi::{ObjectId, kind, record};
-use crate::classes::{Class, Shape};
+use crate::classes::{Class, Field, Shape};
 use crate::host::Host;
 use crate::ids;
 use crate::layout::{bytes_of, is_reference};
@@ -51,74 +53,115 @@ macro_rules! get {
     }};
 }
 
-/// The value of a field: of a class if it is static, else of an object.
-pub fn field(host: &Host, env: Env, from: Object, id: FieldId, is_static: bool, letter: u8, out: &mut Bytes) {
-    macro_rules! primitive {
-        ($type:ty, $of_static:ident, $of_instance:ident) => {{
-            let value = if is_static {
-                get!(env, $of_static, $type, from, id.0)
-            } else {
-                get!(env, $of_instance, $type, from, id.0)
-            };
-            out.0.extend(value.to_be_bytes());
-        }};
-    }
-    match letter {
-        b'Z' => primitive!(u8, GetStaticBooleanField, GetBooleanField),
-        b'B' => primitive!(i8, GetStaticByteField, GetByteField),
-        b'C' => primitive!(u16, GetStaticCharField, GetCharField),
-        b'S' => primitive!(i16, GetStaticShortField, GetShortField),
-        b'I' => primitive!(i32, GetStaticIntField, GetIntField),
-        b'F' => primitive!(f32, GetStaticFloatField, GetFloatField),
-        b'J' => primitive!(i64, GetStaticLongField, GetLongField),
-        b'D' => primitive!(f64, GetStaticDoubleField, GetDoubleField),
-        _ => {
-            let value = if is_static {
-                get!(env, GetStaticObjectField, jobject, from, id.0)
-            } else {
-                get!(env, GetObjectField, jobject, from, id.0)
-            };
-            // SAFETY: a local reference made for this thread.
-            out.pointer(reference(host, env, unsafe { Object::new(value) }));
+/// Writes records of the dump out of what JNI says.
+pub struct Writer<'a, 'env> {
+    pub host: &'a Host,
+    pub env: Env<'env>,
+    /// The id under which a record names an object; 0 if it must not.
+    pub name: &'a mut dyn FnMut(ObjectId) -> ObjectId,
+    pub out: &'a mut Bytes,
+}
+
+impl Writer<'_, '_> {
+    /// The value of a field: of a class if it is static, else of an object.
+    fn field(&mut self, from: Object, field: &Field) {
+        macro_rules! primitive {
+            ($type:ty, $of_static:ident, $of_instance:ident) => {{
+                let value = if field.is_static {
+                    get!(self.env, $of_static, $type, from, field.id.0)
+                } else {
+                    get!(self.env, $of_instance, $type, from, field.id.0)
+                };
+                self.out.0.extend(value.to_be_bytes());
+            }};
+        }
+        match field.letter() {
+            b'Z' => primitive!(u8, GetStaticBooleanField, GetBooleanField),
+            b'B' => primitive!(i8, GetStaticByteField, GetByteField),
+            b'C' => primitive!(u16, GetStaticCharField, GetCharField),
+            b'S' => primitive!(i16, GetStaticShortField, GetShortField),
+            b'I' => primitive!(i32, GetStaticIntField, GetIntField),
+            b'F' => primitive!(f32, GetStaticFloatField, GetFloatField),
+            b'J' => primitive!(i64, GetStaticLongField, GetLongField),
+            b'D' => primitive!(f64, GetStaticDoubleField, GetDoubleField),
+            _ => {
+                let value = if field.is_static {
+                    get!(self.env, GetStaticObjectField, jobject, from, field.id.0)
+                } else {
+                    get!(self.env, GetObjectField, jobject, from, field.id.0)
+                };
+                // SAFETY: a local reference made for this thread.
+                self.reference(unsafe { Object::new(value) });
+            }
         }
     }
-}
 
-/// Id of an object; deletes the reference.
-pub fn reference(host: &Host, env: Env, object: Option<Object>) -> ObjectId {
-    let Some(object) = object else { return 0 };
-    let id = ids::of(host, env, object);
-    env.delete_local(object);
-    id
-}
+    /// The id of an object; deletes the reference.
+    fn reference(&mut self, object: Option<Object>) {
+        let id = object.map_or(0, |object| {
+            let id = ids::of(self.host, self.env, object);
+            self.env.delete_local(object);
+            (self.name)(id)
+        });
+        self.out.pointer(id);
+    }
 
-/// The dump record of a class.
-pub fn class_record(
-    host: &Host,
-    env: Env,
-    mirror: Object,
-    class: &Class,
-    size: u32,
-    primitives: bool,
-    out: &mut Bytes,
-) {
-    out.byte(record::CLASS_DUMP);
-    out.pointer(class.id);
-    out.pointer(class.super_class);
-    out.pointer(reference(host, env, host.jvmti.class_loader(env, mirror).ok().flatten()));
-    // Signers, protection domain, and two that are reserved.
-    for _ in 0..4 {
-        out.pointer(0);
+    /// The record of a class.
+    pub fn class(&mut self, mirror: Object, class: &Class, size: u32, primitives: bool) {
+        self.out.byte(record::CLASS_DUMP);
+        self.out.pointer(class.id);
+        self.out.pointer(class.super_class);
+        self.reference(self.host.jvmti.class_loader(self.env, mirror).ok().flatten());
+        // Signers, protection domain, and two that are reserved.
+        for _ in 0..4 {
+            self.out.pointer(0);
+        }
+        self.out.u4(size);
+        for interface in &class.interfaces {
+            self.out.pointer(*interface);
+        }
+        self.out.u2(0);
+        for field in class.fields.iter().filter(|field| field.is_static) {
+            if primitives || is_reference(field.letter()) {
+                self.field(mirror, field);
+            }
+        }
     }
-    out.u4(size);
-    for interface in &class.interfaces {
-        out.pointer(*interface);
-    }
-    out.u2(0);
-    for one in class.fields.iter().filter(|field| field.is_static) {
-        let letter = one.signature.as_bytes().first().copied().unwrap_or(b'L');
-        if primitives || is_reference(letter) {
-            field(host, env, mirror, one.id, true, letter, out);
+
+    /// The record of an object that is not a class. `chain` has its class first, then the superclasses.
+    pub fn object(&mut self, object: Object, id: ObjectId, chain: &[Arc<Class>]) {
+        let Some(class) = chain.first() else { return };
+        match class.shape {
+            Shape::Instance => {
+                self.out.byte(record::INSTANCE_DUMP);
+                self.out.pointer(id);
+                self.out.pointer(class.id);
+                let length = self.out.0.len();
+                self.out.u4(0);
+                for field in chain.iter().flat_map(|class| &class.fields).filter(|field| !field.is_static) {
+                    self.field(object, field);
+                }
+                let bytes = (self.out.0.len() - length - size_of::<u32>()) as u32;
+                self.out.0[length..length + size_of::<u32>()].copy_from_slice(&bytes.to_be_bytes());
+            }
+            Shape::Objects(element) => {
+                let length = self.env.array_length(object);
+                self.out.byte(record::OBJ_ARRAY_DUMP);
+                self.out.pointer(id);
+                self.out.u4(length as u32);
+                self.out.pointer(element);
+                for index in 0..length {
+                    self.reference(self.env.array_element(object, index));
+                }
+            }
+            Shape::Primitives(letter) => {
+                let length = self.env.array_length(object);
+                self.out.byte(record::PRIM_ARRAY_DUMP);
+                self.out.pointer(id);
+                self.out.u4(length as u32);
+                self.out.byte(kind::of_primitive(letter).unwrap_or(0) as u8);
+                self.out.0.extend(elements(self.env, object, length.max(0) as usize, letter));
+            }
         }
     }
 }
@@ -148,50 +191,6 @@ fn elements(env: Env, array: Object, length: usize, letter: u8) -> Vec<u8> {
     }
     swap(&mut bytes, letter);
     bytes
-}
-
-/// The record of an object that is not a class. `chain` has its class first, then the superclasses.
-pub fn object_record(
-    host: &Host,
-    env: Env,
-    object: Object,
-    id: ObjectId,
-    chain: &[std::sync::Arc<Class>],
-    out: &mut Bytes,
-) {
-    let Some(class) = chain.first() else { return };
-    match class.shape {
-        Shape::Instance => {
-            let mut values = Bytes::default();
-            for one in chain.iter().flat_map(|class| &class.fields).filter(|field| !field.is_static) {
-                let letter = one.signature.as_bytes().first().copied().unwrap_or(b'L');
-                field(host, env, object, one.id, false, letter, &mut values);
-            }
-            out.byte(record::INSTANCE_DUMP);
-            out.pointer(id);
-            out.pointer(class.id);
-            out.u4(values.0.len() as u32);
-            out.0.extend(values.0);
-        }
-        Shape::Objects(element) => {
-            let length = env.array_length(object);
-            out.byte(record::OBJ_ARRAY_DUMP);
-            out.pointer(id);
-            out.u4(length as u32);
-            out.pointer(element);
-            for index in 0..length {
-                out.pointer(reference(host, env, env.array_element(object, index)));
-            }
-        }
-        Shape::Primitives(letter) => {
-            let length = env.array_length(object);
-            out.byte(record::PRIM_ARRAY_DUMP);
-            out.pointer(id);
-            out.u4(length as u32);
-            out.byte(kind::of_primitive(letter).unwrap_or(0) as u8);
-            out.0.extend(elements(env, object, length.max(0) as usize, letter));
-        }
-    }
 }
 
 #[cfg(test)]
