@@ -74,6 +74,15 @@ struct ShownGroups {
     shown: Vec<ContextId>,
 }
 
+impl ShownGroups {
+    fn shown(&self, mut rows: Rows) -> Rows {
+        let shown = |context: ContextId| self.shown.get(context.0 as usize).copied().unwrap_or(ContextId::EMPTY);
+        rows.context.iter_mut().for_each(|context| *context = shown(*context));
+        rows.death_context.iter_mut().flatten().for_each(|context| *context = shown(*context));
+        rows
+    }
+}
+
 impl Groups for ShownGroups {
     fn len(&self) -> usize {
         self.all.len()
@@ -88,11 +97,11 @@ impl Groups for ShownGroups {
     }
 
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        let mut rows = self.all.read(group, columns)?;
-        let shown = |context: ContextId| self.shown.get(context.0 as usize).copied().unwrap_or(ContextId::EMPTY);
-        rows.context.iter_mut().for_each(|context| *context = shown(*context));
-        rows.death_context.iter_mut().flatten().for_each(|context| *context = shown(*context));
-        Ok(rows)
+        Ok(self.shown(self.all.read(group, columns)?))
+    }
+
+    fn read_joined(&self, group: usize, columns: Columns) -> io::Result<Rows> {
+        Ok(self.shown(self.all.read_joined(group, columns)?))
     }
 
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {

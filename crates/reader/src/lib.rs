@@ -24,6 +24,7 @@ pub mod file;
 
 pub mod amount;
 pub mod attribution;
+pub mod axis;
 pub mod batch;
 pub mod births;
 pub mod blocked;

@@ -217,12 +217,12 @@ pub trait Groups: Send + Sync {
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows>;
 
     /// As [`read`](Self::read), for sums: objects that differ only in their ids, sizes and births may share a row, which then stands for several
-    /// ([`Rows::counts`]) and has the number and the birth of the first of them. Of each of the ticks `bounds`, which ascend, either all objects
-    /// of a row are born after it, or none.
+    /// ([`Rows::counts`]) and has the number of the first and the birth of the last of them. All are born in the same bin of each
+    /// [axis](crate::axis), and in the same half of the trace.
     ///
     /// # Errors
     /// As for `read`.
-    fn read_joined(&self, group: usize, columns: Columns, _bounds: &[u64]) -> io::Result<Rows> {
+    fn read_joined(&self, group: usize, columns: Columns) -> io::Result<Rows> {
         self.read(group, columns)
     }
 

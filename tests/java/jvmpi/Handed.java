@@ -21,7 +21,7 @@ public class Handed {
             Thread.sleep(1);
         }
         // It is blocked before the VM says what it waits for.
-        Thread.sleep(20);
+        Thread.sleep(100);
     }
 
     public static void main(String[] arguments) throws Exception {

@@ -12,6 +12,8 @@ use et_reader::types::TypeId;
 
 use et_reader::amount::Amount;
 
+use crate::fold::fold_read;
+
 /// An object's row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
@@ -61,7 +63,7 @@ pub(super) const OF_LIVES: Columns = Columns::CLASS
     .and(Columns::DEATH_BYTES);
 
 /// Folds all objects on several threads, in any order: each starts with `new()`, and the results are merged. What is in columns that are
-/// not read is unknown.
+/// not read is unknown. Objects that are alike may be one ([`read_joined`](et_reader::population::Groups::read_joined)).
 pub(super) fn fold<T: Send>(
     population: &Population,
     naming: Naming<'_>,
@@ -75,11 +77,12 @@ pub(super) fn fold<T: Send>(
             see(sum, &object(rows, at, places, population));
         }
     };
-    let folded = crate::fold::fold(
-        population,
-        columns,
+    let groups: Vec<usize> = (0..population.groups.len()).collect();
+    let folded = fold_read(
+        &groups,
+        |group| population.groups.read_joined(group, columns),
         || (Places::new(naming), new()),
-        each,
+        |sum, _, rows| each(sum, rows),
         |(places, one), (_, other)| (places, merge(one, other)),
     )?;
     Ok(folded.1)

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::AddAssign;
 
+use et_reader::axis::{BINS, NANOS};
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
 use et_reader::naming::Naming;
@@ -20,11 +21,6 @@ use crate::summary::Amount;
 
 /// *Dead within*: bytes allocated between birth and death, as nurseries are large.
 pub(super) const LIMITS: [u64; 3] = [64 << 10, 1 << 20, 16 << 20];
-
-/// Number of bins of an axis.
-const BINS: usize = 512;
-/// Minimum distance between times in the trace.
-const NANOS: u64 = 10_000_000;
 
 /// Events in a bin.
 #[derive(Clone, Copy, Debug, Default)]

@@ -13,6 +13,7 @@ use crate::fold::{add_all, fold_read};
 use crate::place::Spot;
 use crate::survival;
 use et_reader::attribution::{Attribution, Callers, Origins};
+use et_reader::axis;
 use et_reader::made_in::Places;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::population::{Columns, Population, Rows};
@@ -43,13 +44,13 @@ impl<'a> Sums<'a> {
     pub fn of(source: &'a Source, population: &Population, is_all: bool) -> io::Result<Self> {
         let mut attribution = Attribution::of(source);
         let askers = Askers::of(&population.contexts, &mut attribution);
-        let middle = population.end.tick / 2;
+        let middle = axis::middle(&population.end);
         let walks = population.survival.as_deref().map(survival::middle);
         let columns = walks.map_or(Part::columns(), |_| Part::columns() | survival::columns());
         let groups: Vec<usize> = (0..population.groups.len()).collect();
         let part = fold_read(
             &groups,
-            |group| population.groups.read_joined(group, columns, &[middle]),
+            |group| population.groups.read_joined(group, columns),
             || Part { survived: walks.map(|_| survival::Sums::default()), ..Part::default() },
             |part, group, rows| {
                 part.group(group, rows, middle, &askers);

@@ -1,9 +1,11 @@
 //! Rows for sums: each stands for all objects of a group that are alike in what sums tell apart.
 
+use et_format::Nanos;
 use et_names::SiteId;
 use rustc_hash::FxHashMap;
 
 use super::born::{Born, push, untold};
+use crate::axis::Borders;
 use crate::model::ContextId;
 use crate::population::{Columns, Rows};
 use crate::record::{AllocKind, ThreadId};
@@ -13,7 +15,7 @@ use crate::types::TypeId;
 /// Columns that differ from object to object: where they are wanted, each object has its row.
 pub const NEVER: Columns = Columns::OBJECT.and(Columns::LENGTH);
 
-/// What the objects of a row have in common, besides their fate and between which bounds they are born.
+/// What the objects of a row have in common, besides their fate and the bins in which they are born.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Alike {
     class: TypeId,
@@ -28,10 +30,14 @@ pub(super) struct Joining<'f> {
     rows: Rows,
     columns: Columns,
     fates: Option<InOrder<'f>>,
-    bounds: &'f [u64],
+    borders: Borders,
+    /// What has been allocated until the next border, and the bin of the latest time.
+    border: u64,
+    time: Option<Nanos>,
+    of_time: Option<u64>,
     /// Objects that are not in a row yet.
     waiting: Vec<Born>,
-    /// Rows to which objects can be added: those since the last bound and the last change of fates.
+    /// Rows to which objects can be added: those since the last border and the last change of fates.
     open: FxHashMap<Alike, u32>,
     /// Objects before this number have the same fate, unless they have one of their own.
     same_until: u64,
@@ -39,12 +45,15 @@ pub(super) struct Joining<'f> {
 }
 
 impl<'f> Joining<'f> {
-    pub fn new(columns: Columns, fates: Option<InOrder<'f>>, bounds: &'f [u64]) -> Self {
+    pub fn new(columns: Columns, fates: Option<InOrder<'f>>, borders: Borders) -> Self {
         Self {
             rows: Rows::default(),
             columns,
             fates,
-            bounds,
+            borders,
+            border: 0,
+            time: None,
+            of_time: None,
             waiting: Vec::with_capacity(AT_ONCE),
             open: FxHashMap::default(),
             same_until: 0,
@@ -74,11 +83,20 @@ impl<'f> Joining<'f> {
 
     #[inline]
     fn join_one(&mut self, born: &Born) {
-        let &Born { number, object, made, thread, context, before, .. } = born;
-        if self.bounds.first().is_some_and(|bound| *bound < before) {
-            let passed = self.bounds.partition_point(|bound| *bound < before);
-            self.bounds = &self.bounds[passed..];
+        let &Born { number, object, made, thread, context, before, bytes, time } = born;
+        // One in whose bytes there is a border has a row of its own.
+        if bytes >= self.border {
             self.open.clear();
+            if before >= self.border {
+                self.border = self.borders.after(before);
+            }
+        }
+        if time != self.time {
+            let of_time = time.map(|time| self.borders.of_time(time.0));
+            if of_time != self.of_time {
+                self.open.clear();
+            }
+            (self.time, self.of_time) = (time, of_time);
         }
         if let Some(fates) = &mut self.fates {
             if fates.may_differ(object) {
@@ -93,8 +111,14 @@ impl<'f> Joining<'f> {
         }
         let alike = Alike { class: made.ty, site: made.site, context, thread, kind: made.kind };
         if let Some(&row) = self.open.get(&alike) {
-            self.rows.counts[row as usize] += 1;
-            self.rows.size[row as usize] += made.size;
+            let (rows, row) = (&mut self.rows, row as usize);
+            rows.counts[row] += 1;
+            rows.size[row] += made.size;
+            let last = [(&mut rows.birth_tick, before), (&mut rows.birth_bytes, bytes)];
+            last.into_iter().for_each(|(column, value)| _ = column.get_mut(row).map(|there| *there = value));
+            if let Some(there) = rows.birth_nanos.get_mut(row) {
+                *there = time.map(|time| time.0);
+            }
             return;
         }
         self.open.insert(alike, self.rows.len as u32);

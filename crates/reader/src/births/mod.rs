@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use et_names::MethodId;
 
+use crate::axis::{self, Borders};
 use crate::file::ReadError;
 use crate::observed::{Observed, ThreadRecords};
 use crate::population::{Moment, Population};
@@ -36,11 +37,11 @@ use rows::MadeRows;
 /// # Errors
 /// The trace cannot be read.
 pub fn read(trace: &Trace) -> Result<Option<(Population, Observed)>, ReadError> {
-    in_groups(trace, rows::GROUP)
+    in_groups(trace, rows::GROUP, axis::BINS)
 }
 
-/// The same, with about so many rows in a group.
-fn in_groups(trace: &Trace, group: u64) -> Result<Option<(Population, Observed)>, ReadError> {
+/// The same, with about so many rows in a group, and up to so many bins that joined rows tell apart.
+fn in_groups(trace: &Trace, group: u64, bins: usize) -> Result<Option<(Population, Observed)>, ReadError> {
     let Some(Index { order, contexts, totals, records, anomalies, fates }) = index::index(trace)? else {
         return Ok(None);
     };
@@ -61,7 +62,10 @@ fn in_groups(trace: &Trace, group: u64) -> Result<Option<(Population, Observed)>
     let end = Moment { tick: order.end.bytes, bytes: order.end.bytes, nanos: order.end.time.map(|time| time.0) };
     let objects = order.end.births;
     let (plain, of_stacks) = contexts;
-    let Some(rows) = MadeRows::of(trace, order, of_stacks, fates.map(Arc::new), group) else { return Ok(None) };
+    let borders = Borders::with(&end, bins);
+    let Some(rows) = MadeRows::of(trace, order, of_stacks, fates.map(Arc::new), borders, group) else {
+        return Ok(None);
+    };
     let population = Population {
         groups: Box::new(rows),
         objects,

@@ -13,6 +13,7 @@ use super::events::{Item, Items};
 use super::index::{Before, Order, Run, stack_of};
 use super::joined::{self, Joining};
 use super::made::{Made, Maker};
+use crate::axis::Borders;
 use crate::lifetimes::HeldByStack;
 use crate::model::ContextId;
 use crate::population::{Columns, Groups, Key, Rows};
@@ -45,6 +46,7 @@ pub struct MadeRows {
     order: Order,
     of_stacks: Vec<ContextId>,
     fates: Option<Arc<Fates>>,
+    borders: Borders,
     groups: Vec<Group>,
     unpacked: Mutex<VecDeque<(u32, Arc<Vec<u8>>)>>,
 }
@@ -56,6 +58,7 @@ impl MadeRows {
         order: Order,
         of_stacks: Vec<ContextId>,
         fates: Option<Arc<Fates>>,
+        borders: Borders,
         group: u64,
     ) -> Option<Self> {
         let mut trace = trace.clone();
@@ -80,7 +83,7 @@ impl MadeRows {
         if count == 0 && !order.mirrors.is_empty() {
             groups.push(Group::Runs(0..0, true));
         }
-        Some(Self { trace, order, of_stacks, fates, groups, unpacked: Mutex::default() })
+        Some(Self { trace, order, of_stacks, fates, borders, groups, unpacked: Mutex::default() })
     }
 
     /// What tells the fates, if they are wanted and there are any.
@@ -319,11 +322,11 @@ impl Groups for MadeRows {
         Ok(making.finish(numbers.start))
     }
 
-    fn read_joined(&self, group: usize, columns: Columns, bounds: &[u64]) -> io::Result<Rows> {
+    fn read_joined(&self, group: usize, columns: Columns) -> io::Result<Rows> {
         if columns.has_any(joined::NEVER) {
             return self.read(group, columns);
         }
-        let mut joining = Joining::new(columns, self.fates_for(columns), bounds);
+        let mut joining = Joining::new(columns, self.fates_for(columns), self.borders);
         self.each(&self.groups[group], |born| joining.add(born))?;
         Ok(joining.finish())
     }
