@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use et_names::MethodId;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::{Context, ContextId, Contexts};
-use et_reader::population::{Columns, Groups, Key, Population, Rows};
+use et_reader::population::{Columns, Groups, Joined, Key, Population, Rows};
 use rustc_hash::FxHashMap;
 
 use crate::pattern::fits;
@@ -100,8 +100,9 @@ impl Groups for ShownGroups {
         Ok(self.shown(self.all.read(group, columns)?))
     }
 
-    fn read_joined(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        Ok(self.shown(self.all.read_joined(group, columns)?))
+    fn joined(&self) -> Joined<'_> {
+        let joined = self.all.joined();
+        Box::new(move |group, columns| Ok(self.shown(joined(group, columns)?)))
     }
 
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {

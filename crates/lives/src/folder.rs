@@ -182,7 +182,8 @@ fn names(folder: &Path) -> Vec<OsString> {
 }
 
 /// Prefixes of the names of files that commands keep with a table.
-const KEPT: [&str; 7] = ["observed-", "summary-", "report-", "timeline-", "checked-", "references-", "by-time-"];
+const KEPT: [&str; 8] =
+    ["observed-", "summary-", "report-", "timeline-", "checked-", "references-", "by-time-", "births-"];
 
 /// Whether a file with that name may be removed with its folder.
 fn is_of_table(name: &OsStr) -> bool {

@@ -11,6 +11,7 @@
 //! ```
 
 mod added;
+mod births;
 mod by_blocks;
 mod by_time;
 mod fates;
@@ -35,7 +36,7 @@ mod without_uses;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use et_columns::Written;
 use et_names::EventSet;
@@ -86,8 +87,12 @@ const REFERENCES: &str = "references.parquet";
 const REFERENCE_CONTEXTS: &str = "reference-contexts.parquet";
 /// The objects in another order, in which those of a moment are close together.
 const BY_TIME: &str = "objects-by-time.parquet";
+/// Rows for sums of a trace that tells nothing but how objects are made, its contexts, and walks through its heap.
+const BIRTHS: &str = "births.parquet";
+const BIRTH_CONTEXTS: &str = "births-contexts.parquet";
+const BIRTH_WALKS: &str = "births-walks.parquet";
 /// Tables that are added when they are first needed.
-const ADDED: [&str; 3] = [REFERENCES, REFERENCE_CONTEXTS, BY_TIME];
+const ADDED: [&str; 6] = [REFERENCES, REFERENCE_CONTEXTS, BY_TIME, BIRTHS, BIRTH_CONTEXTS, BIRTH_WALKS];
 
 /// The life table of a trace, which may exist or have yet to be made.
 #[derive(Debug)]
@@ -107,6 +112,8 @@ pub struct LifeTable {
     glimpses: Mutex<Option<Arc<Glimpses>>>,
     /// Why there is no table, or why it could not be kept.
     trouble: Mutex<Option<String>>,
+    /// Itself, for rows that are kept once all are there.
+    me: Weak<Self>,
 }
 
 /// The folder of a life table.
@@ -165,14 +172,15 @@ impl LifeTable {
     fn new(home: Option<Home>, clock: Clock, trouble: Option<String>) -> Self {
         let (stacks, passing, glimpses) = (Arc::default(), Mutex::default(), Mutex::default());
         let (follows, trouble) = (Follows::Lives, Mutex::new(trouble));
-        Self { home, clock, clock_of_trace: clock, follows, stacks, passing, glimpses, trouble }
+        Self { home, clock, clock_of_trace: clock, follows, stacks, passing, glimpses, trouble, me: Weak::new() }
     }
 
     fn of(self, trace: &mut TraceSource) -> Arc<Self> {
         let events = trace.events;
         let clock_of_trace = self.clock.of(events);
         let follows = if only_births(events) { Follows::Births } else { Follows::Lives };
-        let table = Arc::new(Self { stacks: trace.stacks.clone(), clock_of_trace, follows, ..self });
+        let stacks = trace.stacks.clone();
+        let table = Arc::new_cyclic(|me| Self { stacks, clock_of_trace, follows, me: me.clone(), ..self });
         trace.lives = Some(table.clone());
         table
     }

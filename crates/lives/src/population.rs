@@ -18,6 +18,7 @@ use et_reader::survival::Marker;
 use et_reader::told::Told;
 use thiserror::Error;
 
+use crate::births as kept_births;
 use crate::maker::{Follows, Maker};
 use crate::names::read_contexts;
 use crate::object_table::{HeldRows, ObjectTable, warnings};
@@ -49,6 +50,9 @@ pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) 
     let table = table.filter(|table| table.is_for(source, reading));
     if let Some(table) = table {
         if let Some(population) = table.rows(source, reading) {
+            return Ok(population);
+        }
+        if let Some(population) = table.kept_births(source, reading) {
             return Ok(population);
         }
         if let Some((population, _)) = table.births_alone(source, reading) {
@@ -186,10 +190,23 @@ impl LifeTable {
     /// As [`births_alone`]. Then there are no rows to keep, but results.
     fn births_alone(&self, source: &Source, reading: Reading) -> Option<(Population, Observed)> {
         let (population, observed) = births_alone(source, reading).filter(|_| self.follows == Follows::Births)?;
-        if let Some(trace) = source.trace().filter(|_| population.lost.total() == 0) {
-            self.keep_results(trace, &population);
+        let Some(trace) = source.trace().filter(|_| population.lost.total() == 0) else {
+            return Some((population, observed));
+        };
+        self.keep_results(trace, &population);
+        match self.manifest() {
+            Some(_) => Some((kept_births::keeping(population, trace, self), observed)),
+            None => Some((population, observed)),
         }
-        Some((population, observed))
+    }
+
+    /// The same, if rows for sums of them are kept.
+    fn kept_births(&self, source: &Source, reading: Reading) -> Option<Population> {
+        if self.follows == Follows::Births && std::env::var_os(BY_RECORDS).is_none() {
+            kept_births::kept(self, source, reading)
+        } else {
+            None
+        }
     }
 
     /// Whether its rows are those of a reading.
@@ -302,6 +319,7 @@ fn pass(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
     use std::path::Path;
 
@@ -314,10 +332,11 @@ mod tests {
     use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
     use et_reader::text::{Dialect, Holders, TextNames, TextTrace, write_names};
     use et_reader::text_writer::write_with;
+    use et_reader::watch::{Unit, Watcher};
     use et_reader::{Trace, deaths_unknown};
 
     use super::*;
-    use crate::attach;
+    use crate::{BIRTHS, attach};
 
     /// A run of a real program, without the names of the JDK.
     const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
@@ -478,6 +497,63 @@ mod tests {
         for population in [&made, &again] {
             same_births(population, &by_records, &source);
         }
+    }
+
+    /// Rows for sums are kept by whoever reads all of them first. Afterwards no events are read until single objects are asked for.
+    #[test]
+    fn sums_of_births_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ettrace");
+        fs::write(&path, walked().finish()).unwrap();
+        let (reading, watcher) = (Reading::default(), Watcher::watched());
+        let open = || {
+            let mut trace = TraceSource::open(&path).unwrap();
+            trace.file.watch(&watcher);
+            trace.events = EventSet::ALLOC.or(EventSet::STACKS);
+            let table = attach(&mut trace, None).unwrap();
+            (Source::from(trace), table)
+        };
+        // Sums of all that is alike: each group has rows of its own at first.
+        let joined = |population: &Population| {
+            let (mut sums, mut spans) = (BTreeMap::<String, (u64, u64, u64)>::new(), BTreeSet::new());
+            let joined = population.groups.joined();
+            for group in 0..population.groups.len() {
+                let columns = Columns::ALL.without(births::NEVER_JOINED);
+                let rows = joined(group, columns).unwrap();
+                for row in 0..rows.len {
+                    let alike = (rows.class[row], rows.kind[row], rows.thread[row], rows.fate[row]);
+                    let sum = sums.entry(format!("{alike:?}")).or_insert((0, 0, rows.number[row]));
+                    *sum = (sum.0 + rows.objects(row), sum.1 + rows.size[row], sum.2.min(rows.number[row]));
+                }
+                spans.extend(rows.spans.unwrap().into_iter().map(|span| format!("{span:?}")));
+            }
+            (sums, spans)
+        };
+        let (source, _) = open();
+        let (by_records, _) = births_by_records(&source, Reading { deaths: Deaths::None, ..reading }).unwrap();
+        let (source, table) = open();
+        let (made, _) = observe_rows(&source, Some(&table), reading).unwrap();
+        let sums = joined(&made);
+        assert_eq!(sums.0.values().map(|(objects, ..)| objects).sum::<u64>(), made.objects);
+        assert_eq!((table.trouble(), joined(&made)), (None, sums.clone()));
+        let kept = folder.path().join("a.ettrace.lives").join(BIRTHS);
+        for is_damaged in [false, true] {
+            let mut bytes = fs::read(&kept).unwrap();
+            if is_damaged {
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 0x55;
+                fs::write(&kept, bytes).unwrap();
+            }
+            watcher.begin("nothing", Unit::Records, 0);
+            let (source, table) = open();
+            let population = population(&source, Some(&table), reading).unwrap();
+            assert_eq!(joined(&population), sums);
+            let reads = watcher.stage().is_some_and(|(stage, _)| stage.what != "nothing");
+            assert_eq!(reads, is_damaged, "{}", watcher.line());
+            same_births(&population, &by_records, &source);
+        }
+        let (source, table) = open();
+        assert!(table.kept_births(&source, reading).is_some(), "they were kept again");
     }
 
     /// Where a trace tells something else as well, rows are kept.

@@ -18,6 +18,7 @@ pub(crate) fn stored(table: &TableReader, group: usize, columns: Columns) -> io:
     // All columns are spelled out, so that the compiler asks about a new one.
     Ok(Rows {
         counts: Vec::new(),
+        spans: None,
         len: table.rows_of(group),
         number: reader.wanted(Columns::NUMBER, || reader.numbers("number", |number| number))?,
         object: reader.wanted(Columns::OBJECT, || reader.numbers("object", ObjectId))?,
@@ -56,7 +57,7 @@ pub(crate) struct GroupReader<'a> {
 
 impl GroupReader<'_> {
     /// What `read` returns if the column is wanted, otherwise nothing.
-    fn wanted<T>(&self, column: Columns, read: impl FnOnce() -> io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+    pub fn wanted<T>(&self, column: Columns, read: impl FnOnce() -> io::Result<Vec<T>>) -> io::Result<Vec<T>> {
         if self.columns.has(column) { read() } else { Ok(Vec::new()) }
     }
 
@@ -83,7 +84,7 @@ impl GroupReader<'_> {
         })
     }
 
-    fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {
+    pub fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind");
         let kinds = self.table.words_as(self.group, name, |text| {
             AllocKind::ALL.into_iter().find(|kind| text == kind.record_kind().text().as_bytes()).ok_or_else(unknown)

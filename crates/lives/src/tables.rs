@@ -188,6 +188,51 @@ pub mod fates {
     }
 }
 
+/// Rows for sums of a trace that tells only how objects are made.
+pub mod births {
+    use et_columns::Word;
+
+    et_columns::table! {
+        /// One row for objects that are alike.
+        "births", "in the order of the first of them", None, {
+            /// The first of them, in the order of births.
+            number: i64 as Delta,
+            /// Their class.
+            class: i64 as Dictionary,
+            /// Letter of their records.
+            kind: Word as Dictionary,
+            /// How many they are.
+            objects: i64 as Delta,
+            /// Bytes of all.
+            size: i64 as Delta,
+            /// Allocation site; 0: not known.
+            site: i64 as Dictionary,
+            /// Methods on the stack at their allocation.
+            context: i64 as Delta,
+            /// The allocating thread; 0: not known.
+            thread: i64 as Dictionary,
+            /// The clock when the first was allocated.
+            birth_tick: i64 as Delta,
+            /// Bytes allocated by then, that object included.
+            birth_bytes: i64 as Delta,
+            /// Wall time then.
+            birth_nanos: Option<i64> as Delta,
+            /// As in the table of fates; null without walks through the heap.
+            survived_collections: Option<i64> as Dictionary,
+            /// The same.
+            survived_at_most: Option<i64> as Dictionary,
+            /// The same.
+            first_walk: Option<i64> as Dictionary,
+            /// The same.
+            seen_walk: Option<i64> as Dictionary,
+            /// The same.
+            missed_walk: Option<i64> as Dictionary,
+            /// The same.
+            survival_uncertain: Option<bool> as Dictionary,
+        }
+    }
+}
+
 /// Names of classes.
 pub mod classes {
     et_columns::table! {

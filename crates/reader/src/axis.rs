@@ -1,5 +1,5 @@
-//! Axes along which objects are born, in bins of equal width. Rows for sums never join objects of different bins
-//! ([`Groups::read_joined`](crate::population::Groups::read_joined)), so that what happened when can be told from them.
+//! Axes along which objects are born, in bins of equal width. How wide these are follows from the end of the trace, so whoever makes rows
+//! for sums ([`Groups::joined`](crate::population::Groups::joined)) can say beside them how many objects are born in each.
 
 use crate::moment::Moment;
 
@@ -17,42 +17,66 @@ pub fn width(least: u64, end: u64, bins: usize) -> u64 {
     width
 }
 
-/// Where bins begin: of ticks and of bytes, which are the same where only allocations have events, and of nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Borders {
-    bytes: u64,
-    nanos: u64,
-    /// The last tick of the first half.
-    middle: u64,
-}
-
-impl Borders {
-    /// Of a trace that ends then.
-    pub fn of(end: &Moment) -> Self {
-        Self::with(end, BINS)
-    }
-
-    /// With up to so many bins.
-    pub(crate) fn with(end: &Moment, bins: usize) -> Self {
-        let nanos = width(NANOS, end.nanos.unwrap_or(0), bins);
-        Self { bytes: width(1, end.bytes, bins), nanos, middle: middle(end) }
-    }
-
-    /// The first border after these bytes.
-    pub(crate) fn after(&self, bytes: u64) -> u64 {
-        let next = (bytes / self.bytes + 1).saturating_mul(self.bytes);
-        if bytes <= self.middle { next.min(self.middle + 1) } else { next }
-    }
-
-    /// The bin of a time.
-    pub(crate) fn of_time(&self, nanos: u64) -> u64 {
-        nanos / self.nanos
-    }
-}
-
 /// The last tick of the first half of a trace.
 pub fn middle(end: &Moment) -> u64 {
     end.tick / 2
+}
+
+/// Objects that were born one after the other, in the same bin of each axis. Not those that were there when tracing began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The birth of the last.
+    pub last: Moment,
+    pub objects: u64,
+    pub bytes: u64,
+}
+
+/// Spans that are being made, where ticks are bytes allocated.
+#[derive(Debug)]
+pub(crate) struct Spans {
+    bytes: u64,
+    nanos: u64,
+    /// What has been allocated until the next border, and the bin of the latest time.
+    border: u64,
+    of_time: Option<u64>,
+    time: Option<u64>,
+    all: Vec<Span>,
+}
+
+impl Spans {
+    /// Of a trace that ends then, with up to so many bins.
+    pub fn of(end: &Moment, bins: usize) -> Self {
+        let nanos = width(NANOS, end.nanos.unwrap_or(0), bins);
+        Self { bytes: width(1, end.bytes, bins), nanos, border: 0, of_time: None, time: None, all: Vec::new() }
+    }
+
+    /// An object of so many bytes is born, behind those before.
+    #[inline]
+    pub fn born(&mut self, birth: Moment, size: u64) {
+        let mut is_other = false;
+        // One in whose bytes there is a border is alone: it is in the bin of its tick, and in the next of bytes.
+        if birth.bytes >= self.border {
+            is_other = true;
+            if birth.tick >= self.border {
+                self.border = (birth.tick / self.bytes + 1).saturating_mul(self.bytes);
+            }
+        }
+        if birth.nanos != self.time {
+            let of_time = birth.nanos.map(|nanos| nanos / self.nanos);
+            is_other |= of_time != self.of_time;
+            (self.time, self.of_time) = (birth.nanos, of_time);
+        }
+        match self.all.last_mut().filter(|_| !is_other) {
+            Some(span) => {
+                *span = Span { last: birth, objects: span.objects + 1, bytes: span.bytes + size };
+            }
+            None => self.all.push(Span { last: birth, objects: 1, bytes: size }),
+        }
+    }
+
+    pub fn finish(self) -> Vec<Span> {
+        self.all
+    }
 }
 
 #[cfg(test)]
@@ -66,14 +90,17 @@ mod tests {
         assert_eq!(width(1, u64::MAX, BINS), 1 << 55);
     }
 
+    /// Of bins of 16 bytes and of 10 ms.
     #[test]
-    fn borders_are_those_of_bins_and_the_middle() {
-        let borders = Borders::with(&Moment { tick: 100, bytes: 100, nanos: None }, 8);
-        assert_eq!(
-            [0, 15, 16, 47, 48, 50, 51, 63, 64].map(|at| borders.after(at)),
-            [16, 16, 32, 48, 51, 51, 64, 64, 80]
-        );
-        let last = Borders::of(&Moment { tick: u64::MAX, bytes: u64::MAX, nanos: None });
-        assert_eq!(last.after(u64::MAX), u64::MAX);
+    fn spans_end_where_a_bin_does() {
+        let mut spans = Spans::of(&Moment { tick: 100, bytes: 100, nanos: Some(5) }, 8);
+        let mut tick = 0;
+        for (size, nanos) in [(8, 0), (7, 0), (8, 0), (0, 9), (1, 9), (40, 10_000_000), (8, 10_000_000), (0, 1)] {
+            spans.born(Moment { tick, bytes: tick + size, nanos: Some(nanos) }, size);
+            tick += size;
+        }
+        let found: Vec<_> = spans.finish().iter().map(|span| (span.objects, span.bytes, span.last.tick)).collect();
+        // The third has bytes on both sides of 16, the sixth of 32, 48 and 64, the seventh ends at 72.
+        assert_eq!(found, [(2, 15, 8), (1, 8, 15), (2, 1, 23), (1, 40, 24), (1, 8, 64), (1, 0, 72)]);
     }
 }

@@ -219,6 +219,7 @@ impl Groups for CountedRows {
         let len = rows.len();
         Ok(Rows {
             len,
+            spans: None,
             counts: rows.iter().map(|row| row.count.objects).collect(),
             number: (0..len).map(|row| (group * GROUP + row) as u64).collect(),
             object: vec![ObjectId::NULL; len],

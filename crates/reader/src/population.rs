@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use et_names::SiteId;
 
+use crate::axis::Span;
 use crate::lifetimes::HeldByStack;
 use crate::model::{ContextId, Contexts};
 pub use crate::moment::Moment;
@@ -39,6 +40,8 @@ macro_rules! columns {
             pub len: usize,
             /// How many objects each row stands for, whose sizes together are its size; empty: for one.
             pub counts: Vec<u64>,
+            /// When objects were born, if their births do not tell: each row has that of the first of its objects.
+            pub spans: Option<Vec<Span>>,
             $(pub $column: Vec<$ty>,)*
         }
 
@@ -65,6 +68,7 @@ macro_rules! columns {
                 Self {
                     len: wanted.len(),
                     counts: if self.counts.is_empty() { Vec::new() } else { wanted.iter().map(|&row| self.counts[row]).collect() },
+                    spans: None,
                     $($column: match columns.has(Columns::$name) && self.$column.len() == self.len {
                         true => wanted.iter().map(|&row| self.$column[row]).collect(),
                         false => Vec::new(),
@@ -78,6 +82,7 @@ macro_rules! columns {
                 Self {
                     len: self.len,
                     counts: self.counts,
+                    spans: self.spans,
                     $($column: if self.$column.is_empty() { others.$column } else { self.$column },)*
                 }
             }
@@ -87,9 +92,10 @@ macro_rules! columns {
                 self.counts.get(row).copied().unwrap_or(1)
             }
 
-            /// Appends rows of the same columns, each of which stands for one object.
+            /// Appends rows of the same columns, which stand for one object each or have counts like these.
             pub fn append(&mut self, mut others: Self) {
                 self.len += others.len;
+                self.counts.append(&mut others.counts);
                 $(self.$column.append(&mut others.$column);)*
             }
         }
@@ -186,6 +192,9 @@ pub enum Key {
     DeathRecord,
 }
 
+/// Reads columns of a group for sums; fails as [`Groups::read`].
+pub type Joined<'a> = Box<dyn Fn(usize, Columns) -> io::Result<Rows> + Send + Sync + 'a>;
+
 /// Rows in groups of about 100,000, which can be read in any order and on several threads.
 pub trait Groups: Send + Sync {
     /// Number of groups. Objects that died come first, in the order of their deaths; then those alive at the end, in
@@ -216,14 +225,11 @@ pub trait Groups: Send + Sync {
     /// Reads columns of a group. Fails if the file cannot be read or is damaged.
     fn read(&self, group: usize, columns: Columns) -> io::Result<Rows>;
 
-    /// As [`read`](Self::read), for sums: objects that differ only in their ids, sizes and births may share a row, which then stands for several
-    /// ([`Rows::counts`]) and has the number of the first and the birth of the last of them. All are born in the same bin of each
-    /// [axis](crate::axis), and in the same half of the trace.
-    ///
-    /// # Errors
-    /// As for `read`.
-    fn read_joined(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        self.read(group, columns)
+    /// Returns what reads groups for sums: all of them have to be read by the same. Objects that differ only in their ids, sizes and births may
+    /// share a row there, which then stands for several ([`Rows::counts`]) and has the number and the birth of the first of them. All are
+    /// born in the same [half](crate::axis::middle) of the trace; when exactly is beside the rows ([`Rows::spans`]).
+    fn joined(&self) -> Joined<'_> {
+        Box::new(|group, columns| self.read(group, columns))
     }
 
     /// What is alive at the end only because methods that have not returned hold it; empty if that is unknown.

@@ -19,7 +19,7 @@ use crate::record::ObjectId;
 use crate::trace::Trace;
 
 /// What walks say of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fate {
     /// Number of collections that it has certainly survived.
     pub survived: u32,

@@ -143,7 +143,7 @@ impl Courses {
         if !population.has_deaths {
             return Ok(none);
         }
-        rows::fold(population, naming, rows::OF_LIVES, || none.clone(), Self::object, Self::add)
+        rows::fold(population, naming, rows::OF_LIVES, || none.clone(), Self::object, |_, _| {}, Self::add)
     }
 
     fn add(mut self, others: Self) -> Self {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use et_reader::axis::Span;
 use et_reader::made_in::{Made, MadeIn, Places};
 use et_reader::model::ContextId;
 use et_reader::naming::Naming;
@@ -26,6 +27,8 @@ pub(super) struct Object {
     /// The size, and how many objects the row stands for.
     pub amount: Amount,
     pub birth: Moment,
+    /// Spans tell when it was born.
+    pub has_span: bool,
     pub last_use: u64,
     /// `None` if it is alive at the end.
     pub death: Option<Moment>,
@@ -63,24 +66,28 @@ pub(super) const OF_LIVES: Columns = Columns::CLASS
     .and(Columns::DEATH_BYTES);
 
 /// Folds all objects on several threads, in any order: each starts with `new()`, and the results are merged. What is in columns that are
-/// not read is unknown. Objects that are alike may be one ([`read_joined`](et_reader::population::Groups::read_joined)).
+/// not read is unknown. Objects that are alike may be one ([`joined`](et_reader::population::Groups::joined)); spans then say when
+/// they were born.
 pub(super) fn fold<T: Send>(
     population: &Population,
     naming: Naming<'_>,
     columns: Columns,
     new: impl Fn() -> T + Sync + Send,
     see: impl Fn(&mut T, &Object) + Sync + Send,
+    see_spans: impl Fn(&mut T, &[Span]) + Sync + Send,
     merge: impl Fn(T, T) -> T + Sync + Send,
 ) -> io::Result<T> {
     let each = |(places, sum): &mut (Places<'_>, T), rows: &Rows| {
         for at in 0..rows.len {
             see(sum, &object(rows, at, places, population));
         }
+        see_spans(sum, rows.spans.as_deref().unwrap_or_default());
     };
     let groups: Vec<usize> = (0..population.groups.len()).collect();
+    let joined = population.groups.joined();
     let folded = fold_read(
         &groups,
-        |group| population.groups.read_joined(group, columns),
+        |group| joined(group, columns),
         || (Places::new(naming), new()),
         |sum, _, rows| each(sum, rows),
         |(places, one), (_, other)| (places, merge(one, other)),
@@ -108,6 +115,7 @@ fn object(rows: &Rows, at: usize, places: &mut Places<'_>, population: &Populati
         size: rows.size[at],
         amount: Amount::of(rows, at),
         birth,
+        has_span: rows.spans.is_some(),
         last_use: rows.last_use_tick.get(at).copied().unwrap_or(UNKNOWN_USE),
         death,
         fate: maybe(&rows.fate, at),

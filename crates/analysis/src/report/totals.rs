@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::AddAssign;
 
-use et_reader::axis::{BINS, NANOS};
+use et_reader::axis::{BINS, NANOS, Span};
 use et_reader::made_in::MadeIn;
 use et_reader::model::ContextId;
 use et_reader::naming::Naming;
@@ -194,7 +194,7 @@ impl Totals {
     /// Goes through all objects.
     pub fn of(population: &Population, naming: Naming<'_>) -> io::Result<Self> {
         let new = || Self::new(population.end, population.has_deaths);
-        let mut totals = rows::fold(population, naming, rows::ALL, new, Self::object, Self::add)?;
+        let mut totals = rows::fold(population, naming, rows::ALL, new, Self::object, Self::spans, Self::add)?;
         for (&(_, class), sums) in &totals.sites {
             totals.all += *sums;
             *totals.classes.entry(class).or_default() += *sums;
@@ -219,26 +219,36 @@ impl Totals {
         }
     }
 
-    fn object(&mut self, object: &Object) {
+    /// Something happened at that point.
+    fn happened(&mut self, point: &Moment, count: impl Fn(&mut Bin)) {
         for (unit, bins) in &mut self.axes {
-            let mut happened = |point: &Moment, count: &dyn Fn(&mut Bin)| {
-                let at = match unit {
-                    AxisUnit::Nanos => point.nanos,
-                    AxisUnit::Ticks => Some(point.tick),
-                    AxisUnit::Bytes => Some(point.bytes),
-                };
-                if let Some(at) = at {
-                    let bin = bins.at(at);
-                    bin.last.see(&point.into());
-                    count(bin);
-                }
+            let at = match unit {
+                AxisUnit::Nanos => point.nanos,
+                AxisUnit::Ticks => Some(point.tick),
+                AxisUnit::Bytes => Some(point.bytes),
             };
-            if !object.is_initial {
-                happened(&object.birth, &|bin| bin.born += object.amount);
+            if let Some(at) = at {
+                let bin = bins.at(at);
+                bin.last.see(&point.into());
+                count(bin);
             }
-            if let Some(death) = &object.death {
-                happened(death, &|bin| bin.died.add(object.size));
-            }
+        }
+    }
+
+    /// When objects were born whose rows do not say it.
+    fn spans(&mut self, spans: &[Span]) {
+        for Span { last, objects, bytes } in spans {
+            let born = Amount { objects: *objects, bytes: *bytes };
+            self.happened(last, |bin| bin.born += born);
+        }
+    }
+
+    fn object(&mut self, object: &Object) {
+        if !object.is_initial && !object.has_span {
+            self.happened(&object.birth, |bin| bin.born += object.amount);
+        }
+        if let Some(death) = &object.death {
+            self.happened(death, |bin| bin.died.add(object.size));
         }
         if object.is_initial {
             self.initial += object.amount;

@@ -48,9 +48,10 @@ impl<'a> Sums<'a> {
         let walks = population.survival.as_deref().map(survival::middle);
         let columns = walks.map_or(Part::columns(), |_| Part::columns() | survival::columns());
         let groups: Vec<usize> = (0..population.groups.len()).collect();
+        let joined = population.groups.joined();
         let part = fold_read(
             &groups,
-            |group| population.groups.read_joined(group, columns),
+            |group| joined(group, columns),
             || Part { survived: walks.map(|_| survival::Sums::default()), ..Part::default() },
             |part, group, rows| {
                 part.group(group, rows, middle, &askers);

@@ -42,6 +42,13 @@ pub struct Before {
     pub time: Option<Nanos>,
 }
 
+impl Before {
+    /// This point in the course of the trace, whose ticks are bytes.
+    pub fn moment(&self) -> Moment {
+        Moment { tick: self.bytes, bytes: self.bytes, nanos: self.time.map(|time| time.0) }
+    }
+}
+
 /// The events of a thread from a ticket to its next.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
@@ -643,17 +650,13 @@ impl Order {
         mirrors_of(&mut marker, self.runs.len() as u32, now);
         born(&mut marker, self.runs.len() as u32, &now, &mut again);
         self.end = Before { births: now.births + rest.births, bytes: now.bytes + rest.bytes, ..now };
-        marker.map(|marker| marker.finish(moment(&self.end), self.end.births))
+        marker.map(|marker| marker.finish(self.end.moment(), self.end.births))
     }
 }
 
 /// What comes next has this ticket.
 fn mark(marker: &mut Option<Marker>, ticket: Ticket, now: &Before) {
     if let Some(marker) = marker {
-        marker.at(ticket, || (moment(now), now.births));
+        marker.at(ticket, || (now.moment(), now.births));
     }
-}
-
-fn moment(now: &Before) -> Moment {
-    Moment { tick: now.bytes, bytes: now.bytes, nanos: now.time.map(|time| time.0) }
 }

@@ -1,21 +1,21 @@
 //! Rows for sums: each stands for all objects of a group that are alike in what sums tell apart.
 
-use et_format::Nanos;
 use et_names::SiteId;
 use rustc_hash::FxHashMap;
 
 use super::born::{Born, push, untold};
-use crate::axis::Borders;
+use crate::axis::{Spans, middle};
 use crate::model::ContextId;
+use crate::moment::Moment;
 use crate::population::{Columns, Rows};
 use crate::record::{AllocKind, ThreadId};
 use crate::survival::{AT_ONCE, Fate, InOrder};
 use crate::types::TypeId;
 
 /// Columns that differ from object to object: where they are wanted, each object has its row.
-pub const NEVER: Columns = Columns::OBJECT.and(Columns::LENGTH);
+pub const NEVER_JOINED: Columns = Columns::OBJECT.and(Columns::LENGTH);
 
-/// What the objects of a row have in common, besides their fate and the bins in which they are born.
+/// What the objects of a row have in common, besides their fate and the half of the trace in which they are born.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Alike {
     class: TypeId,
@@ -30,14 +30,12 @@ pub(super) struct Joining<'f> {
     rows: Rows,
     columns: Columns,
     fates: Option<InOrder<'f>>,
-    borders: Borders,
-    /// What has been allocated until the next border, and the bin of the latest time.
-    border: u64,
-    time: Option<Nanos>,
-    of_time: Option<u64>,
+    spans: Spans,
+    /// The last tick of the first half, until it is over.
+    middle: Option<u64>,
     /// Objects that are not in a row yet.
     waiting: Vec<Born>,
-    /// Rows to which objects can be added: those since the last border and the last change of fates.
+    /// Rows to which objects can be added: those since the middle and the last change of fates.
     open: FxHashMap<Alike, u32>,
     /// Objects before this number have the same fate, unless they have one of their own.
     same_until: u64,
@@ -45,15 +43,13 @@ pub(super) struct Joining<'f> {
 }
 
 impl<'f> Joining<'f> {
-    pub fn new(columns: Columns, fates: Option<InOrder<'f>>, borders: Borders) -> Self {
+    pub fn new(columns: Columns, fates: Option<InOrder<'f>>, end: &Moment, bins: usize) -> Self {
         Self {
             rows: Rows::default(),
             columns,
             fates,
-            borders,
-            border: 0,
-            time: None,
-            of_time: None,
+            spans: Spans::of(end, bins),
+            middle: Some(middle(end)),
             waiting: Vec::with_capacity(AT_ONCE),
             open: FxHashMap::default(),
             same_until: 0,
@@ -84,19 +80,13 @@ impl<'f> Joining<'f> {
     #[inline]
     fn join_one(&mut self, born: &Born) {
         let &Born { number, object, made, thread, context, before, bytes, time } = born;
-        // One in whose bytes there is a border has a row of its own.
-        if bytes >= self.border {
-            self.open.clear();
-            if before >= self.border {
-                self.border = self.borders.after(before);
-            }
+        if made.kind != AllocKind::Initial {
+            let birth = Moment { tick: before, bytes, nanos: time.map(|time| time.0) };
+            self.spans.born(birth, made.size);
         }
-        if time != self.time {
-            let of_time = time.map(|time| self.borders.of_time(time.0));
-            if of_time != self.of_time {
-                self.open.clear();
-            }
-            (self.time, self.of_time) = (time, of_time);
+        if self.middle.is_some_and(|middle| before > middle) {
+            self.middle = None;
+            self.open.clear();
         }
         if let Some(fates) = &mut self.fates {
             if fates.may_differ(object) {
@@ -111,14 +101,8 @@ impl<'f> Joining<'f> {
         }
         let alike = Alike { class: made.ty, site: made.site, context, thread, kind: made.kind };
         if let Some(&row) = self.open.get(&alike) {
-            let (rows, row) = (&mut self.rows, row as usize);
-            rows.counts[row] += 1;
-            rows.size[row] += made.size;
-            let last = [(&mut rows.birth_tick, before), (&mut rows.birth_bytes, bytes)];
-            last.into_iter().for_each(|(column, value)| _ = column.get_mut(row).map(|there| *there = value));
-            if let Some(there) = rows.birth_nanos.get_mut(row) {
-                *there = time.map(|time| time.0);
-            }
+            self.rows.counts[row as usize] += 1;
+            self.rows.size[row as usize] += made.size;
             return;
         }
         self.open.insert(alike, self.rows.len as u32);
@@ -139,7 +123,8 @@ impl<'f> Joining<'f> {
 
     pub fn finish(mut self) -> Rows {
         self.join();
-        let Self { mut rows, columns, .. } = self;
+        let Self { mut rows, columns, spans, .. } = self;
+        rows.spans = Some(spans.finish());
         if !columns.has(Columns::SIZE) {
             rows.size = Vec::new();
         }

@@ -22,14 +22,16 @@ use std::sync::Arc;
 
 use et_names::MethodId;
 
-use crate::axis::{self, Borders};
+use crate::axis;
 use crate::file::ReadError;
 use crate::observed::{Observed, ThreadRecords};
-use crate::population::{Moment, Population};
+use crate::population::Population;
 use crate::record::ThreadId;
 use crate::resolve::{CutOffThread, Lost};
 use crate::trace::Trace;
+pub use born::untold;
 use index::Index;
+pub use joined::NEVER_JOINED;
 use rows::MadeRows;
 
 /// Reads all objects of a trace, and what their rows do not tell. `None`: it has to be read in another way.
@@ -40,7 +42,7 @@ pub fn read(trace: &Trace) -> Result<Option<(Population, Observed)>, ReadError> 
     in_groups(trace, rows::GROUP, axis::BINS)
 }
 
-/// The same, with about so many rows in a group, and up to so many bins that joined rows tell apart.
+/// The same, with about so many rows in a group, and spans of up to so many bins.
 fn in_groups(trace: &Trace, group: u64, bins: usize) -> Result<Option<(Population, Observed)>, ReadError> {
     let Some(Index { order, contexts, totals, records, anomalies, fates }) = index::index(trace)? else {
         return Ok(None);
@@ -59,11 +61,10 @@ fn in_groups(trace: &Trace, group: u64, bins: usize) -> Result<Option<(Populatio
     let cut_off = cut_off.collect();
     let observed = Observed { totals, threads, entered, cut_off, anomalies, ..Observed::default() };
     let survival = fates.as_ref().map(|fates| fates.survival().clone());
-    let end = Moment { tick: order.end.bytes, bytes: order.end.bytes, nanos: order.end.time.map(|time| time.0) };
+    let end = order.end.moment();
     let objects = order.end.births;
     let (plain, of_stacks) = contexts;
-    let borders = Borders::with(&end, bins);
-    let Some(rows) = MadeRows::of(trace, order, of_stacks, fates.map(Arc::new), borders, group) else {
+    let Some(rows) = MadeRows::of(trace, order, of_stacks, fates.map(Arc::new), bins, group) else {
         return Ok(None);
     };
     let population = Population {

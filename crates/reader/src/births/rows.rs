@@ -11,17 +11,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::born::{Born, push, untold};
 use super::events::{Item, Items};
 use super::index::{Before, Order, Run, stack_of};
-use super::joined::{self, Joining};
+use super::joined::{Joining, NEVER_JOINED};
 use super::made::{Made, Maker};
-use crate::axis::Borders;
 use crate::lifetimes::HeldByStack;
 use crate::model::ContextId;
-use crate::population::{Columns, Groups, Key, Rows};
+use crate::moment::Moment;
+use crate::population::{Columns, Groups, Joined, Key, Rows};
 use crate::record::{AllocKind, ObjectId, ThreadId};
 use crate::resolve::object_ids::id;
 use crate::survival::{Fates, InOrder};
 use crate::trace::Trace;
-use crate::watch::Watcher;
+use crate::watch::{Unit, Watcher};
 
 /// Rows of a group, about.
 pub const GROUP: u64 = 1 << 17;
@@ -46,7 +46,8 @@ pub struct MadeRows {
     order: Order,
     of_stacks: Vec<ContextId>,
     fates: Option<Arc<Fates>>,
-    borders: Borders,
+    end: Moment,
+    bins: usize,
     groups: Vec<Group>,
     unpacked: Mutex<VecDeque<(u32, Arc<Vec<u8>>)>>,
 }
@@ -58,11 +59,12 @@ impl MadeRows {
         order: Order,
         of_stacks: Vec<ContextId>,
         fates: Option<Arc<Fates>>,
-        borders: Borders,
+        bins: usize,
         group: u64,
     ) -> Option<Self> {
         let mut trace = trace.clone();
         // Rows may be made any number of times: nobody can say how far that is.
+        trace.file.watcher().begin("going through the objects", Unit::Records, 0);
         trace.file.watch(&Watcher::default());
         let mut groups = Vec::new();
         let initial = order.initial.len();
@@ -83,7 +85,8 @@ impl MadeRows {
         if count == 0 && !order.mirrors.is_empty() {
             groups.push(Group::Runs(0..0, true));
         }
-        Some(Self { trace, order, of_stacks, fates, borders, groups, unpacked: Mutex::default() })
+        let end = order.end.moment();
+        Some(Self { trace, order, of_stacks, fates, end, bins, groups, unpacked: Mutex::default() })
     }
 
     /// What tells the fates, if they are wanted and there are any.
@@ -322,13 +325,15 @@ impl Groups for MadeRows {
         Ok(making.finish(numbers.start))
     }
 
-    fn read_joined(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        if columns.has_any(joined::NEVER) {
-            return self.read(group, columns);
-        }
-        let mut joining = Joining::new(columns, self.fates_for(columns), self.borders);
-        self.each(&self.groups[group], |born| joining.add(born))?;
-        Ok(joining.finish())
+    fn joined(&self) -> Joined<'_> {
+        Box::new(|group, columns| {
+            if columns.has_any(NEVER_JOINED) {
+                return self.read(group, columns);
+            }
+            let mut joining = Joining::new(columns, self.fates_for(columns), &self.end, self.bins);
+            self.each(&self.groups[group], |born| joining.add(born))?;
+            Ok(joining.finish())
+        })
     }
 
     fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {

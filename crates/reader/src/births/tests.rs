@@ -9,10 +9,11 @@ use et_names::{EventSet, FieldRefId, MethodId, SiteId};
 use proptest::prelude::*;
 
 use super::*;
+use crate::axis::{self, Span};
 use crate::file::TraceFile;
 use crate::model::{ContextId, Contexts, Stacks};
 use crate::observed::Observer;
-use crate::population::{Columns, Key, Rows};
+use crate::population::{Columns, Key, Moment, Rows};
 use crate::reading::{Deaths, Reading};
 use crate::record::{AllocKind, Record, StackId};
 use crate::source::Source;
@@ -300,28 +301,52 @@ fn each_store_to_an_unknown_field_counts() {
     assert_eq!((observed.anomalies.unknown_field_refs, &observed), (2, &by_observer));
 }
 
-/// How many objects of a kind there are, their bytes, the number of the first and the birth of the last.
-type Sum = (u64, u64, u64, [u64; 2], Option<u64>);
+/// How many objects of a kind there are, their bytes, and the number and birth of the first.
+type Sum = (u64, u64, [u64; 3], Option<u64>);
 
-/// Sums of what rows have in common that joined ones share. Bins are those of a trace that ends at `end`, with up to so many.
-fn sums(rows: &Rows, end: &Moment, bins: usize) -> BTreeMap<String, Sum> {
-    let (bytes, nanos) = (axis::width(1, end.bytes, bins), axis::width(axis::NANOS, end.nanos.unwrap_or(0), bins));
+/// Sums of what rows have in common that joined ones share.
+fn sums(rows: &Rows, end: &Moment) -> BTreeMap<String, Sum> {
     let mut sums = BTreeMap::new();
     for row in 0..rows.len {
-        let (tick, of_bytes, time) = (rows.birth_tick[row], rows.birth_bytes[row], rows.birth_nanos[row]);
-        let bins = (tick / bytes, of_bytes / bytes, time.map(|time| time / nanos), tick > axis::middle(end));
+        let is_late = rows.birth_tick[row] > axis::middle(end);
         let alike = (rows.class[row], rows.kind[row], rows.site[row], rows.context[row], rows.thread[row]);
-        let new = (0, 0, rows.number[row], [0, 0], None);
-        let key = format!("{bins:?} {alike:?} {:?} {:?}", rows.fate[row], rows.death_tick[row]);
-        let (objects, size, _, last, last_time) = sums.entry(key).or_insert(new);
+        let first = [rows.number[row], rows.birth_tick[row], rows.birth_bytes[row]];
+        let key = format!("{is_late} {alike:?} {:?} {:?}", rows.fate[row], rows.death_tick[row]);
+        let (objects, bytes, ..) = sums.entry(key).or_insert((0, 0, first, rows.birth_nanos[row]));
         *objects += rows.objects(row);
-        *size += rows.size[row];
-        (*last, *last_time) = ((*last).max([tick, of_bytes]), (*last_time).max(time));
+        *bytes += rows.size[row];
     }
     sums
 }
 
-/// Objects of two sites in turn are two rows for sums of each bin.
+/// What is born in each bin of an axis: objects, bytes, and the last birth.
+type Bins = BTreeMap<u64, (u64, u64, Moment)>;
+
+/// The axes of a trace that ends at `end`, with up to so many bins.
+fn axes(born: impl Iterator<Item = Span> + Clone, end: &Moment, bins: usize) -> [Bins; 3] {
+    let (bytes, nanos) = (axis::width(1, end.bytes, bins), axis::width(axis::NANOS, end.nanos.unwrap_or(0), bins));
+    let place: [&dyn Fn(&Moment) -> u64; 3] =
+        [&|at| at.tick / bytes, &|at| at.bytes / bytes, &|at| at.nanos.map_or(u64::MAX, |at| at / nanos)];
+    place.map(|place| {
+        let mut all = Bins::new();
+        for span in born.clone() {
+            let (objects, bytes, last) = all.entry(place(&span.last)).or_insert((0, 0, span.last));
+            (*objects, *bytes, *last) = (*objects + span.objects, *bytes + span.bytes, span.last);
+        }
+        all
+    })
+}
+
+/// Each object of rows as a span of its own.
+fn single(rows: &Rows) -> impl Iterator<Item = Span> + Clone + '_ {
+    let told = (0..rows.len).filter(|&row| rows.kind[row] != AllocKind::Initial);
+    told.map(|row| {
+        let last = Moment { tick: rows.birth_tick[row], bytes: rows.birth_bytes[row], nanos: rows.birth_nanos[row] };
+        Span { last, objects: 1, bytes: rows.size[row] }
+    })
+}
+
+/// Objects of two sites in turn are two rows for sums of each half.
 #[test]
 fn objects_that_are_alike_share_a_row() {
     let step = |number: u32| Step {
@@ -336,12 +361,11 @@ fn objects_that_are_alike_share_a_row() {
     let (population, _) = in_groups(&told(&story), 100, 2).unwrap().unwrap();
     let groups = &population.groups;
     let columns = Columns::ALL.without(Columns::OBJECT | Columns::LENGTH);
-    let (rows, joined) = (groups.read(0, Columns::ALL).unwrap(), groups.read_joined(0, columns).unwrap());
-    assert_eq!((rows.len, joined.counts.iter().sum::<u64>()), (20, 20));
-    let is_split = population.end.bytes > 0;
-    assert!(joined.len >= 2 && (joined.len < 12 || !is_split), "{joined:?}");
-    assert_eq!(sums(&joined, &population.end, 2), sums(&rows, &population.end, 2));
-    let without = groups.read_joined(0, Columns::NUMBER).unwrap();
+    let (rows, joined) = (groups.read(0, Columns::ALL).unwrap(), (groups.joined())(0, columns).unwrap());
+    let halves = if population.end.bytes > 0 { 2 } else { 1 };
+    assert_eq!((rows.len, joined.len, joined.counts.iter().sum::<u64>()), (20, 2 * halves, 20));
+    assert_eq!(sums(&joined, &population.end), sums(&rows, &population.end));
+    let without = (groups.joined())(0, Columns::NUMBER).unwrap();
     assert_eq!((&without.number, without.size.len()), (&joined.number, 0), "it was not asked for");
 }
 
@@ -373,9 +397,11 @@ proptest! {
             prop_assert_eq!((some.len, &some.size, &some.fate), (of_group.len, &of_group.size, &of_group.fate));
             prop_assert_eq!(some.number.len() + some.context.len(), 0);
             let columns = Columns::ALL.without(Columns::OBJECT | Columns::LENGTH);
-            let joined = population.groups.read_joined(group, columns).unwrap();
-            prop_assert_eq!(sums(&joined, &end, bins), sums(&of_group, &end, bins));
-            let with_ids = population.groups.read_joined(group, Columns::OBJECT).unwrap();
+            let joined = (population.groups.joined())(group, columns).unwrap();
+            prop_assert_eq!(sums(&joined, &end), sums(&of_group, &end));
+            let spans = joined.spans.unwrap();
+            prop_assert_eq!(axes(spans.iter().copied(), &end, bins), axes(single(&of_group), &end, bins));
+            let with_ids = (population.groups.joined())(group, Columns::OBJECT).unwrap();
             prop_assert_eq!(&with_ids.object, &of_group.object);
             rows.append(of_group);
         }

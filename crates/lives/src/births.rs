@@ -1,0 +1,383 @@
+//! Traces that tell how objects are made and nothing else have no rows in a life table: they are made from the blocks of the trace whenever
+//! they are needed. Rows for sums are kept, in which objects that are alike are one: the first command that sums up all objects makes
+//! them, a summary for example, and those that come later read no events, such as a report.
+
+use std::fs::File;
+use std::io;
+use std::mem;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, Weak};
+
+use et_columns::{TableReader, TableWriter, Word, Written};
+use et_names::SiteId;
+use et_reader::Trace;
+use et_reader::axis::{Span, middle};
+use et_reader::births::{self, NEVER_JOINED, untold};
+use et_reader::lifetimes::HeldByStack;
+use et_reader::model::{ContextId, Contexts};
+use et_reader::population::{Columns, Groups, Joined, Key, Moment, Population, Rows};
+use et_reader::record::{AllocKind, ThreadId};
+use et_reader::resolve::Lost;
+use et_reader::source::{Reading, Source};
+use et_reader::survival::{Fate, Survival};
+use et_reader::types::TypeId;
+use et_system::threads::on_all_cores;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::added::{self, Added};
+use crate::object_table::warnings;
+use crate::rows::GroupReader;
+use crate::tables::{self, births as table};
+use crate::{BIRTH_CONTEXTS, BIRTH_WALKS, BIRTHS, LifeTable, fates, folder, lock, names};
+
+const ADDED: Added<3> = Added {
+    kept: "births-1.json",
+    names: [BIRTHS, BIRTH_CONTEXTS, BIRTH_WALKS],
+    tables: [&table::TABLE, &tables::contexts::TABLE, &tables::walks::TABLE],
+};
+
+/// All columns of rows for sums.
+const JOINED: Columns = Columns::ALL.without(NEVER_JOINED);
+/// Rows up to which they are kept: a program that makes hardly any objects alike would take more time and room for them than they save.
+const MOST: usize = 1 << 20;
+/// Rows of a group.
+const GROUP: usize = 1 << 17;
+/// What a note says is not kept.
+const WHAT: &str = "sums of births are";
+
+/// What the rows do not tell.
+#[derive(Debug, Serialize, Deserialize)]
+struct Meanings {
+    /// Number of groups of objects.
+    groups: usize,
+    /// Whether there were walks through the heap.
+    has_walks: bool,
+    /// Spans: tick, bytes and nanoseconds of the last birth, objects and bytes.
+    spans: Vec<(u64, u64, Option<u64>, u64, u64)>,
+}
+
+/// Objects of a trace that tells only how they are made.
+struct Births {
+    trace: Trace,
+    /// The objects one by one, once they are asked for.
+    objects: Mutex<Option<Arc<dyn Groups>>>,
+    sums: Mutex<Sums>,
+    groups: usize,
+}
+
+/// Rows for sums.
+enum Sums {
+    /// They are made at once when they are first asked for, and kept.
+    ToMake(Box<ToMake>),
+    Kept(Arc<Kept>),
+    /// They are not worth keeping, or cannot be kept, and are made group by group whenever they are asked for.
+    Passing,
+}
+
+/// Rows that are kept.
+struct Kept {
+    table: TableReader,
+    spans: Vec<Span>,
+    /// Number of groups of objects, among which the rows are divided.
+    groups: usize,
+}
+
+/// What is known of sums that are to be made.
+struct ToMake {
+    lives: Weak<LifeTable>,
+    contexts: Contexts,
+    survival: Option<Arc<Survival>>,
+    middle: u64,
+}
+
+/// What objects of a row have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Alike {
+    class: TypeId,
+    site: SiteId,
+    context: ContextId,
+    thread: ThreadId,
+    kind: AllocKind,
+    is_in_first_half: bool,
+    fate: Option<Fate>,
+}
+
+/// How many they are, their bytes, and the number and the birth of the first.
+#[derive(Clone, Copy)]
+struct Sum {
+    objects: u64,
+    bytes: u64,
+    number: u64,
+    birth: Moment,
+}
+
+/// Sums of some groups.
+#[derive(Default)]
+struct Part {
+    sums: FxHashMap<Alike, Sum>,
+    spans: Vec<Span>,
+}
+
+/// The objects that a trace tells. Rows for sums are kept with its life table, once they were asked for.
+pub fn keeping(population: Population, trace: &Trace, lives: &LifeTable) -> Population {
+    let groups = population.groups.len();
+    let to_make = ToMake {
+        lives: lives.me.clone(),
+        contexts: population.contexts.clone(),
+        survival: population.survival.clone(),
+        middle: middle(&population.end),
+    };
+    let (objects, sums) = (Arc::from(population.groups), Sums::ToMake(Box::new(to_make)));
+    let (objects, sums) = (Mutex::new(Some(objects)), Mutex::new(sums));
+    let births = Births { trace: trace.clone(), objects, sums, groups };
+    Population { groups: Box::new(births), ..population }
+}
+
+/// The objects of a trace, if rows for sums are kept with its life table: then no events are read until single objects are asked for.
+pub fn kept(lives: &LifeTable, source: &Source, reading: Reading) -> Option<Population> {
+    let (trace, manifest) = (source.trace()?, lives.manifest()?);
+    let ([rows, contexts, walks], meanings) = added::open::<Meanings, 3>(lives, &ADDED)?;
+    let Meanings { groups, has_walks, spans } = meanings;
+    let survival = match has_walks {
+        true => Some(Arc::new(fates::read_walks(walks, trace.gcs.len() as u64).ok()?)),
+        false => None,
+    };
+    let span = |(tick, bytes, nanos, objects, made)| {
+        let last = Moment { tick, bytes, nanos };
+        Span { last, objects, bytes: made }
+    };
+    let spans = spans.into_iter().map(span).collect();
+    let kept = Kept { table: TableReader::open(rows).ok()?, spans, groups };
+    let sums = Mutex::new(Sums::Kept(Arc::new(kept)));
+    Some(Population {
+        groups: Box::new(Births { trace: trace.clone(), objects: Mutex::default(), sums, groups }),
+        objects: manifest.objects,
+        contexts: names::read_contexts(contexts, Contexts::default()).ok()?,
+        types: source.types(),
+        has_deaths: false,
+        has_uses: false,
+        survival,
+        end: manifest.end(),
+        lost: Lost::default(),
+        warnings: warnings(source, reading),
+    })
+}
+
+impl Births {
+    fn objects(&self) -> io::Result<Arc<dyn Groups>> {
+        let mut objects = lock(&self.objects);
+        if let Some(objects) = &*objects {
+            return Ok(Arc::clone(objects));
+        }
+        let read = births::read(&self.trace).map_err(io::Error::other)?;
+        let (population, _) = read.ok_or_else(|| io::Error::other("the trace is another than before"))?;
+        Ok(Arc::clone(objects.insert(Arc::from(population.groups))))
+    }
+
+    /// The rows that are kept, which are made now if they have not been.
+    fn kept(&self) -> Option<Arc<Kept>> {
+        let mut sums = lock(&self.sums);
+        let to_make = match mem::replace(&mut *sums, Sums::Passing) {
+            Sums::ToMake(to_make) => to_make,
+            Sums::Passing => return None,
+            Sums::Kept(kept) => {
+                *sums = Sums::Kept(Arc::clone(&kept));
+                return Some(kept);
+            }
+        };
+        let lives = to_make.lives.upgrade()?;
+        match self.sum_up(to_make.middle).and_then(|all| to_make.keep(&lives, all, self.groups)) {
+            Ok(kept) => {
+                let kept = Arc::new(kept);
+                *sums = Sums::Kept(Arc::clone(&kept));
+                Some(kept)
+            }
+            Err(NotKept::TooMany) => None,
+            // Whoever reads the rows has the same error if it is one of the trace.
+            Err(NotKept::Failed(error)) => {
+                lives.is_not_kept(WHAT, &error);
+                None
+            }
+        }
+    }
+
+    /// Sums up all objects.
+    fn sum_up(&self, middle: u64) -> Result<Part, NotKept> {
+        let objects = self.objects()?;
+        let joined = objects.joined();
+        let add = |part: &mut Part, group: usize| {
+            part.add(&joined(group, JOINED)?, middle);
+            if part.sums.len() > MOST { Err(NotKept::TooMany) } else { Ok(()) }
+        };
+        let (_, parts) = on_all_cores(self.groups, 1, Part::default, add)?;
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().unwrap_or_default();
+        parts.for_each(|part| all.merge(part));
+        if all.sums.len() > MOST { Err(NotKept::TooMany) } else { Ok(all) }
+    }
+}
+
+/// Why sums are not kept.
+enum NotKept {
+    TooMany,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for NotKept {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Groups for Births {
+    fn len(&self) -> usize {
+        self.groups
+    }
+
+    fn may_have(&self, group: usize, tick: u64) -> io::Result<bool> {
+        self.objects()?.may_have(group, tick)
+    }
+
+    fn range(&self, group: usize, key: Key) -> io::Result<RangeInclusive<u64>> {
+        self.objects()?.range(group, key)
+    }
+
+    fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
+        self.objects()?.read(group, columns)
+    }
+
+    /// Those that are kept differ from those that are made, group by group: it is decided once which are read.
+    fn joined(&self) -> Joined<'_> {
+        let kept = self.kept();
+        Box::new(move |group, columns| match &kept {
+            _ if columns.has_any(NEVER_JOINED) => self.read(group, columns),
+            Some(kept) => kept.read(group, columns),
+            None => (self.objects()?.joined())(group, columns),
+        })
+    }
+
+    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {
+        Ok(Vec::new())
+    }
+}
+
+impl Part {
+    fn add(&mut self, rows: &Rows, middle: u64) {
+        for row in 0..rows.len {
+            let birth =
+                Moment { tick: rows.birth_tick[row], bytes: rows.birth_bytes[row], nanos: rows.birth_nanos[row] };
+            let alike = Alike {
+                class: rows.class[row],
+                site: rows.site[row],
+                context: rows.context[row],
+                thread: rows.thread[row],
+                kind: rows.kind[row],
+                is_in_first_half: birth.tick <= middle,
+                fate: rows.fate[row],
+            };
+            let sum = Sum { objects: rows.objects(row), bytes: rows.size[row], number: rows.number[row], birth };
+            self.sums.entry(alike).and_modify(|there| there.add(&sum)).or_insert(sum);
+        }
+        self.spans.extend(rows.spans.iter().flatten());
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (alike, sum) in other.sums {
+            self.sums.entry(alike).and_modify(|there| there.add(&sum)).or_insert(sum);
+        }
+        self.spans.extend(other.spans);
+    }
+}
+
+impl Sum {
+    fn add(&mut self, other: &Self) {
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+        if other.number < self.number {
+            (self.number, self.birth) = (other.number, other.birth);
+        }
+    }
+}
+
+impl ToMake {
+    /// Keeps what was added up with the life table.
+    fn keep(self, lives: &LifeTable, all: Part, groups: usize) -> Result<Kept, NotKept> {
+        let folder = lives.folder().ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+        let file = || -> io::Result<File> { folder::nameless(folder) };
+        let Part { sums, spans } = all;
+        let rows = write(file()?, sums)?;
+        let contexts = names::contexts(file()?, &self.contexts, 0)?;
+        let walks = fates::write_walks(file()?, self.survival.as_deref().unwrap_or(&Survival::default()))?;
+        let told = |span: &Span| (span.last.tick, span.last.bytes, span.last.nanos, span.objects, span.bytes);
+        let has_walks = self.survival.is_some();
+        let meanings = Meanings { groups, has_walks, spans: spans.iter().map(told).collect() };
+        added::keep(lives, &ADDED, [&rows, &contexts, &walks], &meanings)?;
+        Ok(Kept { table: TableReader::open(rows.file)?, spans, groups })
+    }
+}
+
+fn write(file: File, sums: FxHashMap<Alike, Sum>) -> io::Result<Written> {
+    let mut sums: Vec<(Alike, Sum)> = sums.into_iter().collect();
+    sums.sort_unstable_by_key(|(alike, sum)| (sum.number, alike.class.0));
+    let mut writer = TableWriter::<table::Rows>::new(file);
+    for sums in sums.chunks(GROUP) {
+        for (Alike { class, site, context, thread, kind, is_in_first_half: _, fate }, sum) in sums {
+            writer.push(table::Row {
+                number: sum.number.cast_signed(),
+                class: class.0.into(),
+                kind: Word(kind.record_kind().text()),
+                objects: sum.objects.cast_signed(),
+                size: sum.bytes.cast_signed(),
+                site: site.0.into(),
+                context: context.0.into(),
+                thread: thread.0.into(),
+                birth_tick: sum.birth.tick.cast_signed(),
+                birth_bytes: sum.birth.bytes.cast_signed(),
+                birth_nanos: sum.birth.nanos.map(u64::cast_signed),
+                survived_collections: fate.map(|fate| fate.survived.into()),
+                survived_at_most: fate.map(|fate| fate.survived_at_most.into()),
+                first_walk: fate.map(|fate| fate.first.into()),
+                seen_walk: fate.and_then(|fate| fate.seen).map(Into::into),
+                missed_walk: fate.and_then(|fate| fate.missed).map(Into::into),
+                survival_uncertain: fate.map(|fate| fate.is_uncertain),
+            });
+        }
+        writer.end_group();
+    }
+    writer.finish()
+}
+
+impl Kept {
+    /// The rows that stand in for those of a group, and all spans in the first.
+    fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
+        let mut rows = Rows::default();
+        for group in (group..self.table.groups()).step_by(self.groups.max(1)) {
+            rows.append(self.read_group(group, columns)?);
+        }
+        untold(&mut rows, columns);
+        rows.spans = Some(if group == 0 { self.spans.clone() } else { Vec::new() });
+        Ok(rows)
+    }
+
+    fn read_group(&self, group: usize, columns: Columns) -> io::Result<Rows> {
+        let reader = GroupReader { table: &self.table, group, columns };
+        let len = self.table.rows_of(group);
+        Ok(Rows {
+            len,
+            counts: reader.numbers("objects", |count| count)?,
+            number: reader.wanted(Columns::NUMBER, || reader.numbers("number", |number| number))?,
+            class: reader.wanted(Columns::CLASS, || reader.numbers32("class", TypeId))?,
+            kind: reader.wanted(Columns::KIND, || reader.kinds("kind"))?,
+            size: reader.wanted(Columns::SIZE, || reader.numbers("size", |size| size))?,
+            site: reader.wanted(Columns::SITE, || reader.numbers32("site", SiteId))?,
+            context: reader.wanted(Columns::CONTEXT, || reader.numbers32("context", ContextId))?,
+            thread: reader.wanted(Columns::THREAD, || reader.numbers32("thread", ThreadId))?,
+            birth_tick: reader.wanted(Columns::BIRTH_TICK, || reader.numbers("birth_tick", |tick| tick))?,
+            birth_bytes: reader.wanted(Columns::BIRTH_BYTES, || reader.numbers("birth_bytes", |bytes| bytes))?,
+            birth_nanos: reader.wanted(Columns::BIRTH_NANOS, || reader.maybe("birth_nanos"))?,
+            fate: reader.wanted(Columns::FATE, || fates::read(&self.table, group, len))?,
+            ..Rows::default()
+        })
+    }
+}
