@@ -12,11 +12,11 @@ use et_columns::{TableReader, TableWriter, Word, Written};
 use et_names::SiteId;
 use et_reader::Trace;
 use et_reader::axis::{Span, middle};
-use et_reader::births::{self, NEVER_JOINED, untold};
+use et_reader::births::{self, Alike, NEVER_JOINED, untold};
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::{ContextId, Contexts};
 use et_reader::population::{Columns, Groups, Joined, Key, Moment, Population, Rows};
-use et_reader::record::{AllocKind, ThreadId};
+use et_reader::record::ThreadId;
 use et_reader::resolve::Lost;
 use et_reader::source::{Reading, Source};
 use et_reader::survival::{Fate, Survival};
@@ -29,12 +29,12 @@ use crate::added::{self, Added};
 use crate::object_table::warnings;
 use crate::rows::GroupReader;
 use crate::tables::{self, births as table};
-use crate::{BIRTH_CONTEXTS, BIRTH_WALKS, BIRTHS, LifeTable, fates, folder, lock, names};
+use crate::{BIRTH_CONTEXTS, BIRTH_FATES, BIRTH_WALKS, BIRTHS, LifeTable, fates, folder, lock, names};
 
-const ADDED: Added<3> = Added {
+const ADDED: Added<4> = Added {
     kept: "births-1.json",
-    names: [BIRTHS, BIRTH_CONTEXTS, BIRTH_WALKS],
-    tables: [&table::TABLE, &tables::contexts::TABLE, &tables::walks::TABLE],
+    names: [BIRTHS, BIRTH_CONTEXTS, BIRTH_WALKS, BIRTH_FATES],
+    tables: [&table::TABLE, &tables::contexts::TABLE, &tables::walks::TABLE, &tables::fates::TABLE],
 };
 
 /// All columns of rows for sums.
@@ -78,6 +78,7 @@ enum Sums {
 /// Rows that are kept.
 struct Kept {
     table: TableReader,
+    fates: TableReader,
     spans: Vec<Span>,
     /// Number of groups of objects, among which the rows are divided.
     groups: usize,
@@ -93,12 +94,8 @@ struct ToMake {
 
 /// What objects of a row have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Alike {
-    class: TypeId,
-    site: SiteId,
-    context: ContextId,
-    thread: ThreadId,
-    kind: AllocKind,
+struct Common {
+    alike: Alike,
     is_in_first_half: bool,
     fate: Option<Fate>,
 }
@@ -115,7 +112,7 @@ struct Sum {
 /// Sums of some groups.
 #[derive(Default)]
 struct Part {
-    sums: FxHashMap<Alike, Sum>,
+    sums: FxHashMap<Common, Sum>,
     spans: Vec<Span>,
 }
 
@@ -137,7 +134,7 @@ pub fn keeping(population: Population, trace: &Trace, lives: &LifeTable) -> Popu
 /// The objects of a trace, if rows for sums are kept with its life table: then no events are read until single objects are asked for.
 pub fn kept(lives: &LifeTable, source: &Source, reading: Reading) -> Option<Population> {
     let (trace, manifest) = (source.trace()?, lives.manifest()?);
-    let ([rows, contexts, walks], meanings) = added::open::<Meanings, 3>(lives, &ADDED)?;
+    let ([rows, contexts, walks, of_rows], meanings) = added::open::<Meanings, 4>(lives, &ADDED)?;
     let Meanings { groups, has_walks, spans } = meanings;
     let survival = match has_walks {
         true => Some(Arc::new(fates::read_walks(walks, trace.gcs.len() as u64).ok()?)),
@@ -148,7 +145,8 @@ pub fn kept(lives: &LifeTable, source: &Source, reading: Reading) -> Option<Popu
         Span { last, objects, bytes: made }
     };
     let spans = spans.into_iter().map(span).collect();
-    let kept = Kept { table: TableReader::open(rows).ok()?, spans, groups };
+    let (table, fates) = (TableReader::open(rows).ok()?, TableReader::open(of_rows).ok()?);
+    let kept = Kept { table, fates, spans, groups };
     let sums = Mutex::new(Sums::Kept(Arc::new(kept)));
     Some(Population {
         groups: Box::new(Births { trace: trace.clone(), objects: Mutex::default(), sums, groups }),
@@ -267,24 +265,17 @@ impl Part {
         for row in 0..rows.len {
             let birth =
                 Moment { tick: rows.birth_tick[row], bytes: rows.birth_bytes[row], nanos: rows.birth_nanos[row] };
-            let alike = Alike {
-                class: rows.class[row],
-                site: rows.site[row],
-                context: rows.context[row],
-                thread: rows.thread[row],
-                kind: rows.kind[row],
-                is_in_first_half: birth.tick <= middle,
-                fate: rows.fate[row],
-            };
+            let is_in_first_half = birth.tick <= middle;
+            let common = Common { alike: Alike::of(rows, row), is_in_first_half, fate: rows.fate[row] };
             let sum = Sum { objects: rows.objects(row), bytes: rows.size[row], number: rows.number[row], birth };
-            self.sums.entry(alike).and_modify(|there| there.add(&sum)).or_insert(sum);
+            self.sums.entry(common).and_modify(|there| there.add(&sum)).or_insert(sum);
         }
         self.spans.extend(rows.spans.iter().flatten());
     }
 
     fn merge(&mut self, other: Self) {
-        for (alike, sum) in other.sums {
-            self.sums.entry(alike).and_modify(|there| there.add(&sum)).or_insert(sum);
+        for (common, sum) in other.sums {
+            self.sums.entry(common).and_modify(|there| there.add(&sum)).or_insert(sum);
         }
         self.spans.extend(other.spans);
     }
@@ -306,23 +297,27 @@ impl ToMake {
         let folder = lives.folder().ok_or(io::Error::from(io::ErrorKind::NotFound))?;
         let file = || -> io::Result<File> { folder::nameless(folder) };
         let Part { sums, spans } = all;
-        let rows = write(file()?, sums)?;
+        let [rows, of_rows] = write([file()?, file()?], sums)?;
         let contexts = names::contexts(file()?, &self.contexts, 0)?;
         let walks = fates::write_walks(file()?, self.survival.as_deref().unwrap_or(&Survival::default()))?;
         let told = |span: &Span| (span.last.tick, span.last.bytes, span.last.nanos, span.objects, span.bytes);
         let has_walks = self.survival.is_some();
         let meanings = Meanings { groups, has_walks, spans: spans.iter().map(told).collect() };
-        added::keep(lives, &ADDED, [&rows, &contexts, &walks], &meanings)?;
-        Ok(Kept { table: TableReader::open(rows.file)?, spans, groups })
+        added::keep(lives, &ADDED, [&rows, &contexts, &walks, &of_rows], &meanings)?;
+        let (table, fates) = (TableReader::open(rows.file)?, TableReader::open(of_rows.file)?);
+        Ok(Kept { table, fates, spans, groups })
     }
 }
 
-fn write(file: File, sums: FxHashMap<Alike, Sum>) -> io::Result<Written> {
-    let mut sums: Vec<(Alike, Sum)> = sums.into_iter().collect();
-    sums.sort_unstable_by_key(|(alike, sum)| (sum.number, alike.class.0));
-    let mut writer = TableWriter::<table::Rows>::new(file);
+/// Writes rows, and what walks through the heap say of them.
+fn write([rows, of_rows]: [File; 2], sums: FxHashMap<Common, Sum>) -> io::Result<[Written; 2]> {
+    let mut sums: Vec<(Common, Sum)> = sums.into_iter().collect();
+    sums.sort_unstable_by_key(|(_, sum)| sum.number);
+    let (mut writer, mut of_walks) =
+        (TableWriter::<table::Rows>::new(rows), TableWriter::<tables::fates::Rows>::new(of_rows));
     for sums in sums.chunks(GROUP) {
-        for (Alike { class, site, context, thread, kind, is_in_first_half: _, fate }, sum) in sums {
+        for (Common { alike: Alike { class, site, context, thread, kind }, fate, .. }, sum) in sums {
+            of_walks.push(fates::row(sum.number, *fate));
             writer.push(table::Row {
                 number: sum.number.cast_signed(),
                 class: class.0.into(),
@@ -335,17 +330,12 @@ fn write(file: File, sums: FxHashMap<Alike, Sum>) -> io::Result<Written> {
                 birth_tick: sum.birth.tick.cast_signed(),
                 birth_bytes: sum.birth.bytes.cast_signed(),
                 birth_nanos: sum.birth.nanos.map(u64::cast_signed),
-                survived_collections: fate.map(|fate| fate.survived.into()),
-                survived_at_most: fate.map(|fate| fate.survived_at_most.into()),
-                first_walk: fate.map(|fate| fate.first.into()),
-                seen_walk: fate.and_then(|fate| fate.seen).map(Into::into),
-                missed_walk: fate.and_then(|fate| fate.missed).map(Into::into),
-                survival_uncertain: fate.map(|fate| fate.is_uncertain),
             });
         }
         writer.end_group();
+        of_walks.end_group();
     }
-    writer.finish()
+    Ok([writer.finish()?, of_walks.finish()?])
 }
 
 impl Kept {
@@ -376,7 +366,7 @@ impl Kept {
             birth_tick: reader.wanted(Columns::BIRTH_TICK, || reader.numbers("birth_tick", |tick| tick))?,
             birth_bytes: reader.wanted(Columns::BIRTH_BYTES, || reader.numbers("birth_bytes", |bytes| bytes))?,
             birth_nanos: reader.wanted(Columns::BIRTH_NANOS, || reader.maybe("birth_nanos"))?,
-            fate: reader.wanted(Columns::FATE, || fates::read(&self.table, group, len))?,
+            fate: reader.wanted(Columns::FATE, || fates::read(&self.fates, group, len))?,
             ..Rows::default()
         })
     }

@@ -26,16 +26,7 @@ pub fn write(file: File, objects: File, known: &Fates) -> io::Result<Written> {
         let rows = stored(&objects, *group, Columns::NUMBER | Columns::OBJECT)?;
         let mut all = fates::Rows::default();
         for (&number, &object) in rows.number.iter().zip(&rows.object) {
-            let fate = known.of(number, object);
-            all.push(fates::Row {
-                number: number.cast_signed(),
-                survived_collections: fate.map(|fate| fate.survived.into()),
-                survived_at_most: fate.map(|fate| fate.survived_at_most.into()),
-                first_walk: fate.map(|fate| fate.first.into()),
-                seen_walk: fate.and_then(|fate| fate.seen).map(Into::into),
-                missed_walk: fate.and_then(|fate| fate.missed).map(Into::into),
-                survival_uncertain: fate.map(|fate| fate.is_uncertain),
-            });
+            all.push(row(number, known.of(number, object)));
         }
         encoder.encode(&all.values())
     };
@@ -45,6 +36,19 @@ pub fn write(file: File, objects: File, known: &Fates) -> io::Result<Written> {
         encoded.into_iter().try_for_each(|group| writer.append(group))?;
     }
     writer.finish()
+}
+
+/// The row of an object with that number, or of several of which it is the first.
+pub fn row(number: u64, fate: Option<Fate>) -> fates::Row {
+    fates::Row {
+        number: number.cast_signed(),
+        survived_collections: fate.map(|fate| fate.survived.into()),
+        survived_at_most: fate.map(|fate| fate.survived_at_most.into()),
+        first_walk: fate.map(|fate| fate.first.into()),
+        seen_walk: fate.and_then(|fate| fate.seen).map(Into::into),
+        missed_walk: fate.and_then(|fate| fate.missed).map(Into::into),
+        survival_uncertain: fate.map(|fate| fate.is_uncertain),
+    }
 }
 
 /// Reads what [`write()`] wrote of a group that has so many objects.

@@ -87,12 +87,13 @@ const REFERENCES: &str = "references.parquet";
 const REFERENCE_CONTEXTS: &str = "reference-contexts.parquet";
 /// The objects in another order, in which those of a moment are close together.
 const BY_TIME: &str = "objects-by-time.parquet";
-/// Rows for sums of a trace that tells nothing but how objects are made, its contexts, and walks through its heap.
+/// Rows for sums of a trace that tells nothing but how objects are made, its contexts, walks through its heap, and what they say of the rows.
 const BIRTHS: &str = "births.parquet";
 const BIRTH_CONTEXTS: &str = "births-contexts.parquet";
 const BIRTH_WALKS: &str = "births-walks.parquet";
+const BIRTH_FATES: &str = "births-fates.parquet";
 /// Tables that are added when they are first needed.
-const ADDED: [&str; 6] = [REFERENCES, REFERENCE_CONTEXTS, BY_TIME, BIRTHS, BIRTH_CONTEXTS, BIRTH_WALKS];
+const ADDED: [&str; 7] = [REFERENCES, REFERENCE_CONTEXTS, BY_TIME, BIRTHS, BIRTH_CONTEXTS, BIRTH_WALKS, BIRTH_FATES];
 
 /// The life table of a trace, which may exist or have yet to be made.
 #[derive(Debug)]

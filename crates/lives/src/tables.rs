@@ -217,18 +217,6 @@ pub mod births {
             birth_bytes: i64 as Delta,
             /// Wall time then.
             birth_nanos: Option<i64> as Delta,
-            /// As in the table of fates; null without walks through the heap.
-            survived_collections: Option<i64> as Dictionary,
-            /// The same.
-            survived_at_most: Option<i64> as Dictionary,
-            /// The same.
-            first_walk: Option<i64> as Dictionary,
-            /// The same.
-            seen_walk: Option<i64> as Dictionary,
-            /// The same.
-            missed_walk: Option<i64> as Dictionary,
-            /// The same.
-            survival_uncertain: Option<bool> as Dictionary,
         }
     }
 }

@@ -16,13 +16,26 @@ use crate::types::TypeId;
 pub const NEVER_JOINED: Columns = Columns::OBJECT.and(Columns::LENGTH);
 
 /// What the objects of a row have in common, besides their fate and the half of the trace in which they are born.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Alike {
-    class: TypeId,
-    site: SiteId,
-    context: ContextId,
-    thread: ThreadId,
-    kind: AllocKind,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Alike {
+    pub class: TypeId,
+    pub site: SiteId,
+    pub context: ContextId,
+    pub thread: ThreadId,
+    pub kind: AllocKind,
+}
+
+impl Alike {
+    /// Of a row that has these columns.
+    pub fn of(rows: &Rows, row: usize) -> Self {
+        Self {
+            class: rows.class[row],
+            site: rows.site[row],
+            context: rows.context[row],
+            thread: rows.thread[row],
+            kind: rows.kind[row],
+        }
+    }
 }
 
 /// Rows that are being made, of objects in the order of their births.

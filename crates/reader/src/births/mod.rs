@@ -31,7 +31,7 @@ use crate::resolve::{CutOffThread, Lost};
 use crate::trace::Trace;
 pub use born::untold;
 use index::Index;
-pub use joined::NEVER_JOINED;
+pub use joined::{Alike, NEVER_JOINED};
 use rows::MadeRows;
 
 /// Reads all objects of a trace, and what their rows do not tell. `None`: it has to be read in another way.
