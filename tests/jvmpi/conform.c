@@ -380,6 +380,8 @@ static void heap_dump(JVMPI_Event *event) {
     if (HAS("dumpgc")) {
         vm->RawMonitorExit(lock);
         vm->RunGC();
+        /* Others report deaths meanwhile, if they do not wait for this dump. */
+        usleep(100000);
         vm->RawMonitorEnter(lock);
     }
     while (reader.at < reader.end) {

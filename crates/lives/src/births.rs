@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::mem;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use et_columns::{TableReader, TableWriter, Word, Written};
@@ -40,16 +41,16 @@ const ADDED: Added<4> = Added {
 /// All columns of rows for sums.
 const JOINED: Columns = Columns::ALL.without(NEVER_JOINED);
 /// Rows up to which they are kept: a program that makes hardly any objects alike would take more time and room for them than they save.
-const MOST: usize = 1 << 20;
+const MOST: usize = if cfg!(test) { 2000 } else { 1 << 20 };
 /// Rows of a group.
-const GROUP: usize = 1 << 17;
+const GROUP: usize = if cfg!(test) { 100 } else { 1 << 17 };
 /// What a note says is not kept.
 const WHAT: &str = "sums of births are";
 
 /// What the rows do not tell.
 #[derive(Debug, Serialize, Deserialize)]
 struct Meanings {
-    /// Number of groups of objects.
+    /// Number of groups of objects; 0 if there were too many rows to be kept.
     groups: usize,
     /// Whether there were walks through the heap.
     has_walks: bool,
@@ -134,19 +135,12 @@ pub fn keeping(population: Population, trace: &Trace, lives: &LifeTable) -> Popu
 /// The objects of a trace, if rows for sums are kept with its life table: then no events are read until single objects are asked for.
 pub fn kept(lives: &LifeTable, source: &Source, reading: Reading) -> Option<Population> {
     let (trace, manifest) = (source.trace()?, lives.manifest()?);
-    let ([rows, contexts, walks, of_rows], meanings) = added::open::<Meanings, 4>(lives, &ADDED)?;
-    let Meanings { groups, has_walks, spans } = meanings;
-    let survival = match has_walks {
-        true => Some(Arc::new(fates::read_walks(walks, trace.gcs.len() as u64).ok()?)),
-        false => None,
+    let Opened::Kept { kept, contexts, walks } = open(lives)? else { return None };
+    let survival = match walks {
+        Some(walks) => Some(Arc::new(fates::read_walks(walks, trace.gcs.len() as u64).ok()?)),
+        None => None,
     };
-    let span = |(tick, bytes, nanos, objects, made)| {
-        let last = Moment { tick, bytes, nanos };
-        Span { last, objects, bytes: made }
-    };
-    let spans = spans.into_iter().map(span).collect();
-    let (table, fates) = (TableReader::open(rows).ok()?, TableReader::open(of_rows).ok()?);
-    let kept = Kept { table, fates, spans, groups };
+    let groups = kept.groups;
     let sums = Mutex::new(Sums::Kept(Arc::new(kept)));
     Some(Population {
         groups: Box::new(Births { trace: trace.clone(), objects: Mutex::default(), sums, groups }),
@@ -160,6 +154,36 @@ pub fn kept(lives: &LifeTable, source: &Source, reading: Reading) -> Option<Popu
         lost: Lost::default(),
         warnings: warnings(source, reading),
     })
+}
+
+/// What a folder has.
+enum Opened {
+    Kept {
+        kept: Kept,
+        contexts: File,
+        /// If there were some.
+        walks: Option<File>,
+    },
+    TooMany,
+}
+
+/// Opens what is kept with a life table, if it is intact.
+fn open(lives: &LifeTable) -> Option<Opened> {
+    let ([rows, contexts, walks, of_rows], meanings) = added::open::<Meanings, 4>(lives, &ADDED)?;
+    let Meanings { groups, has_walks, spans } = meanings;
+    if groups == 0 {
+        return Some(Opened::TooMany);
+    }
+    let span = |(tick, bytes, nanos, objects, made)| {
+        let last = Moment { tick, bytes, nanos };
+        Span { last, objects, bytes: made }
+    };
+    let spans = spans.into_iter().map(span).collect();
+    let (table, fates) = (TableReader::open(rows).ok()?, TableReader::open(of_rows).ok()?);
+    let kept = Kept { table, fates, spans, groups };
+    // Rows that are kept and rows that are made do not go together: an error must not show in the midst of them.
+    let is_whole = (0..kept.table.groups()).all(|group| kept.read_group(group, JOINED).is_ok());
+    is_whole.then(|| Opened::Kept { kept, contexts, walks: Some(walks).filter(|_| has_walks) })
 }
 
 impl Births {
@@ -185,28 +209,49 @@ impl Births {
             }
         };
         let lives = to_make.lives.upgrade()?;
-        match self.sum_up(to_make.middle).and_then(|all| to_make.keep(&lives, all, self.groups)) {
-            Ok(kept) => {
-                let kept = Arc::new(kept);
-                *sums = Sums::Kept(Arc::clone(&kept));
-                Some(kept)
-            }
+        let made = match open(&lives) {
+            // Another command was faster.
+            Some(Opened::Kept { kept, .. }) => Ok(Some(kept)),
+            Some(Opened::TooMany) => Ok(None),
+            None => self.sum_and_keep(&to_make, &lives),
+        };
+        // Whoever reads the rows has the same error if it is one of the trace.
+        let made = made.inspect_err(|error| lives.is_not_kept(WHAT, error));
+        let kept = Arc::new(made.ok().flatten()?);
+        *sums = Sums::Kept(Arc::clone(&kept));
+        Some(kept)
+    }
+
+    /// Sums up all objects, and keeps the sums with the life table. None if there are too many rows, which is kept as well.
+    fn sum_and_keep(&self, to_make: &ToMake, lives: &LifeTable) -> io::Result<Option<Kept>> {
+        let Some(folder) = lives.folder() else { return Ok(None) };
+        // Before the long work: where nothing can be written, rows are made group by group.
+        let file = || folder::nameless(folder).or_else(|_| tempfile::tempfile());
+        let files = [file()?, file()?, file()?, file()?];
+        let all = match self.sum_up(to_make.middle) {
+            Ok(all) => Some(all),
             Err(NotKept::TooMany) => None,
-            // Whoever reads the rows has the same error if it is one of the trace.
-            Err(NotKept::Failed(error)) => {
-                lives.is_not_kept(WHAT, &error);
-                None
-            }
+            Err(NotKept::Failed(error)) => return Err(error),
+        };
+        let groups = if all.is_some() { self.groups } else { 0 };
+        let (made, kept) = to_make.keep(files, lives, all.unwrap_or_default(), groups)?;
+        if let Err(error) = kept {
+            lives.is_not_kept(WHAT, &error);
         }
+        Ok(Some(made).filter(|_| groups > 0))
     }
 
     /// Sums up all objects.
     fn sum_up(&self, middle: u64) -> Result<Part, NotKept> {
         let objects = self.objects()?;
         let joined = objects.joined();
+        // What several threads have come across counts more than once.
+        let rows = AtomicUsize::new(0);
         let add = |part: &mut Part, group: usize| {
+            let before = part.sums.len();
             part.add(&joined(group, JOINED)?, middle);
-            if part.sums.len() > MOST { Err(NotKept::TooMany) } else { Ok(()) }
+            let more = part.sums.len() - before;
+            if rows.fetch_add(more, Ordering::Relaxed) + more > 2 * MOST { Err(NotKept::TooMany) } else { Ok(()) }
         };
         let (_, parts) = on_all_cores(self.groups, 1, Part::default, add)?;
         let mut parts = parts.into_iter();
@@ -292,20 +337,24 @@ impl Sum {
 }
 
 impl ToMake {
-    /// Keeps what was added up with the life table.
-    fn keep(self, lives: &LifeTable, all: Part, groups: usize) -> Result<Kept, NotKept> {
-        let folder = lives.folder().ok_or(io::Error::from(io::ErrorKind::NotFound))?;
-        let file = || -> io::Result<File> { folder::nameless(folder) };
+    /// Writes what was added up, and keeps it with the life table; the inner error is that of the latter.
+    fn keep(
+        &self,
+        [rows, of_rows, contexts, walks]: [File; 4],
+        lives: &LifeTable,
+        all: Part,
+        groups: usize,
+    ) -> io::Result<(Kept, io::Result<()>)> {
         let Part { sums, spans } = all;
-        let [rows, of_rows] = write([file()?, file()?], sums)?;
-        let contexts = names::contexts(file()?, &self.contexts, 0)?;
-        let walks = fates::write_walks(file()?, self.survival.as_deref().unwrap_or(&Survival::default()))?;
+        let [rows, of_rows] = write([rows, of_rows], sums)?;
+        let contexts = names::contexts(contexts, &self.contexts, 0)?;
+        let walks = fates::write_walks(walks, self.survival.as_deref().unwrap_or(&Survival::default()))?;
         let told = |span: &Span| (span.last.tick, span.last.bytes, span.last.nanos, span.objects, span.bytes);
         let has_walks = self.survival.is_some();
         let meanings = Meanings { groups, has_walks, spans: spans.iter().map(told).collect() };
-        added::keep(lives, &ADDED, [&rows, &contexts, &walks, &of_rows], &meanings)?;
+        let outcome = added::keep(lives, &ADDED, [&rows, &contexts, &walks, &of_rows], &meanings);
         let (table, fates) = (TableReader::open(rows.file)?, TableReader::open(of_rows.file)?);
-        Ok(Kept { table, fates, spans, groups })
+        Ok((Kept { table, fates, spans, groups }, outcome))
     }
 }
 
@@ -369,5 +418,163 @@ impl Kept {
             fate: reader.wanted(Columns::FATE, || fates::read(&self.fates, group, len))?,
             ..Rows::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use et_format::event::{Event, ObjectHash};
+    use et_names::EventSet;
+    use et_reader::record::AllocKind;
+    use et_reader::source::TraceSource;
+    use et_reader::testing::{TraceBuilder, class, table};
+
+    use super::*;
+    use crate::attach;
+    use crate::population::observe_rows;
+
+    /// Rows of one object each, in groups.
+    struct Single(Vec<Rows>);
+
+    impl Single {
+        /// Of so many classes, which come in turn.
+        fn of(groups: usize, each: u32, classes: u32) -> Self {
+            let mut next = 0;
+            let group = |_| {
+                let mut rows = Rows { len: each as usize, ..Rows::default() };
+                for _ in 0..each {
+                    let number = u64::from(next);
+                    let birth = Moment { tick: 16 * number, bytes: 16 * number + 16, nanos: Some(number / 100) };
+                    let fate = Fate {
+                        survived: next % 2,
+                        survived_at_most: 1,
+                        first: 0,
+                        seen: (next % 2 == 1).then_some(0),
+                        missed: None,
+                        is_uncertain: next % 5 == 0,
+                    };
+                    rows.number.push(number);
+                    rows.class.push(TypeId(next * 5 % classes));
+                    rows.kind.push(if next % 3 == 0 { AllocKind::Vm } else { AllocKind::New });
+                    rows.size.push(8 + u64::from(next % 4));
+                    rows.site.push(SiteId(next % 2));
+                    rows.context.push(ContextId(next % 3));
+                    rows.thread.push(ThreadId(next % 2));
+                    rows.birth_tick.push(birth.tick);
+                    rows.birth_bytes.push(birth.bytes);
+                    rows.birth_nanos.push(birth.nanos);
+                    rows.fate.push(Some(fate).filter(|_| next % 11 != 0));
+                    rows.spans.get_or_insert_default().push(Span { last: birth, objects: 1, bytes: 16 });
+                    next += 1;
+                }
+                rows
+            };
+            Self((0..groups).map(group).collect())
+        }
+    }
+
+    impl Groups for Single {
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+
+        fn read(&self, group: usize, _: Columns) -> io::Result<Rows> {
+            Ok(self.0[group].clone())
+        }
+
+        fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// What all rows together say: objects, bytes, and the first of the kind; and all spans.
+    type Said = (BTreeMap<String, (u64, u64, u64, Moment)>, Vec<String>);
+
+    fn said(groups: &dyn Groups, middle: u64) -> Said {
+        let (mut sums, mut spans) = (BTreeMap::new(), Vec::new());
+        let joined = groups.joined();
+        for group in 0..groups.len() {
+            let rows = joined(group, JOINED).unwrap();
+            for row in 0..rows.len {
+                let birth =
+                    Moment { tick: rows.birth_tick[row], bytes: rows.birth_bytes[row], nanos: rows.birth_nanos[row] };
+                let key = format!("{:?} {} {:?}", Alike::of(&rows, row), birth.tick <= middle, rows.fate[row]);
+                let sum = sums.entry(key).or_insert((0, 0, u64::MAX, birth));
+                *sum = (sum.0 + rows.objects(row), sum.1 + rows.size[row], sum.2, sum.3);
+                if rows.number[row] < sum.2 {
+                    (sum.2, sum.3) = (rows.number[row], birth);
+                }
+            }
+            spans.extend(rows.spans.into_iter().flatten().map(|span| format!("{span:?}")));
+        }
+        spans.sort_unstable();
+        (sums, spans)
+    }
+
+    /// A trace of one object, and its life table, which can keep results.
+    fn opened(path: &Path) -> (Source, Arc<LifeTable>, Population) {
+        let options = [("events".to_owned(), "alloc".to_owned())].into();
+        let mut builder = TraceBuilder::with_options(Default::default(), options);
+        builder.names(&table("app.jar", 5_000_000, &[class("A", "java/lang/Object", &["static main ()V"])]));
+        builder.loaded_classes(&[(0x12, 16, "LA;")]).first_thread(1, "main", Vec::new());
+        let new = Event::New { site: SiteId(0), object: ObjectHash(7), class: ObjectHash(0x12), known: false };
+        std::fs::write(path, builder.events(1, 1, &[new]).finish()).unwrap();
+        let mut trace = TraceSource::open(path).unwrap();
+        trace.events = EventSet::ALLOC;
+        let lives = attach(&mut trace, None).unwrap();
+        let source = Source::from(trace);
+        let (population, _) = observe_rows(&source, Some(&lives), Reading::default()).unwrap();
+        assert!(lives.manifest().is_some());
+        (source, lives, population)
+    }
+
+    #[test]
+    fn sums_are_those_of_all_groups() {
+        // Few classes; more rows than are kept, which shows when those of all threads are there, or before.
+        for (classes, each, is_kept) in [(7, 300, true), (1999, 500, false), (100_000, 1000, false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let (source, lives, mut population) = opened(&folder.path().join("a.ettrace"));
+            let groups = Single::of(5, each, classes);
+            population.end = Moment { tick: 16 * 5 * u64::from(each), ..population.end };
+            let expected = said(&groups, middle(&population.end));
+            population.groups = Box::new(groups);
+            let end = population.end;
+            let births = keeping(population, source.trace().unwrap(), &lives);
+            for _ in 0..2 {
+                assert_eq!(said(&*births.groups, middle(&end)), expected, "{classes} classes");
+            }
+            match open(&lives).unwrap() {
+                Opened::Kept { kept, .. } => {
+                    assert!(is_kept && kept.table.groups() > 1 && kept.groups == 5, "{} groups", kept.table.groups());
+                    let rows: usize = (0..kept.table.groups()).map(|group| kept.table.rows_of(group)).sum();
+                    assert_eq!(rows, expected.0.len());
+                }
+                Opened::TooMany => assert!(!is_kept, "{} rows", expected.0.len()),
+            }
+            assert_eq!(lives.trouble(), None);
+            assert_eq!(kept(&lives, &source, Reading::default()).is_some(), is_kept);
+        }
+    }
+
+    /// Where the folder cannot be written to, sums serve this process only.
+    #[test]
+    fn sums_that_cannot_be_kept_are_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, lives, mut population) = opened(&folder.path().join("a.ettrace"));
+        let groups = Single::of(3, 50, 3);
+        let expected = said(&groups, middle(&population.end));
+        population.groups = Box::new(groups);
+        std::fs::remove_dir_all(lives.folder().unwrap()).unwrap();
+        let end = population.end;
+        let births = keeping(population, source.trace().unwrap(), &lives);
+        assert_eq!(said(&*births.groups, middle(&end)), expected);
+        assert!(
+            lives.trouble().is_some_and(|trouble| trouble.starts_with("no sums of births are kept")),
+            "{:?}",
+            lives.trouble()
+        );
     }
 }

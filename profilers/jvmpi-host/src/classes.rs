@@ -129,13 +129,17 @@ pub fn forget(id: ObjectId) -> Option<Arc<Class>> {
 
 /// The id of a class, which it gets here if it has none.
 pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
+    id_in_time(host, env, class, Duration::from_millis(200))
+}
+
+/// The same; waits no longer than that for another thread that gives one to a class.
+fn id_in_time(host: &Host, env: Env, class: Object, patience: Duration) -> ObjectId {
     /// Held while the VM is called, so waiting for it has a timeout.
     static GIVING: Mutex<()> = Mutex::new(());
-    const PATIENCE: Duration = Duration::from_millis(200);
     if let Some(id) = ids::of_class(host, class) {
         return id;
     }
-    let _alone = in_time(&GIVING, PATIENCE);
+    let _alone = in_time(&GIVING, patience);
     ids::of_class(host, class).unwrap_or_else(|| ids::give_class(host, env, class, |id| known(id).is_some()))
 }
 
@@ -144,10 +148,10 @@ pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
     of_linked(host, env, class, true)
 }
 
-/// The same; `links` says whether one that is not linked is to be, which may run code of the program. Otherwise such a
-/// class stays unknown.
+/// The same. If `links` is false, a class that is not linked stays unknown: linking may run code of the program, and other threads may be
+/// suspended, for which nothing waits.
 fn of_linked(host: &Host, env: Env, class: Object, links: bool) -> Option<Arc<Class>> {
-    let id = id_of(host, env, class);
+    let id = if links { id_of(host, env, class) } else { id_in_time(host, env, class, Duration::ZERO) };
     if id == 0 {
         return None;
     }
@@ -378,8 +382,8 @@ fn tells_no_more(host: &Host) -> bool {
     WERE_ALL_TOLD.load(Ordering::Acquire) && !host.wants(event::CLASS_LOAD)
 }
 
-/// The classes that a dump may contain. Others are suspended: those that they have defined and linked since they ran
-/// are reported after that.
+/// The classes that a dump may contain. Other threads are suspended: the caller reports those that they have defined and linked since
+/// [`prepare_dump`], once they run again.
 pub fn for_dump(host: &Host, env: Env) -> FxHashMap<ObjectId, Arc<Class>> {
     let tells_no_more = tells_no_more(host);
     if !tells_no_more {

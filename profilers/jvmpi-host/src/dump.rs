@@ -3,8 +3,7 @@
 //! Everything in a dump except classes is written during a single walk that follows references: HotSpot visits object
 //! by object. Classes are added afterwards through JNI, with the other threads suspended; these are resumed before the
 //! event is delivered, since the agent may need their locks. They run on meanwhile, and what the dump shows may die:
-//! deaths that are found after the walk are reported after the dump, and questions about its objects are answered from
-//! it.
+//! deaths that are found after the walk are reported after the dump (`shown`).
 #![allow(unsafe_code, reason = "structures of the VM in a walk")]
 
 use std::ops::Range;
@@ -350,7 +349,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
     for frame in stacks.iter().flat_map(|(_, frames)| frames) {
         classes::tell_of_method(host, env, frame.method_id);
     }
-    let dump = Arc::new(UnderWay { bytes, objects });
+    let dump = Arc::new(UnderWay { bytes, classes: known, objects });
     let span = dump.bytes.as_ptr_range();
     let heap_dump = abi::HeapDump {
         dump_level: level,

@@ -433,7 +433,8 @@ pub fn find<'a>(host: &Host, env: Env<'a>, id: ObjectId) -> Option<Object<'a>> {
     let mut locked = 0_i64;
     host.jvmti
         .heap_objects(|object| {
-            if *object.tag != 0 {
+            // Numbers in tags are left from a walk that failed: no other is under way.
+            if in_tag(*object.tag).is_some() {
                 return;
             }
             match shift.and_then(|shift| object.hash(shift)) {
@@ -452,7 +453,8 @@ pub fn find<'a>(host: &Host, env: Env<'a>, id: ObjectId) -> Option<Object<'a>> {
     let mut found = None;
     for some in tags.chunks(10_000) {
         for (object, tag) in host.jvmti.objects_with_tags(env, some).ok()? {
-            if tag & PASSING != 0 {
+            // Unless another thread has put an id there meanwhile.
+            if tag & PASSING != 0 && host.jvmti.tag(object) == Ok(tag) {
                 let _ = host.jvmti.set_tag(object, 0);
             }
             if found.is_none() && of(host, env, object) == id {

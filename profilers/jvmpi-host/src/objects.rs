@@ -9,7 +9,7 @@ use jni_sys::JNIEnv;
 use crate::abi::{Details, ObjAlloc, ObjectId, event};
 use crate::classes::{self, Class, Shape};
 use crate::deliver;
-use crate::host::Host;
+use crate::host::{self, Host};
 use crate::ids::{self, Known, Met};
 use crate::records;
 use crate::shown;
@@ -107,7 +107,9 @@ pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
 pub fn tell_all(host: &Host, env: Env) {
     let mut found: Vec<Met> = Vec::new();
     let mirrors = classes::of_classes(host, env);
-    let Some(alone) = ids::alone() else { return };
+    let Some(alone) = ids::alone() else {
+        return host::say("objects that exist already are not reported: another thread walks the heap all the time");
+    };
     let parted = ids::part_twins(&alone, host, env, mirrors);
     if parted.and_then(|()| ids::walk(&alone, host, env, true, |met| found.push(met))).is_err() {
         return;
@@ -130,12 +132,12 @@ pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     }
     // What is in a dump may have died since.
     let dump = shown::under_way();
-    let found = match dump.as_ref().and_then(|dump| dump.object(id)) {
-        Some(shown) => Some((shown.class as ObjectId, u64::from(shown.size))),
-        None => in_heap(host, env, id),
-    };
-    let Some((class, size)) = found else { return false };
-    let class = classes::known(class);
+    let shown = dump.as_ref().and_then(|dump| {
+        let shown = dump.object(id)?;
+        Some((dump.classes.get(&(shown.class as ObjectId)).cloned(), u64::from(shown.size)))
+    });
+    let in_heap = || in_heap(host, env, id).map(|(class, size)| (classes::known(class), size));
+    let Some((class, size)) = shown.or_else(in_heap) else { return false };
     let is_new = ids::insert(id);
     let alloc = details(class.as_deref(), id, size);
     deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });

@@ -1,7 +1,8 @@
 //! Dumps that the agent has not returned from. Other threads run on meanwhile, and objects of a dump may die: their
-//! deaths are reported after it, and on the thread that delivers it questions are answered from the dump.
+//! deaths are reported after it. On the thread that delivers it, requests to report one of its objects, or to dump one that has a record,
+//! are answered from the dump.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +12,13 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use crate::abi::ObjectId;
+use crate::classes::Class;
 
 thread_local! {
     /// The dump that is being delivered on this thread.
     static UNDER_WAY: RefCell<Option<Arc<UnderWay>>> = const { RefCell::new(None) };
+    /// How many of the dumps that were begun are this thread's.
+    static BEGUN: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Dumps whose heaps may have been walked and that the agent has not returned from.
@@ -24,6 +28,8 @@ static UNDELIVERED: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub struct UnderWay {
     pub bytes: Vec<u8>,
+    /// The classes of its objects, some of which may have been unloaded since.
+    pub classes: FxHashMap<ObjectId, Arc<Class>>,
     /// By object id.
     pub objects: FxHashMap<u32, Shown>,
 }
@@ -59,6 +65,7 @@ impl Undelivered {
     /// To be called before the walk.
     pub fn begin() -> Self {
         UNDELIVERED.fetch_add(1, Ordering::SeqCst);
+        BEGUN.set(BEGUN.get() + 1);
         Self(())
     }
 }
@@ -66,14 +73,25 @@ impl Undelivered {
 impl Drop for Undelivered {
     fn drop(&mut self) {
         UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
+        BEGUN.set(BEGUN.get() - 1);
     }
+}
+
+/// Whether this thread has begun a dump.
+pub fn is_begun_here() -> bool {
+    BEGUN.get() > 0
 }
 
 /// Delivers a dump on this thread.
 pub fn during(dump: Arc<UnderWay>, deliver: impl FnOnce()) {
-    let outer = UNDER_WAY.replace(Some(dump));
+    struct Outer(Option<Arc<UnderWay>>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            UNDER_WAY.set(self.0.take());
+        }
+    }
+    let _outer = Outer(UNDER_WAY.replace(Some(dump)));
     deliver();
-    UNDER_WAY.replace(outer);
 }
 
 /// The dump that this thread is delivering.
@@ -101,6 +119,7 @@ mod tests {
         let dump = Undelivered::begin();
         wait_until_delivered(PATIENCE);
         assert!(start.elapsed() >= PATIENCE);
+        assert!(is_begun_here() && thread::spawn(|| !is_begun_here()).join().unwrap());
         thread::scope(|scope| {
             let waits = scope.spawn(|| wait_until_delivered(Duration::from_secs(3600)));
             drop(dump);
@@ -112,7 +131,7 @@ mod tests {
     fn the_thread_of_a_dump_knows_its_objects() {
         let shown = |class, record| Shown { class, size: 16, record };
         let objects = [(7, shown(70, 1..3)), (8, shown(80, 0..0))].into_iter().collect();
-        let dump = Arc::new(UnderWay { bytes: vec![1, 2, 3, 4], objects });
+        let dump = Arc::new(UnderWay { bytes: vec![1, 2, 3, 4], classes: FxHashMap::default(), objects });
         assert!(under_way().is_none());
         during(dump, || {
             let dump = under_way().unwrap();

@@ -31,8 +31,12 @@ static BATCH: Mutex<()> = Mutex::new(());
 /// The VM goes down, with a collector that has stopped before.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Maximum time that a batch waits for another, which may be waiting for the agent's lock held by this thread.
+/// Maximum time that a batch waits for a dump, which may be waiting for the agent's lock held by this thread.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum time that it waits for another batch, which may wait for a dump and then for threads inside the agent. And at the end of the VM,
+/// for a walk as well: the last deaths must not be lost.
+const BATCH_PATIENCE: Duration = Duration::from_secs(3);
+const LAST_PATIENCE: Duration = Duration::from_secs(15);
 /// Walks take at most one in this many parts of the time.
 const SHARE: u32 = 20;
 
@@ -55,7 +59,7 @@ pub fn start_thread(host: &'static Host, env: Env) -> Result<(), JvmtiError> {
                 thread::sleep(Duration::from_millis(10));
                 let start = Instant::now();
                 if PENDING.load(Ordering::Acquire) > 0 && start >= paused_until {
-                    batch(host, env);
+                    batch(host, env, BATCH_PATIENCE);
                     let pause = (start.elapsed() * (SHARE - 1)).min(Duration::from_secs(5));
                     paused_until = Instant::now() + pause;
                 }
@@ -70,13 +74,14 @@ pub fn is_wanted(host: &Host) -> bool {
     host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD, event::GC_START, event::GC_FINISH])
 }
 
-/// Runs the collector, and reports deaths before it returns.
+/// Runs the collector, and reports deaths before it returns; in a dump, or if another batch does not come to an end, they are reported
+/// later.
 pub fn run_collector(host: &Host, env: Env) {
     if STOPPED.load(Ordering::Acquire) {
         return;
     }
     let _ = host.jvmti.collect_garbage();
-    batch(host, env);
+    batch(host, env, BATCH_PATIENCE);
 }
 
 /// The VM goes down. ZGC and Shenandoah have stopped by now, and would be waited for in vain.
@@ -84,7 +89,7 @@ pub fn vm_ends(host: &Host, env: Env) {
     if has_concurrent_collector() {
         STOPPED.store(true, Ordering::Release);
     }
-    batch(host, env);
+    batch(host, env, LAST_PATIENCE);
 }
 
 fn has_concurrent_collector() -> bool {
@@ -96,23 +101,28 @@ fn has_concurrent_collector() -> bool {
 }
 
 /// Reports completed collections and what they have freed.
-pub fn batch(host: &Host, env: Env) {
+fn batch(host: &Host, env: Env, patience: Duration) {
     if !is_wanted(host) || host.session.phase() != Phase::Live || host.gc_disabled.load(Ordering::Acquire) > 0 {
         return;
     }
     // A dump names what lives: inside it nothing dies.
-    if shown::under_way().is_some() {
+    if shown::is_begun_here() {
         return;
     }
     // Held during the heap walk. Waiting for it has a timeout, and events do not wait for it.
-    let Some(_alone) = in_time(&BATCH, PATIENCE) else { return };
+    let Some(_alone) = in_time(&BATCH, patience) else { return };
     let collections = PENDING.swap(0, Ordering::AcqRel);
-    let Dead { unloaded, dead, left } = if host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD]) {
+    let found = if host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD]) {
         dead(host, env)
     } else if host.wants(event::GC_FINISH) && collections > 0 {
-        Dead { left: count(host), ..Dead::default() }
+        Some(Dead { left: count(host), ..Dead::default() })
     } else {
-        Dead::default()
+        Some(Dead::default())
+    };
+    let Some(Dead { unloaded, dead, left }) = found else {
+        // Another time.
+        PENDING.fetch_add(collections, Ordering::AcqRel);
+        return;
     };
     if collections == 0 && unloaded.is_empty() && dead.is_empty() {
         return;
@@ -165,19 +175,19 @@ fn count(host: &Host) -> u64 {
     count
 }
 
-/// Nothing if the heap cannot be walked now.
-fn dead(host: &Host, env: Env) -> Dead {
-    let Some(alone) = ids::alone() else { return Dead::default() };
+/// None if the heap cannot be walked now.
+fn dead(host: &Host, env: Env) -> Option<Dead> {
+    let alone = ids::alone()?;
     // Array classes were not defined by events, nor were classes that were not reported although class events are
     // enabled.
     let is_meant = |class: &Class| class.is_told() || class.shape == Shape::Instance && !host.wants(event::CLASS_LOAD);
     let before: Vec<(ObjectId, bool)> = classes::all().iter().map(|class| (class.id, is_meant(class))).collect();
     let sweep = ids::begin_sweep();
     let mut seen: Vec<u32> = Vec::new();
-    let Ok(left) = ids::walk(&alone, host, env, false, |met| seen.push(met.id)) else { return Dead::default() };
+    let left = ids::walk(&alone, host, env, false, |met| seen.push(met.id)).ok()?;
     drop(alone);
     let dead = ids::dead(sweep, &seen);
     let seen: FxHashSet<u32> = seen.into_iter().collect();
     let is_gone = |(class, _): &(ObjectId, bool)| !seen.contains(&(*class as u32));
-    Dead { unloaded: before.into_iter().filter(is_gone).collect(), dead, left }
+    Some(Dead { unloaded: before.into_iter().filter(is_gone).collect(), dead, left })
 }
