@@ -23,10 +23,11 @@ use crate::deliver;
 use crate::host::Host;
 use crate::ids;
 use crate::layout::{self, Layout, bytes_of, is_reference};
-use crate::records;
+use crate::records::{self, Record};
 use crate::refs;
 use crate::shown::{self, Shown, Undelivered, UnderWay};
 use crate::sizes;
+use crate::starts;
 use crate::trace;
 use crate::values::{self, Bytes, Writer};
 
@@ -43,22 +44,29 @@ struct Stopped<'a> {
 
 impl<'a> Stopped<'a> {
     fn others(host: &'a Host, env: Env) -> Self {
-        let mut threads = Vec::new();
-        if host.can_suspend {
-            let own = env.raw() as usize;
-            let others: Vec<Global> = records::all()
-                .into_iter()
-                .filter(|record| !record.is_system.load(Ordering::Relaxed))
-                .filter(|record| {
-                    record.env.load(Ordering::Relaxed) != own && !record.is_suspended.load(Ordering::Relaxed)
-                })
-                .filter_map(|record| record.thread())
-                .collect();
-            let objects: Vec<Object> = others.iter().map(Global::get).collect();
-            let stopped = if objects.is_empty() { Vec::new() } else { host.jvmti.suspend_each(&objects) };
-            threads = others.iter().zip(stopped).filter(|(_, stopped)| *stopped).map(|(thread, _)| *thread).collect();
+        let mut all = Self { host, threads: Vec::new() };
+        let mut seen = FxHashSet::from_iter([env.raw() as usize]);
+        // Those that still run may start others.
+        while host.can_suspend && all.more(env, &mut seen) {}
+        all
+    }
+
+    /// Suspends threads that were not seen before. False if there are none.
+    fn more(&mut self, env: Env, seen: &mut FxHashSet<usize>) -> bool {
+        starts::find_all(self.host, env);
+        let others: Vec<Global> = records::all()
+            .into_iter()
+            .filter(|record| seen.insert(record.env.load(Ordering::Relaxed)))
+            .filter(|record| !record.is_system.load(Ordering::Relaxed) && !record.is_suspended.load(Ordering::Relaxed))
+            .filter_map(|record| record.thread())
+            .collect();
+        if others.is_empty() {
+            return false;
         }
-        Self { host, threads }
+        let objects: Vec<Object> = others.iter().map(Global::get).collect();
+        let stopped = self.host.jvmti.suspend_each(&objects);
+        self.threads.extend(others.iter().zip(stopped).filter(|(_, stopped)| *stopped).map(|(thread, _)| *thread));
+        true
     }
 }
 
@@ -374,7 +382,9 @@ fn take(host: &Host, env: Env, level: jint, shift: u32) -> Option<Taken> {
     let layouts = layout::of_all(&known, level > 1);
     let (mut envs, mut shown_frames) = (FxHashMap::default(), FxHashMap::default());
     let mut stacks: Vec<(usize, Vec<CallFrame>)> = Vec::new();
-    for record in records::all() {
+    // Of a thread that the agent has not heard of yet nothing has run.
+    let is_heard_of = |record: &&Record| record.told.is_claimed() || !host.wants(abi::event::THREAD_START);
+    for record in records::all().into_iter().filter(is_heard_of) {
         let there = record.env.load(Ordering::Relaxed);
         let Some(thread) = record.thread() else { continue };
         let id = ids::of(host, env, thread.get());

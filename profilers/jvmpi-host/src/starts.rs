@@ -128,11 +128,20 @@ pub fn is_virtual(env: Env, thread: Object) -> bool {
 /// Reports all existing threads, the current one first.
 pub fn tell_all(host: &Host, env: Env) {
     announce(host, env);
+    each(host, env, |env, thread, record| tell(host, env, thread, record));
+}
+
+/// Has a record of each existing thread, also of one that has just been started, and has not been reported.
+pub fn find_all(host: &Host, env: Env) {
+    each(host, env, |env, thread, record| known(host, env, record, thread));
+}
+
+fn each(host: &Host, env: Env, see: impl Fn(Env, Object, &Record)) {
     env.frame(64, |env| {
         for thread in host.jvmti.all_threads(env).unwrap_or_default() {
             let there = env_of(env, thread);
             if !there.is_null() {
-                tell(host, env, thread, records::of_env_or_new(there));
+                see(env, thread, records::of_env_or_new(there));
             }
             env.delete_local(thread);
         }
