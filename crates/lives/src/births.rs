@@ -41,7 +41,7 @@ const ADDED: Added<4> = Added {
 /// All columns of rows for sums.
 const JOINED: Columns = Columns::ALL.without(NEVER_JOINED);
 /// Rows up to which they are kept: a program that makes hardly any objects alike would take more time and room for them than they save.
-const MOST: usize = if cfg!(test) { 2000 } else { 1 << 20 };
+const MOST: usize = if cfg!(test) { 2000 } else { 1 << 18 };
 /// Rows of a group.
 const GROUP: usize = if cfg!(test) { 100 } else { 1 << 17 };
 /// What a note says is not kept.
