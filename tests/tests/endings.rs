@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use et_tests::compiled;
+use et_tests::jvmpi;
 use et_tests::lab::{self, Lab};
 use et_tests::names::Names;
 use et_tests::program;
@@ -366,10 +367,14 @@ fn exits_at_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let class_path = bench.java[bench.java.len() - 3..].iter().cloned();
     let survival = [bench.java[0].clone(), "-Det.survival=5".into()].into_iter().chain(bench.java[1..].iter().cloned());
     let monitor = format!("-agentpath:{}", lab.tools.lib().join("libet_monitor.so").display());
-    let monitored = [jdk.java().display().to_string(), monitor].into_iter().chain(class_path);
-    for (what, command) in
-        [("traced", bench.java.clone()), ("survival", survival.collect()), ("monitor", monitored.collect::<Vec<_>>())]
-    {
+    let agent = jvmpi::agent(lab, "tests/jvmpi/empty.c")?;
+    let hosted = format!("{}={}:alloc", jvmpi::host()?, agent.display());
+    let with =
+        |agent| [jdk.java().display().to_string(), agent].into_iter().chain(class_path.clone()).collect::<Vec<_>>();
+    let (monitored, hosted) = (with(monitor), with(hosted));
+    let all =
+        [("traced", bench.java.clone()), ("survival", survival.collect()), ("monitor", monitored), ("JVMPI", hosted)];
+    for (what, command) in all {
         for exits in [None, Some("exit")] {
             let mut least = Duration::MAX;
             for _ in 0..RUNS {
