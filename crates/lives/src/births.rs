@@ -10,25 +10,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use et_columns::{TableReader, TableWriter, Word, Written};
-use et_names::SiteId;
 use et_reader::Trace;
 use et_reader::axis::{Span, middle};
 use et_reader::births::{self, Alike, NEVER_JOINED, untold};
 use et_reader::lifetimes::HeldByStack;
-use et_reader::model::{ContextId, Contexts};
+use et_reader::model::Contexts;
 use et_reader::population::{Columns, Groups, Joined, Key, Moment, Population, Rows};
-use et_reader::record::ThreadId;
 use et_reader::resolve::Lost;
 use et_reader::source::{Reading, Source};
 use et_reader::survival::{Fate, Survival};
-use et_reader::types::TypeId;
 use et_system::threads::on_all_cores;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::added::{self, Added};
 use crate::object_table::warnings;
-use crate::rows::GroupReader;
+use crate::rows::{GroupReader, stored};
 use crate::tables::{self, births as table};
 use crate::{BIRTH_CONTEXTS, BIRTH_FATES, BIRTH_WALKS, BIRTHS, LifeTable, fates, folder, lock, names};
 
@@ -40,6 +37,19 @@ const ADDED: Added<4> = Added {
 
 /// All columns of rows for sums.
 const JOINED: Columns = Columns::ALL.without(NEVER_JOINED);
+/// Columns that the table of rows for sums does not have.
+const UNTOLD: Columns = NEVER_JOINED
+    .and(Columns::LAST_USE_TICK)
+    .and(Columns::DEATH_TICK)
+    .and(Columns::DEATH_BYTES)
+    .and(Columns::DEATH_NANOS)
+    .and(Columns::DEATH_THREAD)
+    .and(Columns::DEATH_CONTEXT)
+    .and(Columns::ESCAPED_THREAD)
+    .and(Columns::ESCAPED_FRAME)
+    .and(Columns::DEATH_RECORD)
+    .and(Columns::DEATH_KIND)
+    .and(Columns::FATE);
 /// Rows up to which they are kept: a program that makes hardly any objects alike would take more time and room for them than they save.
 const MOST: usize = if cfg!(test) { 2000 } else { 1 << 18 };
 /// Rows of a group.
@@ -400,24 +410,12 @@ impl Kept {
     }
 
     fn read_group(&self, group: usize, columns: Columns) -> io::Result<Rows> {
-        let reader = GroupReader { table: &self.table, group, columns };
-        let len = self.table.rows_of(group);
-        Ok(Rows {
-            len,
-            counts: reader.numbers("objects", |count| count)?,
-            number: reader.wanted(Columns::NUMBER, || reader.numbers("number", |number| number))?,
-            class: reader.wanted(Columns::CLASS, || reader.numbers32("class", TypeId))?,
-            kind: reader.wanted(Columns::KIND, || reader.kinds("kind"))?,
-            size: reader.wanted(Columns::SIZE, || reader.numbers("size", |size| size))?,
-            site: reader.wanted(Columns::SITE, || reader.numbers32("site", SiteId))?,
-            context: reader.wanted(Columns::CONTEXT, || reader.numbers32("context", ContextId))?,
-            thread: reader.wanted(Columns::THREAD, || reader.numbers32("thread", ThreadId))?,
-            birth_tick: reader.wanted(Columns::BIRTH_TICK, || reader.numbers("birth_tick", |tick| tick))?,
-            birth_bytes: reader.wanted(Columns::BIRTH_BYTES, || reader.numbers("birth_bytes", |bytes| bytes))?,
-            birth_nanos: reader.wanted(Columns::BIRTH_NANOS, || reader.maybe("birth_nanos"))?,
-            fate: reader.wanted(Columns::FATE, || fates::read(&self.fates, group, len))?,
-            ..Rows::default()
-        })
+        let mut rows = stored(&self.table, group, columns.without(UNTOLD))?;
+        rows.counts = GroupReader { table: &self.table, group, columns }.numbers("objects", |count| count)?;
+        if columns.has(Columns::FATE) {
+            rows.fate = fates::read(&self.fates, group, rows.len)?;
+        }
+        Ok(rows)
     }
 }
 
@@ -427,10 +425,12 @@ mod tests {
     use std::path::Path;
 
     use et_format::event::{Event, ObjectHash};
-    use et_names::EventSet;
-    use et_reader::record::AllocKind;
+    use et_names::{EventSet, SiteId};
+    use et_reader::model::ContextId;
+    use et_reader::record::{AllocKind, ThreadId};
     use et_reader::source::TraceSource;
     use et_reader::testing::{TraceBuilder, class, table};
+    use et_reader::types::TypeId;
 
     use super::*;
     use crate::attach;

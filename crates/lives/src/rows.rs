@@ -57,7 +57,7 @@ pub(crate) struct GroupReader<'a> {
 
 impl GroupReader<'_> {
     /// What `read` returns if the column is wanted, otherwise nothing.
-    pub fn wanted<T>(&self, column: Columns, read: impl FnOnce() -> io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+    fn wanted<T>(&self, column: Columns, read: impl FnOnce() -> io::Result<Vec<T>>) -> io::Result<Vec<T>> {
         if self.columns.has(column) { read() } else { Ok(Vec::new()) }
     }
 
@@ -84,7 +84,7 @@ impl GroupReader<'_> {
         })
     }
 
-    pub fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {
+    fn kinds(&self, name: &str) -> io::Result<Vec<AllocKind>> {
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind");
         let kinds = self.table.words_as(self.group, name, |text| {
             AllocKind::ALL.into_iter().find(|kind| text == kind.record_kind().text().as_bytes()).ok_or_else(unknown)
